@@ -1,0 +1,54 @@
+# Each target sets up .venv by itself. Start with: make demo
+
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := runs/g2p-demo
+# Ten words that are not in the CMU dictionary, so not in training either.
+WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch staycation tokenizer transformerly
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
+
+setup: .venv/ready ## make .venv with the command regard in it
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+		|| { echo "regard needs Python 3.10 or newer: make setup PYTHON=python3.12"; exit 2; }
+	@echo "Setting up .venv: downloads PyTorch and a few small packages, some minutes at most."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,test]'
+	@touch $@
+	@echo "Ready: $(BIN)/regard --help"
+
+demo: .venv/ready ## learn English pronunciation in three minutes, then pronounce new words
+	$(BIN)/python -m regard train g2p --budget 3m --out $(DEMO) --force
+	@echo
+	@echo "Scores on words that were kept apart:"
+	$(BIN)/python -m regard evaluate $(DEMO) g2p
+	@echo
+	@echo "Ten words that are in no part of the data:"
+	@printf '%s\n' $(WORDS) > $(DEMO)/new-words.txt
+	@$(BIN)/python -m regard predict $(DEMO) --input $(DEMO)/new-words.txt \
+		--output $(DEMO)/new-words.out
+	@paste $(DEMO)/new-words.txt $(DEMO)/new-words.out
+	@echo
+	@echo "The report: $(CURDIR)/$(DEMO)/report.html"
+
+test: lint ## lint, then all tests
+	$(BIN)/python -m pytest
+
+lint: .venv/ready ## format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: .venv/ready ## list the benchmarks; make bench RUN=bench/NAME runs one
+ifdef RUN
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(filter %.py,$(RUN)),$(BIN)/python,bash) $(RUN)
+else
+	@ls bench/*.py bench/*.sh 2>/dev/null || echo "There are no benchmarks in bench/."
+	@echo "Run one with: make bench RUN=bench/NAME"
+endif

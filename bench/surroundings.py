@@ -1,0 +1,53 @@
+"""Where things are (environment variables override each), and on what machine this runs."""
+
+import os
+import platform
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+
+BENCH = Path(__file__).resolve().parent
+REPOSITORY = BENCH.parent
+RESULTS = BENCH / "results"
+
+
+def folder(variable: str, default: str | None = None) -> Path | None:
+    """The folder that an environment variable names, or None after a message if it is not there."""
+    name = os.environ.get(variable) or (str(REPOSITORY / default) if default else "")
+    if name and Path(name).is_dir():
+        return Path(name).resolve()
+    print(f"no folder {name or 'given'}: set {variable}, see bench/README.md", file=sys.stderr)
+    return None
+
+
+def regard_command() -> list[str] | None:
+    """The words that start regard: $REGARD, the command beside this Python, or one in the PATH."""
+    if "REGARD" in os.environ:
+        return shlex.split(os.environ["REGARD"])
+    beside = Path(sys.executable).parent / "regard"
+    found = str(beside) if beside.exists() else shutil.which("regard")
+    if found is None:
+        print("no command regard: run `make setup`, or set REGARD", file=sys.stderr)
+        return None
+    return [found]
+
+
+def machine() -> dict[str, object]:
+    """Processor, cores, system, date, and the load average of the last minute."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "system": platform.platform(terse=True),
+        "python": platform.python_version(),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "load": round(os.getloadavg()[0], 2),
+    }
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

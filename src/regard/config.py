@@ -1,0 +1,178 @@
+"""The whole configuration: read, merged, checked before anything runs, and written back."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from regard.errors import UserError
+from regard.models.generator import GeneratorOptions
+from regard.objectives import CrossEntropy, Objective
+from regard.options import Options
+from regard.search import Beam, Search
+from regard.tasks.transduce import TransduceOptions
+from regard.training.options import Training
+
+Tree = dict[str, Any]
+
+
+class Config(Options):
+    """Task, model, objective, training, search: all choices; facts of the data are none."""
+
+    task: TransduceOptions = TransduceOptions()
+    model: GeneratorOptions = GeneratorOptions()
+    objective: Objective = CrossEntropy()
+    training: Training = Training()
+    search: Search = Beam()
+
+    def dump(self) -> str:
+        """The configuration as YAML, every default written out."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:
+    """The configuration of a recipe (a name or a file), changed by `key=value` settings."""
+    tree = read_recipe(recipe) if recipe else {}
+    for setting in settings or []:
+        put(tree, setting)
+    return check_config(tree, recipe or "settings")
+
+
+def check_config(tree: Tree, where: str) -> Config:
+    """The configuration of a tree of settings; all that is wrong is said at once."""
+    defaults = Config().model_dump(mode="json")
+    try:
+        return Config.model_validate(_with_kinds(tree, defaults))
+    except ValidationError as error:
+        lines = [_explain(e) for e in error.errors()]
+        raise UserError("\n".join([f"{where}: the configuration is not valid", *lines])) from error
+
+
+def recipe_folder() -> Path:
+    """Where the recipes that come along lie."""
+    return Path(__file__).parent / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come along."""
+    return sorted(path.stem for path in recipe_folder().glob("*.yaml"))
+
+
+def read_recipe(recipe: str) -> Tree:
+    """The tree of a recipe: a file, or the name of one that comes along."""
+    path = Path(recipe)
+    if not path.is_file():
+        path = recipe_folder() / f"{recipe}.yaml"
+    if not path.is_file():
+        near = difflib.get_close_matches(recipe, recipe_names(), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(
+            f"{recipe}: neither a file nor a recipe{hint} Recipes: {', '.join(recipe_names())}"
+        )
+    try:
+        tree = yaml.safe_load(path.read_text("utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(tree, dict):
+        raise UserError(f"{path}: sections (task, model, training, ...) expected, {tree!r} found")
+    return tree
+
+
+def put(tree: Tree, setting: str) -> None:
+    """Sets `a.b=value` in the tree; the value is read as YAML."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {setting}: key=value expected, as in training.lr=3e-4")
+    *path, last = key.strip().split(".")
+    for part in path:
+        branch = tree.setdefault(part, {})
+        if not isinstance(branch, dict):
+            raise UserError(f"--set {setting}: {part} is a value, not a section")
+        tree = branch
+    try:
+        tree[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {setting}: the value cannot be read: {error}") from error
+
+
+def changed(config: Config) -> dict[str, list[Any]]:
+    """What differs from the defaults: dotted key to [default, value]."""
+    ours, default = (flatten(c.model_dump(mode="json")) for c in (config, Config()))
+    return {k: [default.get(k), v] for k, v in ours.items() if k not in default or default[k] != v}
+
+
+def flatten(tree: Tree, prefix: str = "") -> Tree:
+    """Nested sections as dotted keys."""
+    flat: Tree = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _with_kinds(tree: Any, defaults: Any) -> Any:
+    """The tree with the default `kind` of each section where the user named none."""
+    if not isinstance(tree, dict) or not isinstance(defaults, dict):
+        return tree
+    out = {key: _with_kinds(value, defaults.get(key)) for key, value in tree.items()}
+    if "kind" in defaults:
+        out.setdefault("kind", defaults["kind"])
+    return out
+
+
+def _explain(error: Any) -> str:
+    """One error of pydantic as a line for the user."""
+    path, owner, kinds = _locate(error["loc"])
+    name = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        return f"  {name}: {_unknown(path[-1], owner, kinds)}"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "union_tag_invalid":
+        context = error["ctx"]
+        near = difflib.get_close_matches(context["tag"], context["expected_tags"].split("'"), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"  {name}.kind: {context['tag']!r} is none of {context['expected_tags']}{hint}"
+    given = error.get("input")
+    shown = f", {given!r} given" if not isinstance(given, dict | BaseModel) else ""
+    return f"  {name}: {message}{shown}"
+
+
+def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:
+    """Why a key is not known: another kind has it, or it is misspelt."""
+    having = [kind for kind, model in kinds.items() if key in model.model_fields]
+    if having:
+        return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
+    known = list(owner.model_fields) if owner else []
+    near = difflib.get_close_matches(key, known, 1)
+    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+    return f"no such setting; {hint}"
+
+
+def _locate(
+    loc: tuple[Any, ...],
+) -> tuple[list[str], type[BaseModel] | None, dict[str, type[BaseModel]]]:
+    """The dotted path of an error, the options it lies in, and the kinds of that slot."""
+    path: list[str] = []
+    owner: type[BaseModel] | None = Config
+    kinds: dict[str, type[BaseModel]] = {}
+    for part in loc:
+        if part in kinds and part not in (owner.model_fields if owner else {}):
+            owner = kinds[part]
+            continue
+        path.append(str(part))
+        field = owner.model_fields.get(part) if owner else None
+        if field is not None:
+            owner, kinds = _slot(field.annotation)
+    return path, owner, kinds
+
+
+def _slot(annotation: Any) -> tuple[type[BaseModel] | None, dict[str, type[BaseModel]]]:
+    """The options class of a field, and for a slot with several kinds all of them by name."""
+    members = [annotation, *getattr(annotation, "__args__", ())]
+    models = [m for m in members if isinstance(m, type) and issubclass(m, BaseModel)]
+    kinds = {m.model_fields["kind"].default: m for m in models if "kind" in m.model_fields}
+    return (models[0] if len(models) == 1 else None), kinds

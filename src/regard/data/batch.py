@@ -1,0 +1,66 @@
+"""Padded tensors and batches: what flows between the parts of a model.
+
+B rows, S source length, T target length, D width, H heads.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.vocabulary import PAD
+
+
+class Padded(NamedTuple):
+    """Rows of different lengths in one tensor.
+
+    data: (B, S) symbols or (B, S, D) vectors; mask: (B, S), True where data is real;
+    bias: (B, H, S, S) added to attention scores, or None; summary: (B, D), an encoder's own
+    view of the whole row, or None.
+    """
+
+    data: Tensor
+    mask: Tensor
+    bias: Tensor | None = None
+    summary: Tensor | None = None
+
+    def pooled(self) -> Tensor:
+        """One vector a row (B, D): the summary, or else the mean over the real positions."""
+        if self.summary is not None:
+            return self.summary
+        weight = self.mask.unsqueeze(-1).to(self.data.dtype)  # (B, S, 1)
+        return (self.data * weight).sum(1) / weight.sum(1).clamp(min=1)
+
+
+class Batch(NamedTuple):
+    """Examples side by side. `target` ends each row with EOS; None where there is no target."""
+
+    source: Padded
+    target: Padded | None
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device."""
+        source = self.source._replace(
+            data=self.source.data.to(device), mask=self.source.mask.to(device)
+        )
+        if self.target is None:
+            return Batch(source, None)
+        target = Padded(self.target.data.to(device), self.target.mask.to(device))
+        return Batch(source, target)
+
+
+def pad(rows: list[list[int]]) -> Padded:
+    """Lists of symbols as one padded tensor."""
+    lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
+    flat = np.fromiter((symbol for row in rows for symbol in row), np.int64, int(lengths.sum()))
+    return pad_flat(flat, np.cumsum(lengths) - lengths, lengths)
+
+
+def pad_flat(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Padded:
+    """The pieces `flat[start : start + length]` as one padded tensor."""
+    steps = np.arange(max(1, int(lengths.max())))
+    mask = steps < lengths[:, None]  # (B, S)
+    at = np.where(mask, starts[:, None] + steps, 0)
+    data = np.where(mask, flat[at], PAD) if len(flat) else np.full(at.shape, PAD)
+    return Padded(torch.from_numpy(data.astype(np.int64)), torch.from_numpy(mask))

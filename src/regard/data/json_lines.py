@@ -1,0 +1,95 @@
+"""JSON lines: one object a line, with the keys `source` and `target` or those of the user."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from regard.data.columns import known_header
+from regard.data.lines import refuse, split_lines
+from regard.errors import UserError
+
+Found = tuple[str, str, int]  # source, target, line
+
+
+def read_json(
+    path: str, text: str, source: str | None, target: str | None, notes: list[str]
+) -> list[Found]:
+    """Source, target and line of each object; a list of targets gives one entry each."""
+    if text.lstrip().startswith("["):
+        raise UserError(
+            f"{path}: one JSON array; one object a line is expected: jq -c '.[]' {path} > new.jsonl"
+        )
+    records, problems = _parse(split_lines(path, text, notes), notes)
+    names = list(records[0][1]) if records else []
+    known = known_header(names) or ("source", "target")
+    source_keys = _keys(source or known[0], names)
+    target_keys = _keys(target or known[1], names)
+    if (source_keys, target_keys) != (("source",), ("target",)):
+        notes.append(f"source is {' + '.join(source_keys)}, target is {' + '.join(target_keys)}")
+
+    found: list[Found] = []
+    for line, record in records:
+        try:
+            (left,) = _values(record, source_keys, several=False)
+            found += [(left, right, line) for right in _values(record, target_keys, several=True)]
+        except ValueError as error:
+            problems.append((line, str(error)))
+    refuse(path, sorted(problems))
+    return found
+
+
+def _parse(
+    lines: list[str], notes: list[str]
+) -> tuple[list[tuple[int, dict[str, Any]]], list[tuple[int, str]]]:
+    """The objects, and the lines that are none."""
+    records, problems = [], []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            problems.append((number, f"bad JSON: {error}"))
+            continue
+        if isinstance(record, dict):
+            records.append((number, record))
+        else:
+            problems.append((number, f"a JSON object expected, {_name(record)} found"))
+    blank = len(lines) - len(records) - len(problems)
+    if blank:
+        notes.append(f"blank lines skipped: {blank:,}")
+    return records, problems
+
+
+def _keys(column: str, names: list[str]) -> tuple[str, ...]:
+    return (column,) if column in names else tuple(part.strip() for part in column.split(","))
+
+
+def _values(record: dict[str, Any], keys: tuple[str, ...], several: bool) -> list[str]:
+    """The strings under the keys: alternatives if one key holds a list, else joined by a space."""
+    for key in keys:
+        if key not in record:
+            raise ValueError(
+                f"key '{key}' expected, {', '.join(record) or 'no key'} found; "
+                f"choose with --source-column and --target-column"
+            )
+    values = [record[key] for key in keys]
+    if several and len(values) == 1 and isinstance(values[0], list) and values[0]:
+        return [_text(value, keys[0]) for value in values[0]]
+    return [" ".join(_text(value, key) for key, value in zip(keys, values, strict=True))]
+
+
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"'{key}' must be a string, {_name(value)} found")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"'{key}' holds half a surrogate pair, which is no character") from None
+    return value
+
+
+def _name(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
+    return "null" if value is None else names.get(type(value), "a number")

@@ -1,0 +1,236 @@
+"""Pairs from files: TSV, CSV, JSONL or two aligned files, each also gzip; errors carry the line."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from regard.data.columns import Columns, choose_columns
+from regard.data.json_lines import read_json
+from regard.data.lines import read_lines, read_text, refuse, show_path, split_lines, stem
+from regard.errors import UserError
+
+__all__ = [
+    "Example",
+    "Pair",
+    "Pairs",
+    "group",
+    "read_aligned",
+    "read_lines",
+    "read_pairs",
+    "split_dev",
+]
+
+FORMATS = {".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".jsonl": "JSONL", ".json": "JSONL"}
+LOOK = "choose with --source-column and --target-column"
+Row = tuple[int, list[str]]  # line number, cells
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One source and one target, and the line of the file they began in, from 1."""
+
+    source: str
+    target: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One source with all its targets, in order, without repeats."""
+
+    source: str
+    references: tuple[str, ...]
+
+
+@dataclass
+class Pairs:
+    """What a file held: its pairs, and notes on what was recognised, to be shown to the user."""
+
+    name: str
+    path: str
+    pairs: list[Pair]
+    notes: list[str] = field(default_factory=list)
+
+
+def read_pairs(
+    path: str, source_column: str | None = None, target_column: str | None = None
+) -> Pairs:
+    """The pairs of a TSV, CSV or JSONL file, or of standard input (`-`).
+
+    A column is a number from 1, a header name or JSON key, or a comma list joined by a space.
+    """
+    text, notes = read_text(path)
+    shown = show_path(path)
+    kind, guessed = _format(path, text)
+    notes.insert(0, f"read as {kind}" + (", guessed from the first lines" if guessed else ""))
+    if kind == "JSONL":
+        found = read_json(shown, text, source_column, target_column, notes)
+        pairs = [Pair(source, target, line) for source, target, line in found]
+    else:
+        rows = (_tsv_rows if kind == "TSV" else _csv_rows)(shown, text, notes)
+        _refuse_single_column(shown, kind, rows)
+        columns = choose_columns(shown, rows[0][1], source_column, target_column, notes)
+        pairs = _table_pairs(shown, rows, columns, notes)
+    _refuse_empty_sides(shown, pairs)
+    return Pairs(stem(path), shown, pairs, notes)
+
+
+def read_aligned(source: str, target: str) -> Pairs:
+    """The pairs of two files with the same number of lines, each line its own side."""
+    notes: list[str] = []
+    sides = []
+    for path in (source, target):
+        text, found = read_text(path)
+        sides.append(split_lines(show_path(path), text, found))
+        notes += [f"{show_path(path)}: {note}" for note in found]
+    left, right = sides
+    if len(left) != len(right):
+        raise UserError(
+            f"{source} has {len(left):,} lines, {target} has {len(right):,}: the same number "
+            f"is expected; look for a line that was lost or broken in two"
+        )
+    numbered = enumerate(zip(left, right, strict=True), 1)
+    pairs = [Pair(one, other, line) for line, (one, other) in numbered]
+    shown = f"{source} and {target}"
+    _refuse_empty_sides(shown, pairs)
+    return Pairs(stem(source), shown, pairs, ["read as two aligned files", *notes])
+
+
+def split_dev(
+    pairs: list[Pair], share: float = 0.1, most: int = 1_000
+) -> tuple[list[Pair], list[Pair]]:
+    """Train and dev parts. All pairs of a source stay on one side, decided by a hash of the source.
+
+    Dev gets `share` of the sources, at most `most`, at least one; the order of lines is no matter.
+    """
+    sources = {pair.source for pair in pairs}
+    if len(sources) < 2:
+        raise UserError(
+            f"{len(pairs)} pair{'s' * (len(pairs) != 1)} with {len(sources)} distinct source: at "
+            f"least 2 sources are needed to set a dev part aside; give more data, or --dev FILE"
+        )
+    count = max(1, min(most, round(share * len(sources)), len(sources) - 1))
+    dev = set(sorted(sources, key=hash_source)[:count])
+    return (
+        [pair for pair in pairs if pair.source not in dev],
+        [pair for pair in pairs if pair.source in dev],
+    )
+
+
+def hash_source(source: str) -> bytes:
+    """A number for a source that is the same on every machine."""
+    return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def group(pairs: Iterable[Pair]) -> list[Example]:
+    """One example a source, in order of first occurrence, its targets in order without repeats."""
+    targets: dict[str, dict[str, None]] = {}
+    for pair in pairs:
+        targets.setdefault(pair.source, {})[pair.target] = None
+    return [Example(source, tuple(references)) for source, references in targets.items()]
+
+
+def _format(path: str, text: str) -> tuple[str, bool]:
+    """The format, and whether it had to be guessed because the name does not say."""
+    extension = Path(path.removesuffix(".gz")).suffix.lower()
+    if path != "-" and extension in FORMATS:
+        return FORMATS[extension], False
+    first = [line for line in text[:100_000].split("\n")[:20] if line.strip()]
+    if first[0].lstrip().startswith("{"):
+        return "JSONL", True
+    commas = all("," in line for line in first) and not any("\t" in line for line in first)
+    return ("CSV" if commas else "TSV"), True
+
+
+def _tsv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
+    lines = split_lines(path, text, notes)
+    return _skip_blank(
+        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)],
+        lambda cells: len(cells) == 1 and not cells[0].strip(),
+        notes,
+    )
+
+
+def _csv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
+    first = text.split("\n", 1)[0]
+    comma = next((mark for mark in ",;\t" if mark in first), ",")
+    if comma != ",":
+        notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
+    if first.endswith("\r"):
+        notes.append("Windows line ends (CR LF) removed")
+    rows: list[Row] = []
+    problems: list[tuple[int, str]] = []
+    reader = csv.reader((line + "\n" for line in text.split("\n")), delimiter=comma, strict=True)
+    while True:
+        start = reader.line_num + 1
+        try:
+            rows.append((start, next(reader)))
+        except StopIteration:
+            break
+        except csv.Error as error:
+            problems.append(
+                (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
+            )
+            if "field larger" in str(error):
+                break
+    refuse(path, problems)
+    if rows and not rows[-1][1]:
+        rows.pop()  # what follows the last line end
+    return _skip_blank(rows, lambda cells: not cells, notes)
+
+
+def _skip_blank(
+    rows: list[Row], is_blank: Callable[[list[str]], bool], notes: list[str]
+) -> list[Row]:
+    kept = [row for row in rows if not is_blank(row[1])]
+    if len(kept) < len(rows):
+        notes.append(f"blank lines skipped: {len(rows) - len(kept):,}")
+    return kept
+
+
+def _refuse_single_column(path: str, kind: str, rows: list[Row]) -> None:
+    if any(len(cells) > 1 for _, cells in rows):
+        return
+    line, cells = rows[0]
+    separator = "tab" if kind == "TSV" else "comma"
+    commas = kind == "TSV" and "," in cells[0]
+    hint = "; if commas separate the columns, name the file .csv" if commas else ""
+    raise UserError(
+        f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
+        f"{len(rows):,} lines{hint}; for two files use --source A --target B"
+    )
+
+
+def _table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) -> list[Pair]:
+    counts = Counter(len(cells) for _, cells in rows if len(cells) > 1)
+    expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
+    if not columns.chosen and expected > 2:
+        notes.append(f"{expected} columns: the first two are source and target; others: {LOOK}")
+
+    pairs, problems = [], []
+    words = f"{expected} columns{' or more' * columns.chosen} expected, "
+    for line, cells in rows[columns.header :]:
+        if len(cells) < expected or (len(cells) > expected and not columns.chosen):
+            problems.append((line, f"{words}{len(cells)} found"))
+            continue
+        source = " ".join(cells[place] for place in columns.source)
+        target = " ".join(cells[place] for place in columns.target)
+        pairs.append(Pair(source, target, line))
+    refuse(path, problems)
+    return pairs
+
+
+def _refuse_empty_sides(path: str, pairs: list[Pair]) -> None:
+    if not pairs:
+        raise UserError(f"{path}: no pairs, only a header; pairs of source and target are expected")
+    for side in ("source", "target"):
+        if not any(getattr(pair, side).strip() for pair in pairs):
+            raise UserError(
+                f"{path}: the {side} is empty in all {len(pairs):,} pairs; "
+                f"is it another column? {LOOK}"
+            )

@@ -1,0 +1,249 @@
+"""Vocabularies: text to ids and back. The ids of PAD UNK BOS EOS MASK are fixed here, once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import unicodedata
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from regard.data.choose import choose_symbols
+from regard.errors import UserError
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "KINDS",
+    "MASK",
+    "PAD",
+    "SPECIALS",
+    "UNK",
+    "Vocabulary",
+    "build_vocabulary",
+    "choose_symbols",
+    "load_vocabulary",
+]
+
+PAD, UNK, BOS, EOS, MASK = range(5)
+SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
+UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
+GLUED = "\uffed"  # stands before a word symbol that follows the one before it without a space
+WORD_LIMIT = 30_000
+
+
+class Vocabulary(ABC):
+    """Cuts text into symbols, numbers them, and puts numbers back together as text."""
+
+    kind: str
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of ids, special ones included."""
+
+    @abstractmethod
+    def symbols(self, text: str) -> list[str]:
+        """The text cut into symbols, known or not; as many as `encode` gives ids."""
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """The ids of the text, without BOS and EOS; UNK for what is not known."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text as the user would write it; PAD BOS EOS MASK are left out."""
+
+    @abstractmethod
+    def symbol(self, id: int) -> str:
+        """The symbol of an id, as `symbols` gives it."""
+
+    @abstractmethod
+    def save(self, folder: Path, name: str) -> None:
+        """Writes `name.json` (and `name.model` for subwords) into the folder."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of many texts."""
+        return [self.encode(text) for text in texts]
+
+    def name(self, id: int) -> str:
+        """A printable name for an id, for plots and tables: white space and marks made visible."""
+        symbol = self.symbol(id)
+        if unicodedata.combining(symbol[0]):
+            symbol = "\u25cc" + symbol
+        return "".join(
+            "\u2423" if character == " " else _printable(character) for character in symbol
+        )
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else f"U+{ord(character):04X}"
+
+
+class TableVocabulary(Vocabulary):
+    """A vocabulary that is a plain list of symbols; the kinds differ in how they cut and join."""
+
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self._names = [*SPECIALS, *symbols]
+        self._ids = {symbol: id for id, symbol in enumerate(symbols, len(SPECIALS))}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    @abstractmethod
+    def join(self, symbols: Iterable[str]) -> str:
+        """The text that these symbols were cut from."""
+
+    def symbol(self, id: int) -> str:
+        return self._names[id]
+
+    def encode(self, text: str) -> list[int]:
+        find = self._ids.get
+        return [find(symbol, UNK) for symbol in self.symbols(text)]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        names = self._names
+        return self.join(
+            UNKNOWN_TEXT if id == UNK else names[id]
+            for id in ids
+            if id >= len(SPECIALS) or id == UNK
+        )
+
+    def save(self, folder: Path, name: str) -> None:
+        content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}
+        write_json(folder / f"{name}.json", content)
+
+
+class CharVocabulary(TableVocabulary):
+    """One symbol a code point; every text comes back exactly."""
+
+    kind = "char"
+
+    def symbols(self, text: str) -> list[str]:
+        return list(text)
+
+    def join(self, symbols: Iterable[str]) -> str:
+        return "".join(symbols)
+
+
+class SpaceVocabulary(TableVocabulary):
+    """Symbols that the user has already set apart by spaces, such as phonemes.
+
+    Runs of spaces count as one, and spaces at the ends are left out.
+    """
+
+    kind = "space"
+
+    def symbols(self, text: str) -> list[str]:
+        return [symbol for symbol in text.split(" ") if symbol]
+
+    def join(self, symbols: Iterable[str]) -> str:
+        return " ".join(symbols)
+
+
+class WordVocabulary(TableVocabulary):
+    """Words and single punctuation characters; the text comes back up to runs of white space.
+
+    A symbol that follows another without a space carries a mark: "Go!" is "Go" and GLUED "!".
+    A mark of the user's own is a symbol of length one, so the two cannot be confused.
+    """
+
+    kind = "word"
+
+    def symbols(self, text: str) -> list[str]:
+        return [symbol for chunk in text.split() for symbol in _cut_chunk(chunk)]
+
+    def join(self, symbols: Iterable[str]) -> str:
+        text = ""
+        for symbol in symbols:
+            glued = len(symbol) > 1 and symbol[0] == GLUED
+            text += symbol[1:] if glued else " " + symbol
+        return text[1:] if text.startswith(" ") else text
+
+
+@lru_cache(maxsize=100_000)
+def _cut_chunk(chunk: str) -> tuple[str, ...]:
+    """The words and punctuation of text without white space, glued ones marked."""
+    if chunk.isalnum():
+        return (chunk,)
+    pieces: list[str] = []
+    for is_word, run in itertools.groupby(chunk, _is_word_character):
+        characters = list(run)
+        pieces += ["".join(characters)] if is_word else characters
+    return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
+
+
+@lru_cache(maxsize=100_000)
+def _is_word_character(character: str) -> bool:
+    # Marks belong to the letter before them: without them Hindi words would fall to pieces.
+    return character.isalnum() or unicodedata.category(character)[0] == "M"
+
+
+TABLES: dict[str, type[TableVocabulary]] = {
+    "char": CharVocabulary,
+    "word": WordVocabulary,
+    "space": SpaceVocabulary,
+}
+KINDS = (*TABLES, "bpe", "unigram")
+
+
+def build_vocabulary(kind: str, texts: Iterable[str], size: int | None = None) -> Vocabulary:
+    """The vocabulary of the texts, most frequent symbols first, at most `size` besides specials.
+
+    Without a size: all characters, all spaced symbols, 30,000 words, subwords by amount of text.
+    """
+    if kind not in KINDS:
+        raise UserError(f"symbols: {' '.join(KINDS)} expected, '{kind}' found")
+    if size is not None and size < 1:
+        raise UserError(f"vocabulary size: 1 or more expected, {size} found")
+    if kind not in TABLES:
+        from regard.data.subword import train_subwords
+
+        return train_subwords(kind, list(texts), size)
+
+    table = TABLES[kind]
+    cut = table([]).symbols
+    counts = Counter(symbol for text in texts for symbol in cut(text))
+    ordered = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+    limit = size or (WORD_LIMIT if kind == "word" else None)
+    return table(ordered[:limit])
+
+
+def load_vocabulary(folder: Path, name: str) -> Vocabulary:
+    """The vocabulary that `save(folder, name)` wrote."""
+    path = folder / f"{name}.json"
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        kind, symbols = content["kind"], content["symbols"]
+        known = kind in KINDS and all(isinstance(symbol, str) for symbol in symbols)
+    except FileNotFoundError:
+        raise UserError(f"{path}: vocabulary missing; copy the whole model folder") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: vocabulary damaged ({error}); copy the folder again") from None
+    if not known:
+        raise UserError(f"{path}: vocabulary damaged or newer than this regard: kind '{kind}'")
+    if kind in TABLES:
+        return TABLES[kind](symbols)
+
+    from regard.data.subword import load_subwords
+
+    return load_subwords(folder / f"{name}.model", kind, symbols)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Writes a readable JSON file, one entry a line."""
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=0).encode() + b"\n")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Writes a file so that a crash leaves either the old one or the new one, never a half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(part, path)

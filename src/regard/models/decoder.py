@@ -1,0 +1,194 @@
+"""Decoders: `start(memory)` gives a State; `forward(x, State)` takes any number of symbols.
+
+The same forward trains (all symbols at once), reads a prompt, and decodes (one symbol).
+B rows of memory, k beams a row, S source length, T target length, D width, M memory width.
+"""
+
+import math
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Padded
+from regard.models.encoder import TransformerOptions
+from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.dropout import Dropout
+from regard.nn.feedforward import FeedForward
+from regard.nn.norm import Residual
+from regard.nn.positions import Position
+from regard.nn.recurrent import Cell, Hidden, Recurrence
+from regard.nn.scores import ScoreKind, build_score
+from regard.nn.state import State
+from regard.options import Options
+
+
+class TransformerDecoder(nn.Module):
+    """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
+
+    def __init__(
+        self, layers: list["DecoderLayer"], positions: Position, norm: nn.Module, dropout: float
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.positions = positions
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    def start(self, memory: Padded) -> State:
+        """The state before the first symbol; each layer projects its keys on its first call."""
+        nothing = [None] * len(self.layers)
+        return State({"encoded": memory, "keys": nothing}, {"at": 0, "layers": nothing})
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (k*B, T, D) to (k*B, T, D) and the state after it."""
+        at, memory = state.past["at"], state.memory["encoded"]
+        h = self.dropout(self.positions.embed(x, at))
+        keys, past = [], []
+        for layer, key, old in zip(
+            self.layers, state.memory["keys"], state.past["layers"], strict=True
+        ):
+            h, key, old = layer(h, memory, key, old)
+            keys.append(key)
+            past.append(old)
+        after = State(
+            {"encoded": memory, "keys": keys}, {"at": at + x.shape[1], "layers": past}
+        )
+        return self.norm(h), after
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention and a feed-forward network, each residual."""
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        cross: CrossAttention,
+        feedforward: FeedForward,
+        residuals: list[Residual],
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.cross = cross
+        self.feedforward = feedforward
+        self.residuals = nn.ModuleList(residuals)
+
+    def forward(self, x, memory, keys, past):  # type: ignore[no-untyped-def]
+        """(k*B, T, D) to the same, with the keys of the memory and the past of this layer."""
+        attend, look, feed = self.residuals
+        mixed, past = self.attention(attend.enter(x), None, past, True)
+        x = attend.leave(x, mixed)
+        found, keys = self.cross(look.enter(x), memory, keys)
+        x = look.leave(x, found)
+        return feed.leave(x, self.feedforward(feed.enter(x))), keys, past
+
+
+class RecurrentDecoder(nn.Module):
+    """Recurrent layers, then attention to the source: out = tanh(W [h; context]).
+
+    (Luong et al. 2015, eq. 5.) The first state is tanh of a linear map of the source's summary
+    (Bahdanau et al. 2015, A.2.2). With `feeding`, the last output joins the next input (Luong
+    3.3), so symbols go one by one in training too: slower.
+    """
+
+    def __init__(
+        self, body: Recurrence, score: nn.Module, sizes: tuple[int, int], feeding: bool, dropout: float
+    ) -> None:
+        super().__init__()
+        width, memory_width = sizes
+        self.body = body
+        self.score = score
+        self.feeding = feeding
+        count = len(body.layers) * body.parts
+        self.bridge = nn.Linear(memory_width, count * width)
+        self.join = nn.Linear(width + memory_width, width)
+        self.dropout = Dropout(dropout)
+
+    def start(self, memory: Padded) -> State:
+        """The state before the first symbol; the bridge is crossed on the first call."""
+        return State({"encoded": memory, "keys": None}, {"hidden": None, "last": None})
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (k*B, T, D) to (k*B, T, D) and the state after it."""
+        memory, keys = state.memory["encoded"], state.memory["keys"]
+        hidden, last = state.past["hidden"], state.past["last"]
+        if hidden is None:
+            hidden = self._first(memory, len(x))
+        x = self.dropout(x)
+        if not self.feeding:
+            h, hidden = self.body(x, hidden)
+            out, keys = self._attend(h, memory, keys)
+        else:
+            last = x.new_zeros(len(x), 1, self.join.out_features) if last is None else last
+            steps = []
+            for t in range(x.shape[1]):
+                h, hidden = self.body(torch.cat([x[:, t : t + 1], last], -1), hidden)
+                last, keys = self._attend(h, memory, keys)
+                steps.append(last)
+            out = torch.cat(steps, 1)
+        return out, State(
+            {"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last}
+        )
+
+    def _first(self, memory: Padded, rows: int) -> Hidden:
+        """The first hidden state (k*B, L, D) of each part, from the source."""
+        first = torch.tanh(self.bridge(memory.pooled()))  # (B, parts * L * D)
+        first = first.repeat_interleave(rows // len(first), 0)
+        shape = (self.body.parts, len(self.body.layers), -1)
+        return first.unflatten(-1, shape).unbind(1)
+
+    def _attend(self, h: Tensor, memory: Padded, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """States (k*B, T, D) joined with their contexts: (k*B, T, D), and the keys."""
+        context, keys = self.score(h, memory, keys)
+        return self.dropout(torch.tanh(self.join(torch.cat([h, context], -1)))), keys
+
+
+class Transformer(TransformerOptions):
+    """Masked self-attention and attention to the source."""
+
+    def build(self, memory_width: int) -> TransformerDecoder:
+        """The decoder over memory of this width; sizes must be filled."""
+        assert self.width and self.heads and self.layers and self.dropout is not None
+        layers = [
+            DecoderLayer(
+                SelfAttention(self.width, self.heads, self.attention.build()),
+                CrossAttention(self.width, memory_width, self.heads, self.attention.build()),
+                self.feed(),
+                [self.residual() for _ in range(3)],
+            )
+            for _ in range(self.layers)
+        ]
+        return TransformerDecoder(layers, self.positions.build(), self.final_norm(), self.dropout)
+
+
+class Recurrent(Options):
+    """Recurrent layers with attention to the source; None is chosen from the data."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Cell = "lstm"
+    layers: int | None = Field(None, gt=0, description="layers")
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    score: ScoreKind = Field("additive", description="attention score; none: a fixed vector")
+    feeding: bool = Field(False, description="the last output joins the next input; slower")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        return math.sqrt(self.width or 1)
+
+    def build(self, memory_width: int) -> RecurrentDecoder:
+        """The decoder over memory of this width; sizes must be filled."""
+        assert self.width and self.layers and self.dropout is not None
+        inputs = 2 * self.width if self.feeding else self.width
+        return RecurrentDecoder(
+            Recurrence(self.cell, inputs, self.width, self.layers, self.dropout),
+            build_score(self.score, self.width, memory_width),
+            (self.width, memory_width),
+            self.feeding,
+            self.dropout,
+        )
+
+
+Decoder = Annotated[Transformer | Recurrent, Field(discriminator="kind")]

@@ -1,0 +1,115 @@
+"""The Generator: a source in, a sequence of its own length out.
+
+B rows, S source length, T target length, D width, V vocabulary, N real target symbols.
+"""
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.data.vocabulary import BOS
+from regard.models.decoder import Decoder
+from regard.models.decoder import Transformer as TransformerDecoderOptions
+from regard.models.encoder import Encoder
+from regard.models.encoder import Transformer as TransformerEncoderOptions
+from regard.nn.state import State
+from regard.options import Options
+
+
+class Embedding(nn.Module):
+    """Symbols to vectors, scaled; begins with variance 1 / D before the scale."""
+
+    def __init__(self, size: int, width: int, scale: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(size, width) * width**-0.5)
+        self.scale = scale
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        """(B, T) to (B, T, D)."""
+        return F.embedding(symbols, self.weight) * self.scale
+
+
+class Head(nn.Module):
+    """Vectors to logits; tied to an embedding (Press and Wolf 2017) or with its own weights."""
+
+    def __init__(self, weight: nn.Parameter) -> None:
+        super().__init__()
+        self.weight = weight
+        self.bias = nn.Parameter(torch.zeros(len(weight)))
+
+    def forward(self, h: Tensor) -> Tensor:
+        """(..., D) to (..., V)."""
+        return F.linear(h, self.weight, self.bias)
+
+
+class Generator(nn.Module):
+    """Encoder, decoder and head. Training calls it; decoding calls `start` and `step`."""
+
+    def __init__(
+        self,
+        source: Embedding,
+        encoder: nn.Module,
+        target: Embedding,
+        decoder: nn.Module,
+        head: Head,
+    ) -> None:
+        super().__init__()
+        self.source = source
+        self.encoder = encoder
+        self.target = target
+        self.decoder = decoder
+        self.head = head
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits (N, V) of every real target symbol, row by row; padding is left out."""
+        assert batch.target is not None
+        symbols, mask = batch.target.data, batch.target.mask
+        inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
+        h, _ = self.decoder(self.target(inputs), self.start(batch.source))
+        return self.head(h[mask])
+
+    def start(self, source: Padded) -> State:
+        """The decoder's state before its first symbol."""
+        encoded = self.encoder(source._replace(data=self.source(source.data)))
+        return self.decoder.start(encoded)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        h, state = self.decoder(self.target(symbols), state)
+        return self.head(h), state
+
+
+class GeneratorOptions(Options):
+    """Any encoder with any decoder."""
+
+    encoder: Encoder = TransformerEncoderOptions()
+    decoder: Decoder = TransformerDecoderOptions()
+    tied: bool = Field(True, description="the output layer shares the target embedding's weights")
+
+    @model_validator(mode="after")
+    def _widths_fit(self) -> "GeneratorOptions":
+        widths = (self.encoder.width, self.decoder.width)
+        score = getattr(self.decoder, "score", "")
+        if score in ("dot", "scaled_dot") and None not in widths and widths[0] != widths[1]:
+            raise ValueError(
+                f"score {score} multiplies encoder and decoder vectors, but their widths are "
+                f"{widths[0]} and {widths[1]}; make them equal or choose score bilinear"
+            )
+        return self
+
+    def build(self, source: int, target: int, shared: bool) -> Generator:
+        """The model for vocabularies of these sizes; `shared`: both sides have the same one."""
+        encoder, decoder = self.encoder, self.decoder
+        assert encoder.width and decoder.width
+        embedding = Embedding(source, encoder.width, encoder.scale)
+        other = Embedding(target, decoder.width, decoder.scale)
+        if shared and encoder.width == decoder.width:
+            other.weight = embedding.weight
+        weight = other.weight
+        if not self.tied:
+            weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
+        return Generator(
+            embedding, encoder.build(), other, decoder.build(encoder.width), Head(weight)
+        )

@@ -1,0 +1,64 @@
+"""Multi-head attention: project, split into heads, attend, join.
+
+B rows, S memory length, T length, D width, H heads, K head width.
+"""
+
+from torch import Tensor, nn
+
+from regard.data.batch import Padded
+from regard.nn.state import fold, unfold
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention (Vaswani et al. 2017, 3.2.2)."""
+
+    def __init__(self, width: int, heads: int, kernel: nn.Module) -> None:
+        super().__init__()
+        self.heads = heads
+        self.project = nn.Linear(width, 3 * width)
+        self.join = nn.Linear(width, width)
+        self.kernel = kernel
+        nn.init.xavier_uniform_(self.project.weight)
+        nn.init.zeros_(self.project.bias)
+
+    def forward(
+        self, x: Tensor, mask: Tensor | None, past: object, causal: bool
+    ) -> tuple[Tensor, object]:
+        """x (B, T, D) to (B, T, D) and what later steps need."""
+        q, k, v = (
+            self.project(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        )  # each (B, H, T, K)
+        out, past = self.kernel(q, k, v, mask, past, causal)
+        return self.join(out.transpose(1, 2).flatten(2)), past
+
+
+class CrossAttention(nn.Module):
+    """Multi-head attention from the target to the source; keys are projected once a sentence."""
+
+    def __init__(self, width: int, memory_width: int, heads: int, kernel: nn.Module) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(width, width)
+        self.project = nn.Linear(memory_width, 2 * width)
+        self.join = nn.Linear(width, width)
+        self.kernel = kernel
+        nn.init.xavier_uniform_(self.query.weight)
+        nn.init.xavier_uniform_(self.project.weight)
+        nn.init.zeros_(self.query.bias)
+        nn.init.zeros_(self.project.bias)
+
+    def forward(
+        self, x: Tensor, memory: Padded, keys: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """x (k*B, T, D) to the same shape, and the projected keys and values of memory."""
+        if keys is None:
+            keys = (
+                self.project(memory.data)
+                .unflatten(-1, (2, self.heads, -1))
+                .permute(2, 0, 3, 1, 4)
+                .unbind(0)
+            )  # each (B, H, S, K)
+        q = self.query(fold(x, len(memory.data))).unflatten(-1, (self.heads, -1))
+        mask = memory.mask[:, None, None, :]  # (B, 1, 1, S)
+        out, _ = self.kernel(q.transpose(1, 2), *keys, mask, None, False)
+        return unfold(self.join(out.transpose(1, 2).flatten(2)), x), keys

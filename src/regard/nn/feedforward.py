@@ -1,0 +1,25 @@
+"""The position-wise feed-forward network."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.nn.dropout import Dropout
+
+Activation = Literal["relu", "gelu"]
+
+
+class FeedForward(nn.Module):
+    """W2 f(W1 x + b1) + b2 at each position (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(self, width: int, inner: int, activation: Activation, dropout: float) -> None:
+        super().__init__()
+        self.widen = nn.Linear(width, inner)
+        self.narrow = nn.Linear(inner, width)
+        self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) to (..., D)."""
+        return self.narrow(self.dropout(self.activation(self.widen(x))))

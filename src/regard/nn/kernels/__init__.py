@@ -1,0 +1,5 @@
+"""Inner attentions, one file each; the union of their options is the registry."""
+
+from regard.nn.kernels.softmax import Softmax
+
+Attention = Softmax

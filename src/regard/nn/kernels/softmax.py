@@ -1,0 +1,58 @@
+"""Softmax attention, the full kind.
+
+B rows, H heads, T queries, S keys, K head width.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.options import Options
+
+Cache = tuple[Tensor, Tensor]
+
+
+class SoftmaxAttention(nn.Module):
+    """softmax(q k^T / sqrt(K)) v (Vaswani et al. 2017, eq. 1), by torch's fused kernel."""
+
+    def forward(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, past: Cache | None, causal: bool
+    ) -> tuple[Tensor, Cache]:
+        """q (B, H, T, K), k and v (B, H, S, K) to (B, H, T, K) and the keys and values so far.
+
+        mask: boolean (True = visible) or a number to add, broadcast to (B, H, T, S).
+        past: keys and values of earlier steps, put before these.
+        """
+        if past is not None:
+            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        T, S = q.shape[2], k.shape[2]
+        if causal and 1 < T < S:
+            seen = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
+            mask = seen if mask is None else mask & seen
+        whole = causal and T == S and T > 1
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=whole)
+        return out, (k, v)
+
+    def weights(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+        """The attention itself, (B, H, T, S): the slow twin of `forward`, for looking at it."""
+        T, S = q.shape[2], k.shape[2]
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5  # (B, H, T, S)
+        if causal:
+            seen = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
+            scores = scores.masked_fill(~seen, float("-inf"))
+        if mask is not None and mask.dtype == torch.bool:
+            scores = scores.masked_fill(~mask, float("-inf"))
+        elif mask is not None:
+            scores = scores + mask
+        return scores.softmax(-1)
+
+
+class Softmax(Options):
+    """Every position sees every other."""
+
+    kind: Literal["softmax"] = "softmax"
+
+    def build(self) -> SoftmaxAttention:
+        return SoftmaxAttention()

@@ -1,0 +1,106 @@
+"""Recurrent layers behind one batch-first interface.
+
+B rows, T length, D width, L layers.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Padded
+from regard.nn.dropout import Dropout
+
+Cell = Literal["rnn", "gru", "lstm"]
+CELLS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+Hidden = tuple[Tensor, ...]  # (h,) or for the LSTM (h, c); each (B, L, D)
+
+
+class Recurrence(nn.Module):
+    """A stack of recurrent layers that read from left to right.
+
+    rnn:  h = tanh(W x + U h + b) (Elman 1990)
+    gru:  update and reset gates (Cho et al. 2014)
+    lstm: input, forget and output gates with a cell (Hochreiter and Schmidhuber 1997)
+    Layers after the first are joined by dropout, and by a residual sum (Wu et al. 2016).
+    """
+
+    def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            CELLS[cell](inputs if i == 0 else width, width, batch_first=True) for i in range(layers)
+        )
+        self.parts = 2 if cell == "lstm" else 1
+        self.dropout = Dropout(dropout)
+        for layer in self.layers:
+            _initialise(layer, width, gates=4 if cell == "lstm" else 1)
+
+    def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
+        """x (B, T, inputs) to the states of the top layer (B, T, D), and the last of each layer."""
+        last: list[tuple[Tensor, ...]] = []
+        for i, layer in enumerate(self.layers):
+            start = None
+            if hidden is not None:
+                parts = [part[:, i].unsqueeze(0).contiguous() for part in hidden]  # (1, B, D)
+                start = tuple(parts) if self.parts == 2 else parts[0]
+            out, end = layer(self.dropout(x) if i > 0 else x, start)
+            last.append(tuple(end) if self.parts == 2 else (end,))
+            x = out + x if i > 0 else out
+        return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
+
+
+class Bidirectional(nn.Module):
+    """Two stacks, one from each end, each of half the width (Schuster and Paliwal 1997).
+
+    Layer by layer the two directions are joined, so that each layer sees both sides.
+    """
+
+    def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        sizes = [inputs] + [width] * (layers - 1)
+        self.forwards = nn.ModuleList(Recurrence(cell, n, width // 2, 1, 0.0) for n in sizes)
+        self.backwards = nn.ModuleList(Recurrence(cell, n, width // 2, 1, 0.0) for n in sizes)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """x (B, S, inputs) to (B, S, D)."""
+        flip = reversal(mask).unsqueeze(-1)  # (B, S, 1)
+        for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
+            seen = self.dropout(x) if i > 0 else x
+            left, _ = ahead(seen)  # (B, S, D/2)
+            right, _ = back(seen.gather(1, flip.expand_as(seen)))
+            both = torch.cat([left, right.gather(1, flip.expand_as(right))], -1)  # (B, S, D)
+            x = both + x if i > 0 else both
+        return x
+
+
+def reversal(mask: Tensor) -> Tensor:
+    """(B, S) places that turn each row round within its real length; padding stays behind."""
+    places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    turned = mask.sum(1, keepdim=True) - 1 - places
+    return torch.where(mask, turned, places)
+
+
+def ends(x: Padded, both: bool) -> Tensor:
+    """(B, D): the state after the last real symbol; for two directions each at its own end."""
+    last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
+    final = x.data.gather(1, last).squeeze(1)  # (B, D)
+    if not both:
+        return final
+    half = x.data.shape[-1] // 2
+    return torch.cat([final[:, :half], x.data[:, 0, half:]], -1)
+
+
+def _initialise(layer: nn.RNNBase, width: int, gates: int) -> None:
+    """Orthogonal recurrent weights, Glorot input weights; LSTM forget gates begin open."""
+    for name, weight in layer.named_parameters():
+        if "weight_hh" in name:
+            for block in weight.data.split(width):
+                nn.init.orthogonal_(block)
+        elif "weight_ih" in name:
+            for block in weight.data.split(width):
+                nn.init.xavier_uniform_(block)
+        else:
+            nn.init.zeros_(weight)
+            if gates == 4 and "bias_ih" in name:
+                weight.data[width : 2 * width] = 1.0

@@ -1,0 +1,64 @@
+"""The state of a decoder: what it remembers between steps.
+
+Every tensor in a state has the batch first, whatever the decoder.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+Tree = Any  # tensors in dicts, lists and tuples; other leaves (None, int) are left alone
+
+
+@dataclass
+class State:
+    """memory: fixed for a sentence (encoder output, its mask, projected keys).
+    past: changes each step (hidden vectors, key/value cache, position).
+
+    Memory may have fewer rows than past: with k times as many past rows, each row of memory
+    serves k rows in a row (the beams of one sentence), so memory is never repeated per beam.
+    """
+
+    memory: Tree
+    past: Tree
+
+    def select(self, rows: Tensor, memory: bool = True) -> "State":
+        """The state of these rows; `memory=False` keeps the memory as it is."""
+        return State(
+            select(self.memory, rows) if memory else self.memory,
+            select(self.past, rows),
+        )
+
+
+def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
+    """The same tree with `function` applied to each tensor."""
+    if isinstance(tree, Tensor):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: tree_map(function, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(tree_map(function, value) for value in tree))
+    if isinstance(tree, list | tuple):
+        return type(tree)(tree_map(function, value) for value in tree)
+    return tree
+
+
+def select(tree: Tree, rows: Tensor) -> Tree:
+    """These rows of every tensor."""
+    return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
+
+
+def fold(x: Tensor, rows: int) -> Tensor:
+    """(k*B, T, D) as (B, k*T, D), for B = rows: the beams of a sentence become positions."""
+    if x.shape[0] == rows:
+        return x
+    return x.unflatten(0, (rows, -1)).flatten(1, 2)
+
+
+def unfold(x: Tensor, like: Tensor) -> Tensor:
+    """The way back from `fold`: (B, k*T, D) as (k*B, T, D), for `like` (k*B, T, ...)."""
+    if x.shape[0] == like.shape[0]:
+        return x
+    return x.unflatten(1, (-1, like.shape[1])).flatten(0, 1)

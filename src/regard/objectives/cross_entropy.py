@@ -1,0 +1,79 @@
+"""Cross entropy with label smoothing.
+
+N real target symbols, V vocabulary.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Batch
+from regard.options import Options
+
+
+@dataclass
+class Loss:
+    """A sum over symbols and their count; parts: sums to log, by name."""
+
+    sum: Tensor
+    count: int
+    parts: dict[str, float] = field(default_factory=dict)
+
+
+class CrossEntropy(Options):
+    """Teacher forcing: each symbol is predicted from the true ones before it.
+
+    -sum_v q(v) log p(v), with q = (1 - smoothing) on the true symbol and the rest spread evenly
+    over the vocabulary (Szegedy et al. 2016, 7).
+    """
+
+    kind: Literal["cross_entropy"] = "cross_entropy"
+    smoothing: float = Field(0.1, ge=0, lt=1, description="share of the label spread evenly")
+
+    def count(self, batch: Batch) -> int:
+        """The symbols the loss is summed over."""
+        assert batch.target is not None
+        return int(batch.target.mask.sum())
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
+        assert batch.target is not None
+        labels = batch.target.data[batch.target.mask]  # (N,)
+        loss, nll = SmoothedLoss.apply(model(batch), labels, self.smoothing)
+        return Loss(loss, len(labels), {"nll": float(nll)})
+
+
+class SmoothedLoss(torch.autograd.Function):
+    """Smoothed cross entropy that goes over the logits as few times as it can.
+
+    With z = logsumexp(x): loss = z - (1 - s) x[y] - s mean(x); gradient = softmax(x) - q.
+    Equal to `F.cross_entropy(..., label_smoothing=s, reduction="sum")`.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        """logits (N, V), labels (N,) to the summed loss, and the sum without smoothing."""
+        logits = logits.float()
+        z = logits.logsumexp(-1)  # (N,)
+        true = logits.gather(1, labels[:, None]).squeeze(1)
+        nll = (z - true).sum()
+        loss = nll
+        if smoothing:
+            loss = nll + smoothing * (true.sum() - logits.mean(-1).sum())
+        ctx.save_for_backward(logits, labels, z)
+        ctx.smoothing = smoothing
+        ctx.mark_non_differentiable(nll)
+        return loss.clone(), nll
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        logits, labels, z = ctx.saved_tensors
+        spread = ctx.smoothing / logits.shape[1]
+        out = (logits - z[:, None]).exp_()
+        if spread:
+            out -= spread
+        out[torch.arange(len(labels), device=labels.device), labels] -= 1 - ctx.smoothing
+        return out.mul_(grad), None, None

@@ -1,0 +1,148 @@
+"""Line plots as inline SVG, with their numbers beside them for the values under the pointer."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+Point = tuple[float, float]
+
+MOST_POINTS = 500
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: its name in the legend and its points, by step."""
+
+    name: str
+    points: list[Point]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A linear map from values to pixels."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+
+def draw(
+    title: str,
+    series: Sequence[Series],
+    size: tuple[int, int] = (460, 220),
+    mark: Point | None = None,
+    from_zero: bool = True,
+) -> str:
+    """A figure with a line for each series that has points; an empty text if none has.
+
+    `mark` puts a ring around one point, such as the best one.
+    """
+    lines = [Series(line.name, thin(line.points)) for line in series if line.points]
+    if not lines:
+        return ""
+    xs = [x for line in lines for x, _ in line.points]
+    ys = [y for line in lines for _, y in line.points]
+    levels = ticks(min([*ys, 0.0]) if from_zero else min(ys), max(ys))
+    x_low, x_high = (min(xs), max(xs)) if min(xs) < max(xs) else (xs[0] - 1, xs[0] + 1)
+    x_scale = Scale(x_low, x_high, _LEFT, size[0] - _RIGHT)
+    y_scale = Scale(levels[0], levels[-1], size[1] - _BOTTOM, _TOP)
+
+    inside = _grid(levels, x_scale, y_scale)
+    inside += [_line(line, place, x_scale, y_scale) for place, line in enumerate(lines)]
+    if mark:
+        centre = f'cx="{x_scale(mark[0]):.1f}" cy="{y_scale(mark[1]):.1f}"'
+        inside.append(f'<circle class="best" {centre} r="4.5"/>')
+    return (
+        f'<figure class="curve"><figcaption><span>{escape(title)}</span>{_legend(lines)}'
+        f'</figcaption><svg viewBox="0 0 {size[0]} {size[1]}" role="img" '
+        f'aria-label="{escape(title)} by step">{"".join(inside)}</svg>'
+        f"{_numbers(lines, x_scale, y_scale)}</figure>"
+    )
+
+
+def thin(points: list[Point]) -> list[Point]:
+    """At most `MOST_POINTS` points: means of neighbours, at the step of the last of them."""
+    group = math.ceil(len(points) / MOST_POINTS)
+    if group <= 1:
+        return points
+    groups = [points[start : start + group] for start in range(0, len(points), group)]
+    return [(part[-1][0], sum(y for _, y in part) / len(part)) for part in groups]
+
+
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """About `count` round numbers, the first at most `low` and the last at least `high`."""
+    if high <= low:
+        low, high = low - (abs(low) / 2 or 1.0), high + (abs(high) / 2 or 1.0)
+    raw = (high - low) / count
+    power = 10.0 ** math.floor(math.log10(raw))
+    gap = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
+    first, last = math.floor(low / gap + 1e-9), math.ceil(high / gap - 1e-9)
+    return [place * gap for place in range(first, last + 1)]
+
+
+def short(value: float, largest: float) -> str:
+    """A number for an axis whose largest number is `largest`: 20k, 0.5, 3e-4."""
+    if value == 0:
+        return "0"
+    if largest >= 1e6:
+        return f"{value / 1e6:g}M"
+    if largest >= 1e4:
+        return f"{value / 1e3:g}k"
+    if largest < 0.01:
+        digits, exponent = f"{value:.1e}".split("e")
+        return f"{digits.removesuffix('.0')}e{int(exponent)}"
+    return f"{value:.6g}"
+
+
+def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
+    largest = max(abs(level) for level in levels)
+    parts = []
+    for level in levels:
+        y = y_scale(level)
+        parts.append(f'<path class="grid" d="M{x_scale.start:.1f} {y:.1f}H{x_scale.end:.1f}"/>')
+        parts.append(
+            f'<text class="y" x="{x_scale.start - 7:.1f}" y="{y + 4:.1f}">'
+            f"{short(level, largest)}</text>"
+        )
+    steps = [x for x in ticks(x_scale.low, x_scale.high) if x_scale.low <= x <= x_scale.high]
+    for x in steps:
+        near_end = x_scale(x) > x_scale.end - 14
+        parts.append(
+            f'<text class="{"x end" if near_end else "x"}" x="{x_scale(x):.1f}" '
+            f'y="{y_scale.start + 17:.1f}">{short(x, max(steps))}</text>'
+        )
+    return parts
+
+
+def _line(line: Series, place: int, x_scale: Scale, y_scale: Scale) -> str:
+    pixels = [f"{x_scale(x):.1f},{y_scale(y):.1f}" for x, y in line.points]
+    if len(pixels) == 1:
+        x, y = pixels[0].split(",")
+        return f'<circle class="dot s{place}" cx="{x}" cy="{y}" r="3"/>'
+    return f'<polyline class="line s{place}" points="{" ".join(pixels)}"/>'
+
+
+def _legend(lines: list[Series]) -> str:
+    if len(lines) == 1:
+        return ""
+    names = [f'<i class="s{place}"></i>{escape(line.name)}' for place, line in enumerate(lines)]
+    return f'<span class="legend">{" ".join(names)}</span>'
+
+
+def _numbers(lines: list[Series], x_scale: Scale, y_scale: Scale) -> str:
+    """The plotted numbers and the scales, as JSON that no text can break out of."""
+    data = {
+        "series": [{"name": line.name, "points": line.points} for line in lines],
+        "x": [x_scale.low, x_scale.high, x_scale.start, x_scale.end],
+        "y": [y_scale.low, y_scale.high, y_scale.start, y_scale.end],
+    }
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return f'<script type="application/json">{text}</script>'

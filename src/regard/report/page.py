@@ -1,0 +1,208 @@
+"""The page: reads a run folder, fills the template and writes `report.html` beside the data."""
+
+import json
+import os
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from regard.metrics import HIGHER_IS_BETTER
+from regard.report.curves import Point, Series, draw
+from regard.report.folder import Record, RunFolder, number, points, read_folder
+from regard.report.samples import is_right, samples_table
+from regard.report.scores import LABELS, Headline, headline, scores_section
+
+_SMALL = (320, 170)
+
+
+def write_report(folder: Path) -> Path:
+    """The path of `report.html`, written anew from what the run folder holds."""
+    folder = Path(folder)
+    run = read_folder(folder)
+    main = headline(run)
+    name = str(run.facts.get("name") or folder.resolve().name)
+    sections = [
+        _top(run, main),
+        _curves(run, main),
+        scores_section(run, main),
+        _samples(run),
+        _check(run.check),
+        _settings(run.settings),
+        _config(run.config),
+    ]
+    page = Template(_part("page.html")).substitute(
+        title=escape(f"{name}: report"),
+        style=_part("page.css"),
+        script=_part("page.js"),
+        eyebrow=_eyebrow(run),
+        name=escape(name),
+        command=_command(run.facts),
+        sections="\n".join(filter(None, sections)),
+        footer="".join(f"<p>{escape(note)}</p>" for note in _footnotes(run)),
+    )
+
+    target = folder / "report.html"
+    temporary = folder / f"report.html.{os.getpid()}.part"
+    # Lone surrogates cannot be written as UTF-8; everything else goes through untouched.
+    temporary.write_bytes(page.encode("utf-8", errors="replace"))
+    os.replace(temporary, target)
+    return target
+
+
+def duration(seconds: float) -> str:
+    """A time in the two largest of its units: `45 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def _part(name: str) -> str:
+    return files("regard.report").joinpath(name).read_text("utf-8").strip()
+
+
+def _eyebrow(run: RunFolder) -> str:
+    parts = ["A training run of regard"]
+    if run.facts.get("started"):
+        parts.append(escape(str(run.facts["started"])))
+    if not run.final:
+        parts.append('<span class="state">not finished</span>')
+    return " &middot; ".join(parts)
+
+
+def _command(facts: Record) -> str:
+    command = facts.get("command")
+    if not command:
+        return ""
+    text = " ".join(map(str, command)) if isinstance(command, list) else str(command)
+    return f'<p class="command"><code>{escape(text)}</code></p>'
+
+
+def _top(run: RunFolder, main: Headline | None) -> str:
+    if main:
+        sign = "" if main.metric == "perplexity" else "<small>%</small>"
+        interval = f"95 % interval {main.interval}, " if main.interval else ""
+        shown = (
+            f'<span class="label">{escape(LABELS.get(main.metric, main.metric))}</span>'
+            f'<span class="value">{main.value:.1f}{sign}</span>'
+            f'<span class="note">{interval}{escape(main.origin)}</span>'
+        )
+    else:
+        shown = '<span class="label">no score yet</span><span class="value">&ndash;</span>'
+    facts = "".join(
+        f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
+        for label, value in _facts(run)
+    )
+    return f'<section class="top"><p class="headline">{shown}</p><dl class="facts">{facts}</dl></section>'
+
+
+def _facts(run: RunFolder) -> list[tuple[str, str]]:
+    """Labels and values for the top of the page; what is not known is left out."""
+    records = [*run.train, *run.dev, run.final]
+    steps = [step for record in records if (step := number(record.get("step"))) is not None]
+    seconds = [time for record in records if (time := number(record.get("seconds"))) is not None]
+    epochs = [epoch for record in run.train if (epoch := number(record.get("epoch"))) is not None]
+    padding = [
+        share for record in run.train if (share := number(record.get("padding"))) is not None
+    ]
+    parameters = number(run.facts.get("parameters"))
+    found: list[tuple[str, str | None]] = [
+        ("parameters", f"{parameters:,.0f}" if parameters is not None else None),
+        ("time", duration(max(seconds)) if seconds else None),
+        ("steps", f"{max(steps):,.0f}" if steps else None),
+        ("epochs", f"{max(epochs):.1f}" if epochs else None),
+        ("padding", f"{100 * sum(padding) / len(padding):.1f} %" if padding else None),
+        ("device", str(run.facts.get("device") or "") or None),
+        ("version", str(run.facts.get("version") or "") or None),
+    ]
+    return [(label, value) for label, value in found if value is not None]
+
+
+def _curves(run: RunFolder, main: Headline | None) -> str:
+    losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
+    figures = [_wide(draw("Loss, nats per symbol", losses))]
+    if main:
+        measured = points(run.dev, "scores", main.metric)
+        label = LABELS.get(main.metric, main.metric)
+        title = label[0].upper() + label[1:] + " on dev"
+        best = _best(measured, main.metric)
+        figures.append(_wide(draw(title, [Series(label, measured)], mark=best, from_zero=False)))
+    for title, key in [
+        ("Learning rate", "lr"),
+        ("Gradient norm", "norm"),
+        ("Tokens per second", "tokens_per_second"),
+    ]:
+        figures.append(draw(title, [Series(title.lower(), points(run.train, key))], size=_SMALL))
+    drawn = "".join(filter(None, figures))
+    return f'<section><h2>Training</h2><div class="curves">{drawn}</div></section>' if drawn else ""
+
+
+def _wide(figure: str) -> str:
+    return f'<div class="wide">{figure}</div>' if figure else ""
+
+
+def _best(measured: list[Point], metric: str) -> Point | None:
+    choose = max if HIGHER_IS_BETTER.get(metric, True) else min
+    return choose(measured, key=lambda point: point[1]) if measured else None
+
+
+def _samples(run: RunFolder) -> str:
+    if not run.samples:
+        return ""
+    right = sum(map(is_right, run.samples))
+    step = escape(str(run.samples[0].get("step", "?")))
+    note = f"{right} of {len(run.samples)} right at step {step}."
+    table = samples_table(run.samples)
+    return f'<section><h2>Samples</h2><p class="note">{note}</p>{table}</section>'
+
+
+def _check(check: Record) -> str:
+    if not check:
+        return ""
+    lines = check.get("lines")
+    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(check)
+    return f"<section><h2>Data</h2><pre>{escape(text)}</pre></section>"
+
+
+def _settings(settings: Record) -> str:
+    changed, chosen = settings.get("changed") or {}, settings.get("chosen") or []
+    parts = []
+    if changed:
+        rows = "".join(
+            f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(_plain(value))}</code></td>"
+            f'<td class="why">instead of <code>{escape(_plain(default))}</code></td></tr>'
+            for key, (default, value) in changed.items()
+        )
+        parts.append(f'<h3>Changed from the defaults</h3><table class="settings">{rows}</table>')
+    if chosen:
+        rows = "".join(
+            f"<tr><td><code>{escape(str(choice.get('key')))}</code></td>"
+            f"<td><code>{escape(_plain(choice.get('value')))}</code></td>"
+            f'<td class="why">{escape(str(choice.get("why", "")))}</td></tr>'
+            for choice in chosen
+        )
+        parts.append(f'<h3>Chosen from the data</h3><table class="settings">{rows}</table>')
+    return f"<section><h2>Settings</h2>{''.join(parts)}</section>" if parts else ""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict) else None)
+
+
+def _config(config: str) -> str:
+    if not config.strip():
+        return ""
+    summary = "<summary>The whole configuration</summary>"
+    return f"<section><details>{summary}<pre>{escape(config)}</pre></details></section>"
+
+
+def _footnotes(run: RunFolder) -> list[str]:
+    signatures = run.final.get("signatures") or {}
+    lines = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in signatures.items()]
+    return [*lines, *run.notes]

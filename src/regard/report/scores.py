@@ -1,0 +1,109 @@
+"""The scores of a run: the main one for the top of the page, and a table of all."""
+
+from dataclasses import dataclass
+from html import escape
+
+from regard.metrics import HIGHER_IS_BETTER
+from regard.report.folder import Record, RunFolder, number
+
+LABELS = {
+    "exact": "exact match",
+    "ser": "symbol error rate",
+    "cer": "character error rate",
+    "wer": "word error rate",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "bleu_d2l": "short-sentence BLEU",
+    "perplexity": "perplexity",
+}
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The main score: its metric, its value, its interval as text and where it comes from."""
+
+    metric: str
+    value: float
+    interval: str
+    origin: str
+
+
+def headline(run: RunFolder) -> Headline | None:
+    """The main score of the finished run, else of its best validation so far, else None."""
+    scored = [run.final] if _scores(run.final) else [line for line in run.dev if _scores(line)]
+    if not scored:
+        return None
+    wanted = run.facts.get("metric")
+    known = [name for name in HIGHER_IS_BETTER if name in _scores(scored[-1])]
+    metric = str(wanted if wanted in _scores(scored[-1]) else [*known, *_scores(scored[-1])][0])
+
+    measured = [line for line in scored if metric in _scores(line)]
+    choose = max if HIGHER_IS_BETTER.get(metric, True) else min
+    best = choose(measured, key=lambda line: _scores(line)[metric])
+    examples = number(run.final.get("examples"))
+    if not run.final:
+        origin = f"best of {len(measured)} validations so far, at step {best.get('step', '?')}"
+    else:
+        origin = f"{examples:,.0f} dev examples" if examples is not None else "dev examples"
+    return Headline(metric, _scores(best)[metric], _interval(best, metric), origin)
+
+
+def scores_section(run: RunFolder, main: Headline | None) -> str:
+    """A table of all scores of the finished run, or of the last validation."""
+    record = run.final if _scores(run.final) else (run.dev[-1] if run.dev else {})
+    scores = _scores(record)
+    if not scores or main is None:
+        return ""
+    names = [name for name in HIGHER_IS_BETTER if name in scores]
+    names += [name for name in scores if name not in HIGHER_IS_BETTER]
+    rows = "".join(_row(record, name, name == main.metric) for name in names)
+    heads = '<th>measure</th><th class="number">score</th><th class="number">95 % interval</th>'
+    note = "" if run.final else f'<p class="note">At step {escape(str(record.get("step")))}.</p>'
+    return (
+        f'<section><h2>Scores</h2>{note}<table class="scores"><thead><tr>{heads}'
+        f'<th class="strip">0 to 100</th></tr></thead>{rows}</table></section>'
+    )
+
+
+def _row(record: Record, name: str, is_main: bool) -> str:
+    value, bounds = _scores(record)[name], _bounds(record, name)
+    better = "higher is better" if HIGHER_IS_BETTER.get(name, True) else "lower is better"
+    strip = "" if name == "perplexity" else _strip(value, bounds)
+    return (
+        f'<tr{" class=main" if is_main else ""}><td title="{better}">'
+        f"{escape(LABELS.get(name, name))} "
+        f'<span class="note">{escape(name)}</span></td><td class="number">{value:.2f}</td>'
+        f'<td class="number note">{_interval(record, name)}</td><td class="strip">{strip}</td></tr>'
+    )
+
+
+def _strip(value: float, bounds: tuple[float, float] | None) -> str:
+    """A rail from 0 to 100 with the interval as a bar and the score as a tick."""
+    low, high = bounds or (value, value)
+    low, high, at = (min(max(number, 0.0), 100.0) for number in (low, high, value))
+    return (
+        '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="rail" y="5.5" width="100" height="1"/>'
+        f'<rect class="range" x="{low:.2f}" y="2" width="{high - low:.2f}" height="8"/>'
+        f'<rect class="at" x="{at - 0.2:.2f}" y="0" width="0.4" height="12"/></svg>'
+    )
+
+
+def _scores(record: Record) -> dict[str, float]:
+    scores = record.get("scores")
+    if not isinstance(scores, dict):
+        return {}
+    return {name: v for name, value in scores.items() if (v := number(value)) is not None}
+
+
+def _bounds(record: Record, name: str) -> tuple[float, float] | None:
+    bounds = (record.get("intervals") or {}).get(name)
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        return None
+    low, high = number(bounds[0]), number(bounds[1])
+    return None if low is None or high is None else (low, high)
+
+
+def _interval(record: Record, name: str) -> str:
+    bounds = _bounds(record, name)
+    return f"{bounds[0]:.1f} to {bounds[1]:.1f}" if bounds else ""

@@ -1,0 +1,108 @@
+"""Checkpoints: weights, optimiser, random state and progress, in plain formats.
+
+Nothing here is a pickle: tensors lie in safetensors files, the rest in JSON.
+"""
+
+import os
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from regard.errors import UserError
+from regard.files import read_json, write_bytes, write_json
+
+
+@dataclass
+class Progress:
+    """How far a run is. position: batches of this epoch already used."""
+
+    step: int = 0
+    epoch: int = 0
+    position: int = 0
+    seconds: float = 0.0
+    best: float | None = None
+    best_step: int = 0
+    stale: int = 0
+    finished: bool = False
+    validated: int = -1
+    tenth: int = 0
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """The model's weights; a weight that is used twice is written once."""
+    write_bytes(path, save({name: p.detach().contiguous() for name, p in _once(model).items()}))
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Puts the weights of a file into a model of the same shape."""
+    tensors = read_tensors(path)
+    own = _once(model)
+    wrong = [n for n in own if n not in tensors or tensors[n].shape != own[n].shape]
+    wrong += [name for name in tensors if name not in own]
+    if wrong:
+        raise UserError(
+            f"{path}: the weights do not fit config.yaml: {', '.join(wrong[:3])}"
+            f"{' and more' if len(wrong) > 3 else ''}; the folder mixes two runs"
+        )
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(tensors[name])
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; the model folder is not complete") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: damaged or cut short ({error}); copy the folder anew") from error
+
+
+def save_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+) -> None:
+    """Writes `last/` so that at each moment one whole checkpoint is there."""
+    fresh, last, old = (folder / name for name in ("last.new", "last", "last.old"))
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    save_weights(model, fresh / "model.safetensors")
+    tensors = {"random": torch.get_rng_state()}
+    names = {id(p): name for name, p in _once(model).items()}
+    for parameter, values in optimizer.state.items():
+        for key, value in values.items():
+            tensors[f"{key}/{names[id(parameter)]}"] = torch.as_tensor(value).contiguous()
+    write_bytes(fresh / "training.safetensors", save(tensors))
+    write_json(fresh / "progress.json", asdict(progress))
+    shutil.rmtree(old, ignore_errors=True)
+    if last.exists():
+        os.rename(last, old)
+    os.rename(fresh, last)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def load_checkpoint(
+    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
+) -> Progress | None:
+    """Puts the newest checkpoint back; None where a run has none yet."""
+    place = next((p for p in (folder / "last", folder / "last.old") if p.exists()), None)
+    if place is None:
+        return None
+    load_weights(model, place / "model.safetensors")
+    tensors = read_tensors(place / "training.safetensors")
+    torch.set_rng_state(tensors.pop("random"))
+    own = _once(model)
+    for full, value in tensors.items():
+        key, name = full.split("/", 1)
+        optimizer.state[own[name]][key] = value
+    return Progress(**read_json(place / "progress.json"))
+
+
+def _once(model: nn.Module) -> dict[str, nn.Parameter]:
+    """The parameters by name, tied ones once."""
+    return dict(model.named_parameters())

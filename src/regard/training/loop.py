@@ -1,0 +1,131 @@
+"""The loop: a generator that yields a record after each update. The caller does the rest."""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch.nn.utils import clip_grad_norm_
+
+from regard.data.batch import Batch
+from regard.data.order import batches
+from regard.errors import UserError
+from regard.training.run import Run
+
+
+@dataclass(frozen=True)
+class Record:
+    """One update. loss: smoothed, nll: plain, both in nats a target symbol."""
+
+    step: int
+    epoch: float
+    share: float
+    loss: float
+    nll: float
+    norm: float
+    lr: float
+    tokens: int
+    examples: int
+    padding: float
+    seconds: float
+
+
+def train(run: Run) -> Iterator[Record]:
+    """Trains until the run is over: its steps, its epochs or its time."""
+    config, progress = run.config.training, run.progress
+    assert config.lr is not None
+    began = time.monotonic() - progress.seconds
+    updates = _updates(run)
+    while share_done(run) < 1:
+        micro = next(updates)
+        lr = config.lr * config.schedule.factor(share_done(run), progress.step)
+        loss, nll, norm, count = _update(run, micro, lr)
+        progress.step += 1
+        progress.position += len(micro)
+        if progress.position == run.epoch_batches:
+            progress.epoch, progress.position = progress.epoch + 1, 0
+        progress.seconds = time.monotonic() - began
+        yield Record(
+            step=progress.step,
+            epoch=progress.epoch + progress.position / run.epoch_batches,
+            share=share_done(run),
+            loss=loss,
+            nll=nll,
+            norm=norm,
+            lr=lr,
+            tokens=count,
+            examples=sum(len(batch.source.data) for batch in micro),
+            padding=_padding(micro),
+            seconds=progress.seconds,
+        )
+
+
+def share_done(run: Run) -> float:
+    """How much of the run is over, 0 to 1: of whichever limit comes first."""
+    config, progress = run.config.training, run.progress
+    shares = [0.0]
+    if config.budget:
+        shares.append(progress.seconds / config.budget)
+    if config.steps:
+        shares.append(progress.step / config.steps)
+    if config.epochs:
+        epoch = progress.epoch + progress.position / max(1, run.epoch_batches)
+        shares.append(epoch / config.epochs)
+    return min(1.0, max(shares))
+
+
+def _updates(run: Run) -> Iterator[list[Batch]]:
+    """The batches of each update from where the run stands, epoch after epoch without end.
+
+    An update never reaches over the end of an epoch; its last one may have fewer batches.
+    """
+    config = run.config.training
+    assert config.tokens is not None
+    epoch, position = run.progress.epoch, run.progress.position
+    while True:
+        order = batches(run.corpus.lengths, config.tokens, config.seed, epoch)
+        run.epoch_batches = len(order)
+        for start in range(position, len(order), config.accumulate):
+            rows = order[start : start + config.accumulate]
+            yield [run.corpus.batch(r).to(run.device) for r in rows]
+        epoch, position = epoch + 1, 0
+
+
+def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, float, float, int]:
+    """One update: backward, clip, step, zero. Loss and nll a symbol, gradient norm, symbols."""
+    model, objective, optimizer = run.model, run.config.objective, run.optimizer
+    model.train()
+    count = sum(objective.count(batch) for batch in micro)
+    total = nll = 0.0
+    for batch in micro:
+        loss = objective(model, batch)
+        (loss.sum / count).backward()
+        total += float(loss.sum.detach())
+        nll += loss.parts["nll"]
+    norm = float(clip_grad_norm_(model.parameters(), run.config.training.clip or math.inf))
+    if not (math.isfinite(total) and math.isfinite(norm)):
+        raise UserError(_not_finite(run, total / count, norm, lr))
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    optimizer.step()
+    optimizer.zero_grad()
+    return total / count, nll / count, norm, count
+
+
+def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
+    """Why training stopped, and what to do."""
+    what = "loss" if not math.isfinite(loss) else "gradient"
+    return (
+        f"step {run.progress.step + 1}: the {what} is not a finite number "
+        f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
+        f"this update; the models saved before it are whole. Try --set training.lr="
+        f"{(run.config.training.lr or 1e-3) / 3:.1g}, a longer training.schedule.warmup, or "
+        f"training.clip=1 (now {run.config.training.clip:g})."
+    )
+
+
+def _padding(micro: list[Batch]) -> float:
+    """The share of positions, of both sides, that are padding."""
+    masks = [m for b in micro for m in (b.source.mask, b.target.mask if b.target else None)]
+    real = sum(int(m.sum()) for m in masks if m is not None)
+    return 1 - real / sum(m.numel() for m in masks if m is not None)

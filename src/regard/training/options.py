@@ -1,0 +1,51 @@
+"""The settings of training."""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from regard.options import Options
+from regard.training.optimizers import AdamW, Optimizer
+from regard.training.schedule import Cosine, Schedule
+
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(text: object) -> object:
+    """'90s', '10m', '2h', '1h30m' or a number of seconds, as seconds."""
+    if not isinstance(text, str):
+        return text
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
+    if not parts or "".join(a + b for a, b in parts) != re.sub(r"\s+", "", text.lower()):
+        raise ValueError(f"{text!r} is no time; write 90s, 10m, 2h or 1h30m")
+    return sum(float(number) * UNITS[unit] for number, unit in parts)
+
+
+class Training(Options):
+    """How a model is trained; None is chosen from the data."""
+
+    budget: Annotated[float | None, BeforeValidator(seconds)] = Field(
+        None, gt=0, description="time to train for, as 90s, 10m, 2h; the schedule follows the clock"
+    )
+    steps: int | None = Field(None, gt=0, description="updates")
+    epochs: float | None = Field(None, gt=0, description="passes over the data")
+    seed: int = Field(1, ge=0, description="of weights, order and dropout")
+    tokens: int | None = Field(
+        None, gt=0, description="padded symbols of the longer side in a batch, at most"
+    )
+    accumulate: int = Field(1, gt=0, description="batches in an update")
+    optimizer: Optimizer = AdamW()
+    lr: float | None = Field(None, gt=0, description="highest learning rate")
+    schedule: Schedule = Cosine()
+    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
+    validate_every: int | None = Field(
+        None, gt=0, description="steps between validations; None: ten a run"
+    )
+    validate_on: int = Field(500, gt=0, description="dev examples used while training, at most")
+    checkpoint_every: int | None = Field(
+        None, gt=0, description="steps between checkpoints; None: at each validation"
+    )
+    patience: int | None = Field(
+        None, gt=0, description="validations without a better score before training stops"
+    )

@@ -1,0 +1,173 @@
+"""A run: everything that training needs, and the folder it lies in."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard import __version__
+from regard.config import Config, changed, check_config
+from regard.data.check import Check, check
+from regard.data.corpus import Corpus
+from regard.data.read import Example, Pair, group
+from regard.errors import UserError
+from regard.files import read_json, write_json, write_text
+from regard.presets import Facts, fill
+from regard.tasks.base import Choice, Task
+from regard.tasks.transduce import SUBWORDS, Transduce, fit_task
+from regard.training.checkpoint import Progress, load_checkpoint
+
+
+@dataclass
+class Run:
+    """What is trained, on what, and how far it is."""
+
+    folder: Path
+    config: Config
+    task: Task
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    corpus: Corpus
+    dev: list[Example]
+    progress: Progress
+    device: torch.device
+    check: Check | None = None
+    chosen: list[Choice] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    epoch_batches: int = 1
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers, tied ones once."""
+        return sum(p.numel() for p in self.model.parameters())
+
+
+def best_device() -> torch.device:
+    """The GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def start_run(
+    folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair], about: dict[str, Any]
+) -> Run:
+    """A new run in an empty folder: vocabularies, sizes, model, and the files that describe it."""
+    task, options, chosen = fit_task(config.task, usable(train, None)[0])
+    config = config.model_copy(update={"task": options})
+    kept, notes = usable(train, options.max_length, task)
+    corpus = task.corpus(kept)
+    symbols = int(corpus.lengths.sum())
+    subwords = options.target.symbols in (*SUBWORDS, "word")
+    config, more = fill(config, Facts(len(kept), symbols, subwords))
+    run = _assemble(folder, config, task, corpus, dev)
+    run.chosen, run.notes = chosen + more, notes
+    run.check = check(list(train), list(dev), task.source, task.target, options.max_length)
+    _describe(run, about)
+    return run
+
+
+def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
+    """A run as its last checkpoint left it; refused where the data are not the same."""
+    config = read_config(folder)
+    task = Transduce.load(folder)
+    kept, _ = usable(train, config.task.max_length, task)
+    run = _assemble(folder, config, task, task.corpus(kept), dev)
+    facts = read_json(folder / "run.json")
+    if facts["fingerprint"] != fingerprint(run.corpus):
+        raise UserError(
+            f"{folder}: the training data are not those this run began with; resume with the same "
+            "files, or start anew with another --out"
+        )
+    run.progress = load_checkpoint(folder, run.model, run.optimizer) or run.progress
+    return run
+
+
+def read_config(folder: Path) -> Config:
+    """The filled configuration of a run folder."""
+    import yaml
+
+    path = folder / "config.yaml"
+    try:
+        return check_config(yaml.safe_load(path.read_text("utf-8")), str(path))
+    except FileNotFoundError:
+        raise UserError(f"{folder}: not a model folder (no config.yaml in it)") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: damaged: {error}") from error
+
+
+def usable(
+    pairs: Sequence[Pair], limit: int | None, task: Transduce | None = None
+) -> tuple[list[Pair], list[str]]:
+    """The pairs that can be trained on, and a line for each reason others cannot."""
+    kept = [pair for pair in pairs if pair.source and pair.target]
+    notes = []
+    if len(kept) < len(pairs):
+        notes.append(f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training")
+    if limit is not None and task is not None:
+        lengths = task.corpus(kept).lengths.max(1) - 1
+        short = [pair for pair, length in zip(kept, lengths, strict=True) if length <= limit]
+        if len(short) < len(kept):
+            notes.append(
+                f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} symbols are "
+                "left out of training"
+            )
+        kept = short
+    if not kept:
+        raise UserError(
+            "no example is left to train on: every pair has an empty side or is longer than "
+            f"task.max_length={limit}"
+        )
+    return kept, notes
+
+
+def fingerprint(corpus: Corpus) -> str:
+    """A digest of the training examples and their order."""
+    digest = hashlib.sha256()
+    for side in (corpus.source, corpus.target):
+        digest.update(side.flat.tobytes())
+        digest.update(side.lengths.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _assemble(
+    folder: Path, config: Config, task: Transduce, corpus: Corpus, dev: Sequence[Pair]
+) -> Run:
+    """Model and optimiser of a filled configuration, seeded."""
+    torch.manual_seed(config.training.seed)
+    device = best_device()
+    model = task.build(config.model).to(device)
+    assert config.training.lr is not None
+    optimizer = config.training.optimizer.build(model, config.training.lr)
+    return Run(folder, config, task, model, optimizer, corpus, group(dev), Progress(), device)
+
+
+def _describe(run: Run, about: dict[str, Any]) -> None:
+    """Writes everything about the run that is known before the first step."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    write_text(run.folder / "config.yaml", run.config.dump())
+    run.task.save(run.folder)
+    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
+    write_json(run.folder / "settings.json", settings)
+    if run.check is not None:
+        write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
+    facts = {
+        "name": run.folder.name,
+        "metric": run.task.metric,
+        "parameters": run.parameters,
+        "device": str(run.device),
+        "version": __version__,
+        "fingerprint": fingerprint(run.corpus),
+        **about,
+    }
+    write_json(run.folder / "run.json", facts)
+    write_text(run.folder / "version.txt", f"{__version__}\n")
+
+
+def append(folder: Path, name: str, record: dict[str, Any]) -> None:
+    """Adds a line to a JSON-lines file of the run."""
+    with open(folder / name, "a", encoding="utf-8") as file:
+        file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -1,0 +1,240 @@
+"""A training session: the loop's records are logged, validated, saved and shown."""
+
+import contextlib
+import random
+import signal
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from types import FrameType
+from typing import Protocol
+
+from regard import metrics
+from regard.data.read import Example
+from regard.evaluation import Evaluation, evaluate
+from regard.files import write_json
+from regard.report import write_report
+from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
+from regard.training.loop import Record, train
+from regard.training.memory import keep_freed_memory
+from regard.training.run import Run, append
+
+LOG_EVERY = 10  # steps in a line of metrics.jsonl
+SAMPLES = 5
+VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
+
+
+class Display(Protocol):
+    """What is shown while a session goes on."""
+
+    def start(self, run: Run) -> None: ...
+
+    def step(self, run: Run, record: Record, speed: float) -> None: ...
+
+    def validated(self, run: Run, result: "Validated") -> None: ...
+
+    def finished(self, run: Run, result: "Validated") -> None: ...
+
+    def interrupted(self, run: Run) -> None: ...
+
+
+@dataclass(frozen=True)
+class Validated:
+    """A validation: its scores, on which examples, and whether the model is the best so far."""
+
+    evaluation: Evaluation
+    examples: list[Example]
+    best: bool
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def samples(self) -> list[tuple[Example, str]]:
+        """A few examples with their predictions, always the same ones."""
+        places = random.Random(0).sample(range(len(self.examples)), k=len(self.examples))
+        predictions = self.evaluation.predictions
+        return [(self.examples[i], predictions[i].text) for i in sorted(places[:SAMPLES])]
+
+
+def train_run(run: Run, display: Display) -> bool:
+    """Trains a run to its end, or until it is interrupted; True where it came to its end."""
+    keep_freed_memory()
+    display.start(run)
+    examples = validation_part(run)
+    with interruption() as stop, Log(run, display) as log:
+        for record in train(run):
+            log.add(record)
+            if record.share >= 1:
+                break
+            due = validation_due(run, record)
+            if due:
+                display.validated(run, validate(run, examples))
+            every = run.config.training.checkpoint_every
+            if due or stop or (every and record.step % every == 0):
+                save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+            if stop or stalled(run):
+                break
+    if stop:
+        interrupt(run, display)
+        return False
+    if run.progress.validated != run.progress.step:
+        display.validated(run, validate(run, examples))
+    run.progress.finished = True
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    display.finished(run, finish(run))
+    return True
+
+
+def validation_part(run: Run) -> list[Example]:
+    """The dev examples used while training: all, or a fixed random part of many."""
+    most = run.config.training.validate_on
+    if len(run.dev) <= most:
+        return run.dev
+    places = random.Random(0).sample(range(len(run.dev)), k=most)
+    return [run.dev[i] for i in sorted(places)]
+
+
+def validation_due(run: Run, record: Record) -> bool:
+    """Every `validate_every` steps, or ten times a run."""
+    every = run.config.training.validate_every
+    if every:
+        return record.step % every == 0
+    tenth = int(record.share * VALIDATIONS)
+    due = tenth > run.progress.tenth
+    run.progress.tenth = tenth
+    return due
+
+
+def validate(run: Run, examples: list[Example]) -> Validated:
+    """Scores the model as it is; the best one so far becomes `model.safetensors`."""
+    config, progress, metric = run.config, run.progress, run.task.metric
+    result = evaluate(run.task, run.model, examples, config.objective, config.search)
+    sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
+    value = result.scores[metric]
+    better = progress.best is None or sign * value >= sign * progress.best
+    progress.validated = progress.step
+    progress.stale = 0 if better else progress.stale + 1
+    if better:
+        progress.best, progress.best_step = value, progress.step
+        save_weights(run.model, run.folder / "model.safetensors")
+    validated = Validated(result, examples, better)
+    append(
+        run.folder,
+        "metrics.jsonl",
+        {
+            "kind": "dev",
+            "step": progress.step,
+            "loss": result.loss,
+            "scores": result.scores,
+            "examples": len(examples),
+            "seconds": progress.seconds,
+        },
+    )
+    for example, text in validated.samples:
+        sample = {"step": progress.step, "prediction": text, **asdict(example)}
+        append(run.folder, "samples.jsonl", sample)
+    write_report(run.folder)
+    return validated
+
+
+def stalled(run: Run) -> bool:
+    """Whether the patience is over."""
+    patience = run.config.training.patience
+    return patience is not None and run.progress.stale >= patience
+
+
+def finish(run: Run) -> Validated:
+    """Scores the best model on the whole dev part, as `regard evaluate` does, and reports."""
+    load_weights(run.model, run.folder / "model.safetensors")
+    config = run.config
+    result = evaluate(run.task, run.model, run.dev, config.objective, config.search)
+    texts = [prediction.text for prediction in result.predictions]
+    intervals = run.task.intervals(texts, run.dev)
+    record = {
+        "kind": "final",
+        "step": run.progress.best_step,
+        "scores": result.scores,
+        "intervals": intervals,
+        "examples": len(run.dev),
+        "signatures": metrics.signatures([example.references for example in run.dev]),
+        "seconds": run.progress.seconds,
+    }
+    append(run.folder, "metrics.jsonl", record)
+    write_json(run.folder / "scores.json", record)
+    write_report(run.folder)
+    return Validated(result, run.dev, True, intervals)
+
+
+def interrupt(run: Run, display: Display) -> None:
+    """Leaves the run so that it can be used and resumed."""
+    if not (run.folder / "model.safetensors").exists():
+        save_weights(run.model, run.folder / "model.safetensors")
+    write_report(run.folder)
+    display.interrupted(run)
+
+
+@contextlib.contextmanager
+def interruption() -> Iterator[list[int]]:
+    """A list that is no longer empty once Ctrl-C or SIGTERM came; a second one stops at once."""
+    got: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if got:
+            raise KeyboardInterrupt
+        got.append(number)
+
+    try:
+        before = {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: nothing to catch there
+        yield got
+        return
+    try:
+        yield got
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Log:
+    """Writes a line of metrics.jsonl every few steps and tells the display each step."""
+
+    def __init__(self, run: Run, display: Display) -> None:
+        self.run = run
+        self.display = display
+        self.records: list[Record] = []
+        self.since = run.progress.seconds
+        self.speed = 0.0
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.write()
+
+    def add(self, record: Record) -> None:
+        """Notes one update."""
+        self.records.append(record)
+        if record.step % LOG_EVERY == 0:
+            self.write()
+        self.display.step(self.run, record, self.speed)
+
+    def write(self) -> None:
+        """One line for the updates since the last line."""
+        if not self.records:
+            return
+        records, last = self.records, self.records[-1]
+        tokens = sum(r.tokens for r in records)
+        self.speed = tokens / max(1e-9, last.seconds - self.since)
+        self.since, self.records = last.seconds, []
+        line = {
+            "kind": "train",
+            "step": last.step,
+            "epoch": last.epoch,
+            "loss": sum(r.loss * r.tokens for r in records) / tokens,
+            "nll": sum(r.nll * r.tokens for r in records) / tokens,
+            "lr": last.lr,
+            "norm": sum(r.norm for r in records) / len(records),
+            "padding": sum(r.padding for r in records) / len(records),
+            "tokens": tokens,
+            "tokens_per_second": self.speed,
+            "seconds": last.seconds,
+        }
+        append(self.run.folder, "metrics.jsonl", line)
