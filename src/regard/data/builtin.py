@@ -48,14 +48,10 @@ def builtin(name: str) -> Splits:
 
 def unknown_data(name: str) -> str:
     """What to say about a name that is neither a file nor built-in data."""
-    listed = ", ".join(BUILTIN)
     near = difflib.get_close_matches(name.lower(), BUILTIN, n=1)
-    if near:
-        hint = f"did you mean {near[0]}? "
-    else:
-        found = re.search(r"did you mean .*\?", missing_file(name))
-        hint = f"{found[0]} " if found else ""
-    return f"{name}: neither a file nor built-in data; {hint}Built-in data: {listed}"
+    file = missing_file(name).removeprefix(f"{name}: no such file")
+    hint = f"; did you mean {near[0]}?" if near else file
+    return f"{name}: neither a file nor built-in data ({', '.join(BUILTIN)}){hint}"
 
 
 def g2p() -> Splits:

@@ -128,41 +128,41 @@ def _warnings(found: Check) -> Iterator[str]:
     """Everything that the user may want to mend, each with its count."""
     sides = (("source", found.source), ("target", found.target))
     for name, side in sides:
-        yield from _say(side.empty, f"pairs have an empty {name}; training leaves them out")
+        yield from _say(side.empty, f"pairs with an empty {name}, which training leaves out")
     if found.over_limit:
         yield (
-            f"{found.over_limit:,} pairs are longer than the limit of {found.limit} symbols "
-            f"({found.over_limit / found.pairs:.1%}); training leaves them out"
+            f"pairs longer than {found.limit} symbols, which training leaves out: "
+            f"{found.over_limit:,} ({found.over_limit / found.pairs:.1%})"
         )
     if found.overlap:
-        yield f"{found.overlap:,} of {found.dev_sources:,} dev sources are in train as well"
+        yield f"dev sources that are in train as well: {found.overlap:,} of {found.dev_sources:,}"
     for name, side in sides:
         if side.unknown_symbols:
             yield (
-                f"{side.unknown_symbols:,} of {side.dev_symbols:,} {name} symbols in dev are not "
-                f"in the vocabulary ({side.unknown_symbols / side.dev_symbols:.2%}, in "
-                f"{side.unknown_examples:,} pairs): {_list(side.unknown)}"
+                f"{name} symbols in dev that are not in the vocabulary: {side.unknown_symbols:,} "
+                f"of {side.dev_symbols:,} ({side.unknown_symbols / side.dev_symbols:.2%}), pairs "
+                f"with one: {side.unknown_examples:,}; most frequent: {_list(side.unknown)}"
             )
-    yield from _say(found.duplicates, "pairs repeat an earlier pair exactly")
+    yield from _say(found.duplicates, "pairs that repeat an earlier pair exactly")
     for name, side in sides:
-        yield from _say(side.control, f"{name}s hold control or invisible characters")
-        yield from _say(side.replacement, f"{name}s hold U+FFFD, the mark of a bad conversion")
-        yield from _say(side.edges, f"{name}s begin or end with white space")
+        yield from _say(side.control, f"{name}s with control or invisible characters")
+        yield from _say(side.replacement, f"{name}s with U+FFFD, the mark of a bad conversion")
+        yield from _say(side.edges, f"{name}s that begin or end with white space")
         if side.kind == "space":
-            yield from _say(side.double_spaces, f"{name}s have double spaces, read as one")
-        yield from _say(side.decomposed, f"{name}s are not in Unicode form NFC")
+            yield from _say(side.double_spaces, f"{name}s with double spaces, read as one")
+        yield from _say(side.decomposed, f"{name}s not in Unicode form NFC")
     if found.outliers:
         places = ", ".join(
             f"line {line} ({one} to {other})" for line, one, other in found.outliers[:SHOWN]
         )
-        yield f"{len(found.outliers):,} pairs have lengths that do not fit together: {places}"
+        yield f"pairs whose lengths do not fit together: {len(found.outliers):,}: {places}"
     if found.copies.count < FEW_COPIES * found.pairs:
-        yield from _say(found.copies, "targets equal their source")
+        yield from _say(found.copies, "targets that equal their source")
 
 
 def _say(finding: Finding, words: str) -> Iterator[str]:
     if finding.count:
-        yield f"{finding.count:,} {words} (first: line {finding.line})"
+        yield f"{words}: {finding.count:,} (first: line {finding.line})"
 
 
 def _counts(found: Check) -> list[str]:
@@ -183,9 +183,8 @@ def _counts(found: Check) -> list[str]:
 
 
 def _sides(found: Check) -> list[str]:
-    sides = (found.source, found.target)
-    rows = [("", "source", "target")]
-    rows += [(name, *(row[at] for row in map(_rows, sides))) for at, name in enumerate(NAMES)]
+    columns = zip(NAMES, _rows(found.source), _rows(found.target), strict=True)
+    rows = [("", "source", "target"), *columns]
     width = max(len(row[1]) for row in rows) + 2
     return [f"{name:<23}{left:<{width}}{right}".rstrip() for name, left, right in rows]
 

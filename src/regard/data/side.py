@@ -92,7 +92,7 @@ def scripts(letters: Counter[str]) -> dict[str, float]:
     """The share of each script among the letters, by the first word of their Unicode names."""
     counts: Counter[str] = Counter()
     for letter, count in letters.items():
-        if letter.isalpha():
+        if letter.isalpha() and unicodedata.category(letter) != "Lm":  # modifiers suit any script
             script = unicodedata.name(letter, "OTHER").split()[0].split("-")[0]
             counts["Han" if script == "CJK" else script.capitalize()] += count
     return {script: count / counts.total() for script, count in counts.most_common()}

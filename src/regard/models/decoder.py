@@ -52,9 +52,7 @@ class TransformerDecoder(nn.Module):
             h, key, old = layer(h, memory, key, old)
             keys.append(key)
             past.append(old)
-        after = State(
-            {"encoded": memory, "keys": keys}, {"at": at + x.shape[1], "layers": past}
-        )
+        after = State({"encoded": memory, "keys": keys}, {"at": at + x.shape[1], "layers": past})
         return self.norm(h), after
 
 
@@ -93,7 +91,12 @@ class RecurrentDecoder(nn.Module):
     """
 
     def __init__(
-        self, body: Recurrence, score: nn.Module, sizes: tuple[int, int], feeding: bool, dropout: float
+        self,
+        body: Recurrence,
+        score: nn.Module,
+        sizes: tuple[int, int],
+        feeding: bool,
+        dropout: float,
     ) -> None:
         super().__init__()
         width, memory_width = sizes
@@ -127,9 +130,7 @@ class RecurrentDecoder(nn.Module):
                 last, keys = self._attend(h, memory, keys)
                 steps.append(last)
             out = torch.cat(steps, 1)
-        return out, State(
-            {"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last}
-        )
+        return out, State({"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last})
 
     def _first(self, memory: Padded, rows: int) -> Hidden:
         """The first hidden state (k*B, L, D) of each part, from the source."""

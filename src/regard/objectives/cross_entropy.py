@@ -54,7 +54,9 @@ class SmoothedLoss(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, labels: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
         """logits (N, V), labels (N,) to the summed loss, and the sum without smoothing."""
         logits = logits.float()
         z = logits.logsumexp(-1)  # (N,)

@@ -39,11 +39,12 @@ def draw(
     series: Sequence[Series],
     size: tuple[int, int] = (460, 220),
     mark: Point | None = None,
+    note: str = "",
     from_zero: bool = True,
 ) -> str:
     """A figure with a line for each series that has points; an empty text if none has.
 
-    `mark` puts a ring around one point, such as the best one.
+    `mark` puts a ring around one point, such as the best one; `note` stands beside the title.
     """
     lines = [Series(line.name, thin(line.points)) for line in series if line.points]
     if not lines:
@@ -51,8 +52,7 @@ def draw(
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     levels = ticks(min([*ys, 0.0]) if from_zero else min(ys), max(ys))
-    x_low, x_high = (min(xs), max(xs)) if min(xs) < max(xs) else (xs[0] - 1, xs[0] + 1)
-    x_scale = Scale(x_low, x_high, _LEFT, size[0] - _RIGHT)
+    x_scale = Scale(0.0, max([*xs, 1.0]), _LEFT, size[0] - _RIGHT)
     y_scale = Scale(levels[0], levels[-1], size[1] - _BOTTOM, _TOP)
 
     inside = _grid(levels, x_scale, y_scale)
@@ -61,7 +61,7 @@ def draw(
         centre = f'cx="{x_scale(mark[0]):.1f}" cy="{y_scale(mark[1]):.1f}"'
         inside.append(f'<circle class="best" {centre} r="4.5"/>')
     return (
-        f'<figure class="curve"><figcaption><span>{escape(title)}</span>{_legend(lines)}'
+        f'<figure class="curve"><figcaption><span>{escape(title)}</span>{_legend(lines, note)}'
         f'</figcaption><svg viewBox="0 0 {size[0]} {size[1]}" role="img" '
         f'aria-label="{escape(title)} by step">{"".join(inside)}</svg>'
         f"{_numbers(lines, x_scale, y_scale)}</figure>"
@@ -99,7 +99,7 @@ def short(value: float, largest: float) -> str:
     if largest < 0.01:
         digits, exponent = f"{value:.1e}".split("e")
         return f"{digits.removesuffix('.0')}e{int(exponent)}"
-    return f"{value:.6g}"
+    return f"{value:,.6g}"
 
 
 def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
@@ -112,12 +112,14 @@ def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
             f'<text class="y" x="{x_scale.start - 7:.1f}" y="{y + 4:.1f}">'
             f"{short(level, largest)}</text>"
         )
-    steps = [x for x in ticks(x_scale.low, x_scale.high) if x_scale.low <= x <= x_scale.high]
-    for x in steps:
-        near_end = x_scale(x) > x_scale.end - 14
+    count = round((x_scale.end - x_scale.start) / 80)
+    steps = [step for step in ticks(0.0, x_scale.high, count) if step <= x_scale.high]
+    for step in steps:
+        place = "start" if step == 0 else "end" if x_scale(step) > x_scale.end - 14 else "middle"
+        label = "step 0" if step == 0 else short(step, steps[-1])
         parts.append(
-            f'<text class="{"x end" if near_end else "x"}" x="{x_scale(x):.1f}" '
-            f'y="{y_scale.start + 17:.1f}">{short(x, max(steps))}</text>'
+            f'<text class="x {place}" x="{x_scale(step):.1f}" '
+            f'y="{y_scale.start + 17:.1f}">{label}</text>'
         )
     return parts
 
@@ -130,11 +132,10 @@ def _line(line: Series, place: int, x_scale: Scale, y_scale: Scale) -> str:
     return f'<polyline class="line s{place}" points="{" ".join(pixels)}"/>'
 
 
-def _legend(lines: list[Series]) -> str:
-    if len(lines) == 1:
-        return ""
+def _legend(lines: list[Series], note: str) -> str:
     names = [f'<i class="s{place}"></i>{escape(line.name)}' for place, line in enumerate(lines)]
-    return f'<span class="legend">{" ".join(names)}</span>'
+    shown = escape(note) if len(lines) == 1 else " ".join(names)
+    return f'<span class="legend">{shown}</span>'
 
 
 def _numbers(lines: list[Series], x_scale: Scale, y_scale: Scale) -> str:

@@ -84,7 +84,7 @@ def _command(facts: Record) -> str:
 
 def _top(run: RunFolder, main: Headline | None) -> str:
     if main:
-        sign = "" if main.metric == "perplexity" else "<small>%</small>"
+        sign = "<small>%</small>" if main.metric in {"exact", "ser", "cer", "wer"} else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
         shown = (
             f'<span class="label">{escape(LABELS.get(main.metric, main.metric))}</span>'
@@ -97,7 +97,10 @@ def _top(run: RunFolder, main: Headline | None) -> str:
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
         for label, value in _facts(run)
     )
-    return f'<section class="top"><p class="headline">{shown}</p><dl class="facts">{facts}</dl></section>'
+    return (
+        f'<section class="top"><p class="headline">{shown}</p>'
+        f'<dl class="facts">{facts}</dl></section>'
+    )
 
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:
@@ -126,11 +129,13 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
     figures = [_wide(draw("Loss, nats per symbol", losses))]
     if main:
-        measured = points(run.dev, "scores", main.metric)
         label = LABELS.get(main.metric, main.metric)
-        title = label[0].upper() + label[1:] + " on dev"
+        measured = points(run.dev, "scores", main.metric)
         best = _best(measured, main.metric)
-        figures.append(_wide(draw(title, [Series(label, measured)], mark=best, from_zero=False)))
+        note = f"best {best[1]:.1f} at step {best[0]:,.0f}" if best else ""
+        title = label[0].upper() + label[1:] + " on dev"
+        figure = draw(title, [Series(label, measured)], mark=best, note=note, from_zero=False)
+        figures.append(_wide(figure))
     for title, key in [
         ("Learning rate", "lr"),
         ("Gradient norm", "norm"),

@@ -80,7 +80,7 @@ def _row(record: Record, name: str, is_main: bool) -> str:
 def _strip(value: float, bounds: tuple[float, float] | None) -> str:
     """A rail from 0 to 100 with the interval as a bar and the score as a tick."""
     low, high = bounds or (value, value)
-    low, high, at = (min(max(number, 0.0), 100.0) for number in (low, high, value))
+    low, high, at = (min(max(place, 0.0), 100.0) for place in (low, high, value))
     return (
         '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="rail" y="5.5" width="100" height="1"/>'

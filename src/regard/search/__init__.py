@@ -28,9 +28,7 @@ class Beam(Options):
         model.eval()
         with torch.inference_mode():
             state = model.start(source)
-            return beam_search(
-                model.step, state, limits, max(self.beam, nbest), self.alpha, nbest
-            )
+            return beam_search(model.step, state, limits, max(self.beam, nbest), self.alpha, nbest)
 
 
 Search = Beam

@@ -103,9 +103,7 @@ class Transduce(Task):
                 found[i] = self._prediction(sources[i], rows[i], hypotheses)
         return [found[i] for i in range(len(rows))]
 
-    def _prediction(
-        self, source: str, row: list[int], hypotheses: list[Hypothesis]
-    ) -> Prediction:
+    def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
         texts = [
             Prediction(
@@ -146,7 +144,10 @@ class Transduce(Task):
         if not shared:
             self.target.save(place, "target")
         facts = {
-            "shared": shared, "metric": self.metric, "ratio": self.ratio, "longest": self.longest
+            "shared": shared,
+            "metric": self.metric,
+            "ratio": self.ratio,
+            "longest": self.longest,
         }
         write_json(place / "task.json", facts)
 

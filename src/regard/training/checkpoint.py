@@ -31,6 +31,7 @@ class Progress:
     finished: bool = False
     validated: int = -1
     tenth: int = 0
+    pause_until: float = 0.0
 
 
 def save_weights(model: nn.Module, path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from torch import nn
 
 from regard import __version__
@@ -18,9 +19,11 @@ from regard.data.read import Example, Pair, group
 from regard.errors import UserError
 from regard.files import read_json, write_json, write_text
 from regard.presets import Facts, fill
-from regard.tasks.base import Choice, Task
+from regard.tasks.base import Choice
 from regard.tasks.transduce import SUBWORDS, Transduce, fit_task
 from regard.training.checkpoint import Progress, load_checkpoint
+
+FORMAT = 1  # of the run folder; a larger number is not understood by older versions
 
 
 @dataclass
@@ -29,7 +32,7 @@ class Run:
 
     folder: Path
     config: Config
-    task: Task
+    task: Transduce
     model: nn.Module
     optimizer: torch.optim.Optimizer
     corpus: Corpus
@@ -52,10 +55,8 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def start_run(
-    folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair], about: dict[str, Any]
-) -> Run:
-    """A new run in an empty folder: vocabularies, sizes, model, and the files that describe it."""
+def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
+    """A new run: vocabularies, sizes and model. Nothing is written yet."""
     task, options, chosen = fit_task(config.task, usable(train, None)[0])
     config = config.model_copy(update={"task": options})
     kept, notes = usable(train, options.max_length, task)
@@ -66,7 +67,6 @@ def start_run(
     run = _assemble(folder, config, task, corpus, dev)
     run.chosen, run.notes = chosen + more, notes
     run.check = check(list(train), list(dev), task.source, task.target, options.max_length)
-    _describe(run, about)
     return run
 
 
@@ -88,8 +88,6 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
 
 def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder."""
-    import yaml
-
     path = folder / "config.yaml"
     try:
         return check_config(yaml.safe_load(path.read_text("utf-8")), str(path))
@@ -106,7 +104,9 @@ def usable(
     kept = [pair for pair in pairs if pair.source and pair.target]
     notes = []
     if len(kept) < len(pairs):
-        notes.append(f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training")
+        notes.append(
+            f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training"
+        )
     if limit is not None and task is not None:
         lengths = task.corpus(kept).lengths.max(1) - 1
         short = [pair for pair, length in zip(kept, lengths, strict=True) if length <= limit]
@@ -145,7 +145,7 @@ def _assemble(
     return Run(folder, config, task, model, optimizer, corpus, group(dev), Progress(), device)
 
 
-def _describe(run: Run, about: dict[str, Any]) -> None:
+def describe(run: Run, about: dict[str, Any]) -> None:
     """Writes everything about the run that is known before the first step."""
     run.folder.mkdir(parents=True, exist_ok=True)
     write_text(run.folder / "config.yaml", run.config.dump())
@@ -159,6 +159,7 @@ def _describe(run: Run, about: dict[str, Any]) -> None:
         "metric": run.task.metric,
         "parameters": run.parameters,
         "device": str(run.device),
+        "format": FORMAT,
         "version": __version__,
         "fingerprint": fingerprint(run.corpus),
         **about,

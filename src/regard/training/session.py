@@ -3,6 +3,7 @@
 import contextlib
 import random
 import signal
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from types import FrameType
@@ -25,6 +26,20 @@ VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
 
 class Display(Protocol):
     """What is shown while a session goes on."""
+
+    def start(self, run: Run) -> None: ...
+
+    def step(self, run: Run, record: Record, speed: float) -> None: ...
+
+    def validated(self, run: Run, result: "Validated") -> None: ...
+
+    def finished(self, run: Run, result: "Validated") -> None: ...
+
+    def interrupted(self, run: Run) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
 
     def start(self, run: Run) -> None: ...
 
@@ -93,20 +108,28 @@ def validation_part(run: Run) -> list[Example]:
 
 
 def validation_due(run: Run, record: Record) -> bool:
-    """Every `validate_every` steps, or ten times a run."""
+    """Every `validate_every` steps, or ten times a run.
+
+    With a budget, validation takes a tenth of the time at most.
+    """
     every = run.config.training.validate_every
     if every:
         return record.step % every == 0
+    progress = run.progress
     tenth = int(record.share * VALIDATIONS)
-    due = tenth > run.progress.tenth
-    run.progress.tenth = tenth
+    due = tenth > progress.tenth
+    progress.tenth = tenth
+    if run.config.training.budget and record.seconds < progress.pause_until:
+        return False
     return due
 
 
 def validate(run: Run, examples: list[Example]) -> Validated:
     """Scores the model as it is; the best one so far becomes `model.safetensors`."""
     config, progress, metric = run.config, run.progress, run.task.metric
+    began = time.monotonic()
     result = evaluate(run.task, run.model, examples, config.objective, config.search)
+    progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     value = result.scores[metric]
     better = progress.best is None or sign * value >= sign * progress.best

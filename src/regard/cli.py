@@ -1,0 +1,175 @@
+"""The command line: a thin layer over the library. Answers on stdout, everything else on stderr."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.errors import UserError
+
+app = typer.Typer(
+    help="Train, decode and use sequence models from scratch, on your own data.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept; 1 is greedy.")]
+BatchSize = Annotated[int, typer.Option(min=1, help="Sentences at a time; changes no answer.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
+SourceFile = Annotated[str | None, typer.Option("--source", help="File of sources, one a line.")]
+TargetFile = Annotated[str | None, typer.Option("--target", help="File of targets, one a line.")]
+SourceColumn = Annotated[str | None, typer.Option(help="Column of the source: number or name.")]
+TargetColumn = Annotated[str | None, typer.Option(help="Column of the target: number or name.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder.")]
+DATA = "TSV, CSV or JSONL file (also .gz), - for stdin, or g2p, reverse, copy, sort, dates."
+
+
+def main() -> None:
+    """Runs a command; what the user can put right is said in a line or two, with exit code 2."""
+    debug = "--debug" in sys.argv
+    try:
+        app()
+    except UserError as error:
+        if debug:
+            raise
+        say(f"error: {error}")
+        sys.exit(2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        if debug:
+            raise
+        say(f"error: {error.filename or 'the system'}: {error.strerror}")
+        sys.exit(2)
+
+
+def say(text: str) -> None:
+    """A line on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@app.command()
+def train(
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA)] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    dev: Annotated[str | None, typer.Option(help="Dev file; else a part is held back.")] = None,
+    dev_source: Annotated[str | None, typer.Option(help="Dev sources, one a line.")] = None,
+    dev_target: Annotated[str | None, typer.Option(help="Dev targets, one a line.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    recipe: Annotated[str | None, typer.Option(help="Name or file; see regard recipes.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Changes a setting.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="Time to train: 90s, 10m, 2h.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Updates to train.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, order and dropout.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; else runs/<data>-<n>.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the filled settings and stop.")
+    ] = False,
+    debug: Debug = False,
+) -> None:
+    """Train a model: regard train words.tsv --budget 10m."""
+    from regard.commands import Wish, train_command
+    from regard.data.open import Place
+
+    options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
+    given = [f"training.{key}={value}" for key, value in options.items() if value is not None]
+    wish = Wish(
+        place=Place(data, source, target, source_column, target_column),
+        dev=Place(dev, dev_source, dev_target, source_column, target_column),
+        recipe=recipe,
+        settings=[*(settings or []), *given],
+        out=out,
+        resume=resume,
+        force=force,
+    )
+    train_command(wish, print_config)
+
+
+@app.command()
+def predict(
+    model: Model,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")] = None,
+    input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the answers.")] = None,
+    beam: Beam = None,
+    nbest: Annotated[int, typer.Option(min=1, help="Answers for each text.")] = 1,
+    batch_size: BatchSize = 64,
+    json_lines: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Answer texts: regard predict runs/g2p-1 attention."""
+    from regard.commands import predict_command
+
+    if texts and input:
+        raise UserError("give texts on the command line or --input, not both")
+    if not texts and input is None and sys.stdin.isatty():
+        raise UserError("nothing to answer: give texts, --input FILE, or pipe lines in")
+    predict_command(model, texts, input or "-", output, beam, nbest, batch_size, json_lines)
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA)] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    beam: Beam = None,
+    batch_size: BatchSize = 64,
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
+    from regard.commands import evaluate_command
+    from regard.data.open import Place
+
+    place = Place(data, source, target, source_column, target_column)
+    evaluate_command(model, place, beam, batch_size, json_object)
+
+
+@app.command()
+def check(
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA)] = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    dev: Annotated[str | None, typer.Option(help="Dev file; else a part is held back.")] = None,
+    dev_source: Annotated[str | None, typer.Option(help="Dev sources, one a line.")] = None,
+    dev_target: Annotated[str | None, typer.Option(help="Dev targets, one a line.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Length limit to try out.")] = None,
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what is in the data, before anything is trained."""
+    from regard.commands import check_command
+    from regard.data.open import Place
+
+    check_command(
+        Place(data, source, target, source_column, target_column),
+        Place(dev, dev_source, dev_target, source_column, target_column),
+        limit,
+        json_object,
+    )
+
+
+@app.command()
+def recipes(debug: Debug = False) -> None:
+    """List the recipes that come along."""
+    from regard.config import recipe_folder, recipe_names
+
+    for name in recipe_names():
+        first = (recipe_folder() / f"{name}.yaml").read_text("utf-8").splitlines()[0]
+        print(f"{name:<14}{first.removeprefix('#').strip()}")

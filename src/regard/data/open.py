@@ -1,0 +1,85 @@
+"""Which data a command means: a file, two files, or something built in."""
+
+import os
+from dataclasses import dataclass, field
+
+from regard.data.builtin import builtin, is_builtin, unknown_data
+from regard.data.read import Pair, Pairs, read_aligned, read_pairs, split_dev
+from regard.errors import UserError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pairs lie: `data`, or `source` and `target`; the columns, where they matter."""
+
+    data: str | None = None
+    source: str | None = None
+    target: str | None = None
+    source_column: str | None = None
+    target_column: str | None = None
+
+    def given(self) -> bool:
+        """Whether the user named any data."""
+        return any((self.data, self.source, self.target))
+
+    def read(self) -> Pairs:
+        """The pairs of the file or files."""
+        if self.source or self.target:
+            if self.data:
+                raise UserError(f"give either {self.data} or --source and --target, not both")
+            if not (self.source and self.target):
+                missing = "--target" if self.source else "--source"
+                raise UserError(f"--source and --target go together: {missing} is missing")
+            return read_aligned(self.source, self.target)
+        if not self.data:
+            raise UserError("no data: name a file, built-in data, or --source and --target")
+        if self.data != "-" and not os.path.exists(self.data) and "." not in self.data:
+            raise UserError(unknown_data(self.data))
+        return read_pairs(self.data, self.source_column, self.target_column)
+
+    def part(self) -> str | None:
+        """The name of the built-in data meant; a file of the same name comes first."""
+        named = self.data is not None and is_builtin(self.data) and not os.path.exists(self.data)
+        return self.data if named else None
+
+
+@dataclass
+class Data:
+    """Training and dev pairs, their name, and what to tell the user about them."""
+
+    name: str
+    train: list[Pair]
+    dev: list[Pair]
+    notes: list[str] = field(default_factory=list)
+
+
+def open_training(place: Place, dev: Place) -> Data:
+    """The pairs to train on and the dev pairs: those given, or a part held back."""
+    name = place.part()
+    if name:
+        splits = builtin(name)
+        data = Data(name, splits.train, splits.dev, splits.notes)
+    else:
+        pairs = place.read()
+        data = Data(pairs.name, pairs.pairs, [], list(pairs.notes))
+    if dev.given():
+        held = dev.read()
+        data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
+    elif not data.dev:
+        data.train, data.dev = split_dev(data.train)
+        sources = len({pair.source for pair in data.dev})
+        data.notes.append(
+            f"{sources:,} sources ({len(data.dev):,} pairs) held back as the dev part, "
+            "by a hash of the source; --dev names your own"
+        )
+    return data
+
+
+def open_test(place: Place) -> tuple[list[Pair], list[str]]:
+    """The pairs to evaluate on; of built-in data the test part."""
+    name = place.part()
+    if name:
+        test = builtin(name).test
+        return test, [f"the test part of {name}: {len(test):,} pairs, none of them in training"]
+    pairs = place.read()
+    return pairs.pairs, pairs.notes

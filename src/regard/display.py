@@ -1,0 +1,147 @@
+"""What a training run shows: a live line in a terminal, plain lines elsewhere. All on stderr."""
+
+import sys
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn
+
+from regard.training.loop import Record
+from regard.training.run import Run
+from regard.training.session import Display, Validated
+
+PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
+
+
+def choose_display() -> Display:
+    """The live line in a terminal, plain lines elsewhere."""
+    return Live() if sys.stderr.isatty() else Plain()
+
+
+class Plain:
+    """Plain lines on stderr."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.measure = ""
+        self.shown = 0.0
+
+    def say(self, text: str, style: str = "") -> None:
+        """One line."""
+        self.console.print(escape(text), style=style)
+
+    def start(self, run: Run) -> None:
+        """What will be trained, on what, and what was chosen."""
+        for line in (run.check.short() if run.check else []) + run.notes:
+            self.say(line, "yellow" if line.startswith("!") else "")
+        for choice in run.chosen:
+            if choice.key.startswith("task."):
+                self.say(f"{choice.key}={choice.value}: {choice.why}")
+        sizes = [c for c in run.chosen if not c.key.startswith("task.")]
+        if sizes:
+            named = ", ".join(f"{c.key}={c.value}" for c in sizes)
+            self.say(f"chosen for {sizes[0].why}: {named}")
+        device = run.device.type
+        self.say(f"model: {run.parameters:,} parameters on {device}; folder {run.folder}")
+        if run.progress.step:
+            self.say(f"resumed at step {run.progress.step}")
+
+    def step(self, run: Run, record: Record, speed: float) -> None:
+        """A line now and then."""
+        if record.seconds - self.shown >= PLAIN_EVERY:
+            self.shown = record.seconds
+            self.say(" | ".join(self.parts(run, record, speed)))
+
+    def parts(self, run: Run, record: Record, speed: float) -> list[str]:
+        """The parts of the progress line."""
+        parts = [f"step {record.step}", f"epoch {record.epoch:.1f}", f"loss {record.loss:.3f}"]
+        if speed:
+            parts.append(f"{speed:,.0f} tokens/s")
+        parts.append(f"padding {100 * record.padding:.0f} %")
+        if self.measure:
+            parts.append(self.measure)
+        return [*parts, f"{time_text(time_left(run, record))} left"]
+
+    def validated(self, run: Run, result: Validated) -> None:
+        """The dev scores and a few predictions."""
+        metric = run.task.metric
+        scores = result.evaluation.scores
+        self.measure = f"dev {metric} {scores[metric]:.1f}"
+        best = " (best so far)" if result.best else ""
+        part = "" if len(result.examples) == len(run.dev) else f" of {len(run.dev):,}"
+        self.say(
+            f"step {run.progress.step}: dev {metric} {scores[metric]:.2f}{best}, "
+            f"ser {scores['ser']:.2f}, perplexity {scores['perplexity']:.3f} "
+            f"on {len(result.examples):,}{part} dev sources",
+            "bold",
+        )
+        for example, text in result.samples:
+            mark = "=" if text in example.references else "x"
+            wanted = "" if mark == "=" else f"   wanted: {example.references[0]}"
+            self.say(f"  {mark} {example.source} -> {text}{wanted}")
+
+    def finished(self, run: Run, result: Validated) -> None:
+        """The scores of the best model on the whole dev part."""
+        self.close()
+        metric = run.task.metric
+        low, high = result.intervals[metric]
+        self.say(
+            f"done: {run.progress.step} steps in {time_text(run.progress.seconds)}; the best model "
+            f"is of step {run.progress.best_step}",
+            "bold",
+        )
+        names = [metric, *(n for n in result.evaluation.scores if n != metric)]
+        for name in names:
+            interval = f"   (95 %: {low:.2f} to {high:.2f})" if name == metric else ""
+            self.say(f"  dev {name:<11}{result.evaluation.scores[name]:8.2f}{interval}")
+        self.say(f"report: {run.folder / 'report.html'}")
+        self.say(f"use it: regard predict {run.folder} TEXT")
+
+    def interrupted(self, run: Run) -> None:
+        """Where things stand and how to go on."""
+        self.close()
+        self.say(
+            f"stopped at step {run.progress.step}; everything is saved in {run.folder}. "
+            f"Go on with: regard train --out {run.folder} --resume",
+            "bold",
+        )
+
+    def close(self) -> None:
+        """Ends a live line."""
+
+
+class Live(Plain):
+    """A progress line that is drawn anew, with messages above it."""
+
+    def start(self, run: Run) -> None:
+        super().start(run)
+        self.progress = Progress(
+            BarColumn(bar_width=20),
+            TextColumn("{task.percentage:3.0f}% {task.description}"),
+            console=self.console,
+            transient=True,
+        )
+        self.task = self.progress.add_task("starting", total=1.0)
+        self.progress.start()
+
+    def step(self, run: Run, record: Record, speed: float) -> None:
+        line = escape(" | ".join(self.parts(run, record, speed)))
+        self.progress.update(self.task, completed=record.share, description=line)
+
+    def close(self) -> None:
+        self.progress.stop()
+
+
+def time_left(run: Run, record: Record) -> float:
+    """Seconds to the end of the run, if it goes on as it did."""
+    return record.seconds / max(record.share, 1e-6) - record.seconds
+
+
+def time_text(seconds: float) -> str:
+    """65 as 1m05s."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

@@ -1,0 +1,122 @@
+"""The check: each oddity is counted, named with its line, and nothing is said of clean data."""
+
+import json
+import time
+
+import pytest
+
+from regard.data.check import Check, check
+from regard.data.read import Pair
+from regard.data.vocabulary import build_vocabulary
+
+WORDS = ["reading", "writing", "counting", "walking", "singing", "talking", "making", "painting"]
+
+
+def pairs_of(*sides: tuple[str, str]) -> list[Pair]:
+    return [Pair(source, target, line) for line, (source, target) in enumerate(sides, 1)]
+
+
+def check_of(
+    train: list[Pair], dev: list[Pair] | None = None, kind: str = "char", limit: int | None = None
+) -> Check:
+    source = build_vocabulary(kind, [pair.source for pair in train])
+    target = build_vocabulary(kind, [pair.target for pair in train])
+    return check(train, dev or [], source, target, limit)
+
+
+CLEAN = pairs_of(*((word, word[::-1]) for word in WORDS))
+
+
+def test_clean_data_has_no_warning() -> None:
+    result = check_of(CLEAN, pairs_of(("gnat", "tang")))
+    assert result.warnings == []
+    assert result.lines()[0] == "nothing odd was found"
+    assert len(result.short()) == 3
+    assert (result.pairs, result.sources, result.several, result.dev_pairs) == (8, 8, 0, 1)
+
+
+def test_lengths() -> None:
+    train = pairs_of(*(("a" * length, "b") for length in range(1, 101)))
+    result = check_of(train, limit=90)
+    assert result.source.lengths == {50: 50, 90: 90, 99: 99, 100: 100}
+    assert result.over_limit == 10
+    assert result.over_99 == 1
+    assert "pairs longer than 90 symbols, which training leaves out: 10 (10.0%)" in result.warnings
+
+
+@pytest.mark.parametrize(
+    ("pair", "warning"),
+    [
+        (("", "x"), "pairs with an empty source, which training leaves out: 1 (first: line 9)"),
+        (("x", " "), "pairs with an empty target, which training leaves out: 1 (first: line 9)"),
+        (("making", "gnikam"), "pairs that repeat an earlier pair exactly: 1 (first: line 9)"),
+        (("a\x07b", "bxa"), "sources with control or invisible characters: 1 (first: line 9)"),
+        (("ab", "b\u200ba"), "targets with control or invisible characters: 1 (first: line 9)"),
+        (
+            ("ab", "b\ufffda"),
+            "targets with U+FFFD, the mark of a bad conversion: 1 (first: line 9)",
+        ),
+        (("ab ", "ba"), "sources that begin or end with white space: 1 (first: line 9)"),
+        (("cafe\u0301", "fac"), "sources not in Unicode form NFC: 1 (first: line 9)"),
+        (("a" * 40, "b"), "pairs whose lengths do not fit together: 1: line 9 (40 to 1)"),
+    ],
+)
+def test_each_oddity_is_named(pair: tuple[str, str], warning: str) -> None:
+    train = [*CLEAN, Pair(*pair, line=9)]
+    result = check_of(train)
+    assert warning in result.warnings
+    assert f"! {warning}" in result.lines()
+    assert f"! {warning}" in result.short()
+
+
+def test_double_spaces_matter_for_spaced_symbols() -> None:
+    train = pairs_of(("a b", "A B"), ("b  a", "B A"))
+    warning = "sources with double spaces, read as one: 1 (first: line 2)"
+    assert warning in check_of(train, kind="space").warnings
+    assert check_of(train, kind="char").warnings == []
+
+
+def test_unknown_in_dev_and_overlap() -> None:
+    dev = pairs_of(("reading", "gnidaer"), ("zoo", "ooz"))
+    result = check_of(CLEAN, dev)
+    assert result.overlap == 1
+    assert "dev sources that are in train as well: 1 of 2" in result.warnings
+    assert (result.source.unknown_symbols, result.source.unknown_examples) == (1, 1)
+    assert result.source.unknown == {"z": 1}
+    assert any("source symbols in dev" in warning for warning in result.warnings)
+
+
+def test_several_references_are_no_duplicates() -> None:
+    result = check_of(pairs_of(("a", "b"), ("a", "c"), ("d", "e")))
+    assert (result.pairs, result.sources, result.several) == (3, 2, 1)
+    assert result.duplicates.count == 0
+
+
+def test_copies_are_odd_only_where_they_are_few() -> None:
+    many = [Pair(f"ab{number}", f"{number}ab", number) for number in range(1, 100)]
+    assert "targets that equal their source: 1 (first: line 100)" in (
+        check_of([*many, Pair("same", "same", 100)]).warnings
+    )
+    assert check_of(pairs_of(*((word, word) for word in WORDS))).warnings == []
+
+
+def test_characters_and_scripts() -> None:
+    train = pairs_of(("ab", "\u03b1\u03b2"), ("ba", "\u03b2\u03b1"), ("aab", "\u03b1\u4f60"))
+    result = check_of(train)
+    assert result.source.scripts == {"Latin": 1.0}
+    assert list(result.target.scripts) == ["Greek", "Han"]
+    assert result.target.characters == 3
+    assert result.target.rare == {"\u03b2": 2, "\u4f60": 1}
+
+
+def test_json_and_empty_data() -> None:
+    train = [*CLEAN, Pair("a\x07", "", 9)]
+    assert json.loads(json.dumps(check_of(train, CLEAN).as_dict()))["pairs"] == 9
+    assert check_of([]).lines()
+
+
+def test_a_hundred_thousand_pairs_are_quick() -> None:
+    train = [Pair(f"word{n}", " ".join(f"W ER D {n}"), n) for n in range(100_000)]
+    start = time.process_time()
+    check_of(train, train[:1000])
+    assert time.process_time() - start < 8  # about 2 s on an idle machine
