@@ -27,10 +27,26 @@ def prepare(work: Path, data: Path, peers: Path) -> None:
         subprocess.run(
             [*script, str(g2p / "dev.tsv.gz")], check=True, stdout=log, stderr=subprocess.STDOUT
         )
-    # A second copy of each peer runs with the allocator setting; it saves to a folder of its own.
-    for name, out in (("eole_tiny", "out/eole"), ("yoyo_tf", "out/yoyo_tf")):
-        settings = (work / f"{name}.yaml").read_text()
-        (work / f"{name}_malloc.yaml").write_text(settings.replace(out, f"{out}_malloc"))
+    write_variants(work)
+
+
+def write_variants(work: Path) -> None:
+    """Copies of the peers' settings, each with a folder of its own for what it saves.
+
+    malloc: unchanged, run with the allocator setting. lean: also without dropout on attention
+    weights, which is Eole's default (0.1) but which regard does not have; yoyodyne cannot turn
+    it off alone.
+    """
+    eole, yoyodyne = ((work / f"{name}.yaml").read_text() for name in ("eole_tiny", "yoyo_tf"))
+    lean = eole.replace("attention_dropout: [0.1]", "attention_dropout: [0.0]")
+    assert lean != eole
+    variants = {
+        "eole_malloc": eole.replace("out/eole", "out/eole_malloc"),
+        "eole_lean": lean.replace("out/eole", "out/eole_lean"),
+        "yoyodyne_malloc": yoyodyne.replace("out/yoyo_tf", "out/yoyodyne_malloc"),
+    }
+    for name, text in variants.items():
+        (work / f"{name}.yaml").write_text(text)
 
 
 def _write_pieces(data: Path, folder: Path) -> None:

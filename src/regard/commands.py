@@ -1,5 +1,6 @@
 """What the commands do, without the parsing of their words."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -153,25 +154,29 @@ def predict_command(
     estimator = load(model)
     chunks: Iterable[list[str]] = [texts] if texts else _chunks(read_lines(input))
     unknown: Counter[str] = Counter()
-    beside = output.with_name(output.name + ".part") if output else None
-    file: TextIO = open(beside, "w", encoding="utf-8") if beside else sys.stdout
-    try:
+    with _answers(output) as file:
         for chunk in chunks:
-            for text, found in zip(
-                chunk, estimator.predictions(chunk, beam, nbest, batch_size), strict=True
-            ):
+            predictions = estimator.predictions(chunk, beam, nbest, batch_size)
+            for text, found in zip(chunk, predictions, strict=True):
                 unknown.update(found.unknown)
                 file.write(_json_line(text, found) if json_lines else _plain_line(found))
             file.flush()
-    finally:
-        if beside:
-            file.close()
-    if beside and output:
-        os.replace(beside, output)
     if unknown:
         shown = " ".join(f"{symbol!r}" for symbol, _ in unknown.most_common(10))
         count = sum(unknown.values())
         say(f"{count:,} symbols that training never saw were read as unknown: {shown}")
+
+
+@contextlib.contextmanager
+def _answers(output: Path | None) -> Iterator[TextIO]:
+    """Where answers go: stdout, or a file that takes its name when it is whole."""
+    if output is None:
+        yield sys.stdout
+        return
+    beside = output.with_name(output.name + ".part")
+    with open(beside, "w", encoding="utf-8", newline="\n") as file:
+        yield file
+    os.replace(beside, output)
 
 
 def _plain_line(found: Prediction) -> str:

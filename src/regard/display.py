@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
+from regard.report.page import duration
 from regard.training.loop import Record
 from regard.training.run import Run
 from regard.training.session import Display, Validated
@@ -60,7 +61,7 @@ class Plain:
         parts.append(f"padding {100 * record.padding:.0f} %")
         if self.measure:
             parts.append(self.measure)
-        return [*parts, f"{time_text(time_left(run, record))} left"]
+        return [*parts, f"{duration(time_left(run, record))} left"]
 
     def validated(self, run: Run, result: Validated) -> None:
         """The dev scores and a few predictions."""
@@ -86,7 +87,7 @@ class Plain:
         metric = run.task.metric
         low, high = result.intervals[metric]
         self.say(
-            f"done: {run.progress.step} steps in {time_text(run.progress.seconds)}; the best model "
+            f"done: {run.progress.step} steps in {duration(run.progress.seconds)}; the best model "
             f"is of step {run.progress.best_step}",
             "bold",
         )
@@ -135,13 +136,3 @@ class Live(Plain):
 def time_left(run: Run, record: Record) -> float:
     """Seconds to the end of the run, if it goes on as it did."""
     return record.seconds / max(record.share, 1e-6) - record.seconds
-
-
-def time_text(seconds: float) -> str:
-    """65 as 1m05s."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

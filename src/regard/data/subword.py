@@ -17,10 +17,9 @@ from regard.data.vocabulary import (
     UNK,
     UNKNOWN_TEXT,
     Vocabulary,
-    write_json,
-    write_whole,
 )
 from regard.errors import UserError
+from regard.files import write_bytes, write_json
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
 LARGEST_DEFAULT = 8_000
@@ -74,7 +73,7 @@ class SubwordVocabulary(Vocabulary):
         return self._pieces[id].translate(SHOW)
 
     def save(self, folder: Path, name: str) -> None:
-        write_whole(folder / f"{name}.model", self._model)
+        write_bytes(folder / f"{name}.model", self._model)
         content = {"kind": self.kind, "symbols": self._pieces[len(SPECIALS) :]}
         write_json(folder / f"{name}.json", content)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from regard.data.choose import choose_symbols
 from regard.errors import UserError
+from regard.files import write_json
 
 __all__ = [
     "BOS",
@@ -231,19 +231,3 @@ def load_vocabulary(folder: Path, name: str) -> Vocabulary:
     from regard.data.subword import load_subwords
 
     return load_subwords(folder / f"{name}.model", kind, symbols)
-
-
-def write_json(path: Path, content: object) -> None:
-    """Writes a readable JSON file, one entry a line."""
-    write_whole(path, json.dumps(content, ensure_ascii=False, indent=0).encode() + b"\n")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Writes a file so that a crash leaves either the old one or the new one, never a half."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with part.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(part, path)

@@ -20,7 +20,7 @@ from regard.nn.norm import Residual
 from regard.nn.positions import Position
 from regard.nn.recurrent import Cell, Hidden, Recurrence
 from regard.nn.scores import ScoreKind, build_score
-from regard.nn.state import State
+from regard.nn.state import State, Tree
 from regard.options import Options
 
 
@@ -70,16 +70,17 @@ class DecoderLayer(nn.Module):
         self.attention = attention
         self.cross = cross
         self.feedforward = feedforward
-        self.residuals = nn.ModuleList(residuals)
+        self.attend, self.look, self.feed = residuals
 
-    def forward(self, x, memory, keys, past):  # type: ignore[no-untyped-def]
+    def forward(
+        self, x: Tensor, memory: Padded, keys: Tree, past: Tree
+    ) -> tuple[Tensor, Tree, Tree]:
         """(k*B, T, D) to the same, with the keys of the memory and the past of this layer."""
-        attend, look, feed = self.residuals
-        mixed, past = self.attention(attend.enter(x), None, past, True)
-        x = attend.leave(x, mixed)
-        found, keys = self.cross(look.enter(x), memory, keys)
-        x = look.leave(x, found)
-        return feed.leave(x, self.feedforward(feed.enter(x))), keys, past
+        mixed, past = self.attention(self.attend.enter(x), None, past, True)
+        x = self.attend.leave(x, mixed)
+        found, keys = self.cross(self.look.enter(x), memory, keys)
+        x = self.look.leave(x, found)
+        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), keys, past
 
 
 class RecurrentDecoder(nn.Module):

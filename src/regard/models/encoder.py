@@ -7,7 +7,7 @@ import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.attention import SelfAttention
@@ -52,14 +52,13 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention = attention
         self.feedforward = feedforward
-        self.residuals = nn.ModuleList(residuals)
+        self.attend, self.feed = residuals
 
-    def forward(self, x, mask):  # type: ignore[no-untyped-def]
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        attend, feed = self.residuals
-        mixed, _ = self.attention(attend.enter(x), mask, None, False)
-        x = attend.leave(x, mixed)
-        return feed.leave(x, self.feedforward(feed.enter(x)))
+        mixed, _ = self.attention(self.attend.enter(x), mask, None, False)
+        x = self.attend.leave(x, mixed)
+        return self.feed.leave(x, self.feedforward(self.feed.enter(x)))
 
 
 class RecurrentEncoder(nn.Module):

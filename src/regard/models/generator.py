@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import BOS
-from regard.models.decoder import Decoder
+from regard.models.decoder import Decoder, RecurrentDecoder, TransformerDecoder
 from regard.models.decoder import Transformer as TransformerDecoderOptions
 from regard.models.encoder import Encoder
 from regard.models.encoder import Transformer as TransformerEncoderOptions
@@ -37,11 +37,10 @@ class Head(nn.Module):
     def __init__(self, weight: nn.Parameter) -> None:
         super().__init__()
         self.weight = weight
-        self.bias = nn.Parameter(torch.zeros(len(weight)))
 
     def forward(self, h: Tensor) -> Tensor:
         """(..., D) to (..., V)."""
-        return F.linear(h, self.weight, self.bias)
+        return F.linear(h, self.weight)
 
 
 class Generator(nn.Module):
@@ -52,14 +51,14 @@ class Generator(nn.Module):
         source: Embedding,
         encoder: nn.Module,
         target: Embedding,
-        decoder: nn.Module,
+        decoder: TransformerDecoder | RecurrentDecoder,
         head: Head,
     ) -> None:
         super().__init__()
         self.source = source
         self.encoder = encoder
         self.target = target
-        self.decoder = decoder
+        self.decoder: TransformerDecoder | RecurrentDecoder = decoder
         self.head = head
 
     def forward(self, batch: Batch) -> Tensor:

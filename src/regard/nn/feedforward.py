@@ -17,7 +17,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
-        self.activation = {"relu": F.relu, "gelu": F.gelu}[activation]
+        self.activation = F.relu if activation == "relu" else F.gelu
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from regard.data.batch import Padded
 from regard.nn.dropout import Dropout
 
 Cell = Literal["rnn", "gru", "lstm"]
-CELLS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+CELLS: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 Hidden = tuple[Tensor, ...]  # (h,) or for the LSTM (h, c); each (B, L, D)
 
 
@@ -27,13 +27,14 @@ class Recurrence(nn.Module):
 
     def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(
+        stack = [
             CELLS[cell](inputs if i == 0 else width, width, batch_first=True) for i in range(layers)
-        )
+        ]
+        for layer in stack:
+            _initialise(layer, width, gates=4 if cell == "lstm" else 1)
+        self.layers = nn.ModuleList(stack)
         self.parts = 2 if cell == "lstm" else 1
         self.dropout = Dropout(dropout)
-        for layer in self.layers:
-            _initialise(layer, width, gates=4 if cell == "lstm" else 1)
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
         """x (B, T, inputs) to the states of the top layer (B, T, D), and the last of each layer."""

@@ -49,7 +49,8 @@ class CrossEntropy(Options):
 class SmoothedLoss(torch.autograd.Function):
     """Smoothed cross entropy that goes over the logits as few times as it can.
 
-    With z = logsumexp(x): loss = z - (1 - s) x[y] - s mean(x); gradient = softmax(x) - q.
+    loss = -(1 - s) log p(y) - s mean_v log p(v); gradient = p - q. The log probabilities are
+    computed once, kept, and turned into the gradient where they lie.
     Equal to `F.cross_entropy(..., label_smoothing=s, reduction="sum")`.
     """
 
@@ -58,24 +59,21 @@ class SmoothedLoss(torch.autograd.Function):
         ctx: Any, logits: Tensor, labels: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         """logits (N, V), labels (N,) to the summed loss, and the sum without smoothing."""
-        logits = logits.float()
-        z = logits.logsumexp(-1)  # (N,)
-        true = logits.gather(1, labels[:, None]).squeeze(1)
-        nll = (z - true).sum()
-        loss = nll
+        scores = logits.float().log_softmax(-1)  # (N, V)
+        nll = -scores.gather(1, labels[:, None]).sum()
+        loss = (1 - smoothing) * nll
         if smoothing:
-            loss = nll + smoothing * (true.sum() - logits.mean(-1).sum())
-        ctx.save_for_backward(logits, labels, z)
-        ctx.smoothing = smoothing
+            loss = loss - smoothing / scores.shape[1] * scores.sum()
+        ctx.scores, ctx.labels, ctx.smoothing = scores, labels, smoothing
         ctx.mark_non_differentiable(nll)
-        return loss.clone(), nll
+        return loss, nll
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
-        logits, labels, z = ctx.saved_tensors
-        spread = ctx.smoothing / logits.shape[1]
-        out = (logits - z[:, None]).exp_()
-        if spread:
-            out -= spread
+    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        scores, labels = ctx.scores, ctx.labels
+        ctx.scores = None  # used up: the gradient takes its place
+        out = scores.exp_()
+        if ctx.smoothing:
+            out -= ctx.smoothing / out.shape[1]
         out[torch.arange(len(labels), device=labels.device), labels] -= 1 - ctx.smoothing
         return out.mul_(grad), None, None

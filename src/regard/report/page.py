@@ -1,13 +1,13 @@
 """The page: reads a run folder, fills the template and writes `report.html` beside the data."""
 
 import json
-import os
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
 
+from regard.files import write_bytes
 from regard.metrics import HIGHER_IS_BETTER
 from regard.report.curves import Point, Series, draw
 from regard.report.folder import Record, RunFolder, number, points, read_folder
@@ -44,10 +44,8 @@ def write_report(folder: Path) -> Path:
     )
 
     target = folder / "report.html"
-    temporary = folder / f"report.html.{os.getpid()}.part"
     # Lone surrogates cannot be written as UTF-8; everything else goes through untouched.
-    temporary.write_bytes(page.encode("utf-8", errors="replace"))
-    os.replace(temporary, target)
+    write_bytes(target, page.encode("utf-8", errors="replace"))
     return target
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -57,14 +57,11 @@ class TransduceOptions(Options):
 class Transduce(Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
-    def __init__(
-        self, source: Vocabulary, target: Vocabulary, metric: str, ratio: float, longest: int
-    ) -> None:
+    def __init__(self, source: Vocabulary, target: Vocabulary, metric: str, ratio: float) -> None:
         self.source = source
         self.target = target
         self.metric = metric
         self.ratio = ratio
-        self.longest = longest
 
     def build(self, options: GeneratorOptions) -> Generator:
         """A generator for these vocabularies."""
@@ -147,7 +144,6 @@ class Transduce(Task):
             "shared": shared,
             "metric": self.metric,
             "ratio": self.ratio,
-            "longest": self.longest,
         }
         write_json(place / "task.json", facts)
 
@@ -158,63 +154,69 @@ class Transduce(Task):
         facts = read_json(place / "task.json")
         source = load_vocabulary(place, "source")
         target = source if facts["shared"] else load_vocabulary(place, "target")
-        return cls(source, target, facts["metric"], facts["ratio"], facts["longest"])
+        return cls(source, target, facts["metric"], facts["ratio"])
 
 
 def fit_task(
     options: TransduceOptions, pairs: Sequence[Pair]
 ) -> tuple[Transduce, TransduceOptions, list[Choice]]:
     """The task for this data, its options with nothing left open, and what was chosen and why."""
-    sources = [pair.source for pair in pairs]
-    targets = [pair.target for pair in pairs]
     chosen: list[Choice] = []
-    source = _choose_kind(options.source, "source", sources, chosen)
-    target = _choose_kind(options.target, "target", targets, chosen)
-    shared = options.shared
-    if shared is None:
-        shared = _may_share(source, target, sources, targets)
-        if source.symbols in SUBWORDS:
-            why = "both sides use the same characters" if shared else "the sides differ in script"
-            chosen.append(Choice("task.shared", shared, why))
-    if shared and source != target:
-        raise UserError(
-            "task.shared: both sides must have the same symbols and size, but the source has "
-            f"{source.symbols} {source.size}, the target {target.symbols} {target.size}"
-        )
-    first = build_vocabulary(source.symbols, sources + targets if shared else sources, source.size)
-    second = first if shared else build_vocabulary(target.symbols, targets, target.size)
-    metric = options.metric or ("bleu" if target.symbols in (*SUBWORDS, "word") else "exact")
-    task = Transduce(first, second, metric, 1.0, 1)
+    options = _fill(options, pairs, chosen)
+    sources, targets = [p.source for p in pairs], [p.target for p in pairs]
+    texts = sources + targets if options.shared else sources
+    source = build_vocabulary(options.source.symbols, texts, options.source.size)
+    target = source
+    if not options.shared:
+        target = build_vocabulary(options.target.symbols, targets, options.target.size)
+    assert options.metric is not None
+    task = Transduce(source, target, options.metric, 1.0)
     lengths = task.corpus(pairs).lengths  # (N, 2)
     task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
-    task.longest = int(lengths.max())
-    filled = options.model_copy(
-        update={"source": source, "target": target, "shared": shared, "metric": metric}
-    )
-    return task, filled, chosen
+    return task, options, chosen
 
 
-def _choose_kind(
-    options: SideOptions, side: str, texts: list[str], chosen: list[Choice]
-) -> SideOptions:
-    """The options of a side with the kind of symbols and the size filled in."""
-    kind, size = options.symbols, options.size
-    if kind == "auto":
-        name, why = choose_symbols(texts)
-        chosen.append(Choice(f"task.{side}.symbols", name, why))
-        kind = name  # type: ignore[assignment]
-    if kind in SUBWORDS and size is None:
-        words = sum(text.count(" ") + 1 for text in texts)
-        size = round(min(32000, max(500, 6000 * (words / 360_000) ** 0.35)) / 100) * 100
-        chosen.append(Choice(f"task.{side}.size", size, f"{words:,} words"))
-    return SideOptions(symbols=kind, size=size)
+def _fill(
+    options: TransduceOptions, pairs: Sequence[Pair], chosen: list[Choice]
+) -> TransduceOptions:
+    """The options with symbols, sharing, sizes and metric filled in."""
+    tree = options.model_dump()
+
+    def choose(section: dict[str, Any], path: str, key: str, value: Any, why: str) -> None:
+        section[key] = value
+        chosen.append(Choice(f"{path}.{key}", value, why))
+
+    texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
+    for side in texts:
+        if tree[side]["symbols"] == "auto":
+            choose(tree[side], f"task.{side}", "symbols", *choose_symbols(texts[side]))
+    kinds = [tree[side]["symbols"] for side in texts]
+    if tree["shared"] is None:
+        alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and _same_script(texts)
+        tree["shared"] = alike
+        if alike:
+            choose(tree, "task", "shared", True, "both sides are written in the same characters")
+    for side in texts:
+        if tree[side]["symbols"] in SUBWORDS and tree[side]["size"] is None:
+            counted = [*texts["source"], *texts["target"]] if tree["shared"] else texts[side]
+            words = sum(text.count(" ") + 1 for text in counted)
+            choose(tree[side], f"task.{side}", "size", subword_size(words), f"{words:,} words")
+    if tree["metric"] is None:
+        tree["metric"] = "bleu" if kinds[1] in (*SUBWORDS, "word") else "exact"
+    if tree["shared"] and tree["source"] != tree["target"]:
+        raise UserError(
+            "task.shared: both sides must have the same symbols and size, but the source has "
+            f"{tree['source']}, the target {tree['target']}"
+        )
+    return TransduceOptions.model_validate(tree)
 
 
-def _may_share(
-    source: SideOptions, target: SideOptions, sources: list[str], targets: list[str]
-) -> bool:
-    """Whether one subword vocabulary would serve both sides."""
-    if source.symbols != target.symbols or source.symbols not in SUBWORDS:
-        return False
-    left, right = (set("".join(texts)) for texts in (sources, targets))
+def subword_size(words: int) -> int:
+    """More text, more subwords: 8,000 for 700,000 words, 32,000 for 40 million."""
+    return round(min(32000, max(500, 8000 * (words / 700_000) ** 0.35)) / 100) * 100
+
+
+def _same_script(texts: dict[str, list[str]]) -> bool:
+    """Whether most characters of the two sides are the same."""
+    left, right = (set("".join(side)) for side in texts.values())
     return len(left & right) >= 0.5 * len(left | right)

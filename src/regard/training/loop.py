@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from torch.nn.utils import clip_grad_norm_
 
 from regard.data.batch import Batch
@@ -35,6 +36,7 @@ def train(run: Run) -> Iterator[Record]:
     config, progress = run.config.training, run.progress
     assert config.lr is not None
     began = time.monotonic() - progress.seconds
+    run.epoch_batches = len(_order(run, progress.epoch))  # what share_done divides by
     updates = _updates(run)
     while share_done(run) < 1:
         micro = next(updates)
@@ -79,16 +81,22 @@ def _updates(run: Run) -> Iterator[list[Batch]]:
 
     An update never reaches over the end of an epoch; its last one may have fewer batches.
     """
-    config = run.config.training
-    assert config.tokens is not None
+    accumulate = run.config.training.accumulate
     epoch, position = run.progress.epoch, run.progress.position
     while True:
-        order = batches(run.corpus.lengths, config.tokens, config.seed, epoch)
+        order = _order(run, epoch)
         run.epoch_batches = len(order)
-        for start in range(position, len(order), config.accumulate):
-            rows = order[start : start + config.accumulate]
+        for start in range(position, len(order), accumulate):
+            rows = order[start : start + accumulate]
             yield [run.corpus.batch(r).to(run.device) for r in rows]
         epoch, position = epoch + 1, 0
+
+
+def _order(run: Run, epoch: int) -> list[np.ndarray]:
+    """The batches of an epoch, as rows of the corpus."""
+    config = run.config.training
+    assert config.tokens is not None
+    return batches(run.corpus.lengths, config.tokens, config.seed, epoch)
 
 
 def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, float, float, int]:

@@ -11,7 +11,6 @@ import torch
 import yaml
 from torch import nn
 
-from regard import __version__
 from regard.config import Config, changed, check_config
 from regard.data.check import Check, check
 from regard.data.corpus import Corpus
@@ -22,6 +21,7 @@ from regard.presets import Facts, fill
 from regard.tasks.base import Choice
 from regard.tasks.transduce import SUBWORDS, Transduce, fit_task
 from regard.training.checkpoint import Progress, load_checkpoint
+from regard.version import __version__
 
 FORMAT = 1  # of the run folder; a larger number is not understood by older versions
 

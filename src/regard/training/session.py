@@ -15,7 +15,7 @@ from regard.evaluation import Evaluation, evaluate
 from regard.files import write_json
 from regard.report import write_report
 from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
-from regard.training.loop import Record, train
+from regard.training.loop import Record, share_done, train
 from regard.training.memory import keep_freed_memory
 from regard.training.run import Run, append
 
@@ -87,7 +87,7 @@ def train_run(run: Run, display: Display) -> bool:
                 save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
             if stop or stalled(run):
                 break
-    if stop:
+    if stop and share_done(run) < 1:
         interrupt(run, display)
         return False
     if run.progress.validated != run.progress.step:

@@ -28,10 +28,10 @@ class SoftmaxAttention(nn.Module):
         if past is not None:
             k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
         T, S = q.shape[2], k.shape[2]
-        if causal and 1 < T < S:
+        whole = causal and T == S and T > 1 and mask is None
+        if causal and T > 1 and not whole:
             seen = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
-            mask = seen if mask is None else mask & seen
-        whole = causal and T == S and T > 1
+            mask = _both(mask, seen)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=whole)
         return out, (k, v)
 
@@ -47,6 +47,13 @@ class SoftmaxAttention(nn.Module):
         elif mask is not None:
             scores = scores + mask
         return scores.softmax(-1)
+
+
+def _both(mask: Tensor | None, seen: Tensor) -> Tensor:
+    """A mask (boolean, or a number to add) that hides what is not seen as well."""
+    if mask is None:
+        return seen
+    return mask & seen if mask.dtype == torch.bool else mask.masked_fill(~seen, float("-inf"))
 
 
 class Softmax(Options):

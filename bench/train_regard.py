@@ -1,0 +1,88 @@
+"""regard's own training loop with the step log of the peers; throughput.py starts it.
+
+usage: PYTHONPATH=$REGARD_PEERS python train_regard.py g2p|multi30k DATA STEPLOG
+Reads the raw text and trains a model of the peers' shape until SIGTERM. Nothing is validated or
+saved, as with the peers.
+"""
+
+import sys
+from pathlib import Path
+
+from probe import StepLog, threads
+
+from regard.config import load_config
+from regard.data.open import Place, open_training
+from regard.training.loop import train
+from regard.training.memory import keep_freed_memory
+from regard.training.run import start_run
+
+
+def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float) -> list[str]:
+    """The settings of an encoder and a decoder of the same shape."""
+    sizes = dict(layers=layers, width=width, feedforward=feedforward, heads=heads, dropout=dropout)
+    sides = ("model.encoder", "model.decoder")
+    return [f"{side}.{key}={value}" for side in sides for key, value in sizes.items()]
+
+
+# `tokens` counts padded symbols of the longer side. 2190 gives batches of 256 examples in the mean,
+# which is yoyodyne's batch; 4275 gives 4012 target symbols in the mean, as Eole has.
+SETTINGS = {
+    "g2p": [
+        *shape(layers=4, width=256, feedforward=1024, heads=4, dropout=0.1),
+        "task.source.symbols=char",
+        "task.target.symbols=space",
+        "training.tokens=2190",
+    ],
+    "multi30k": [
+        *shape(layers=4, width=128, feedforward=256, heads=4, dropout=0.3),
+        "task.source.symbols=bpe",
+        "task.target.symbols=bpe",
+        "task.source.size=8000",
+        "task.target.size=8000",
+        "task.shared=true",
+        "training.tokens=4275",
+    ],
+}
+ALWAYS = [
+    "objective.smoothing=0.1",
+    "training.optimizer.kind=adam",
+    "training.lr=5e-4",
+    "training.schedule.kind=constant",
+    "training.schedule.warmup=100",
+    "training.steps=1000000",
+]
+
+
+def main() -> None:
+    """Trains and logs each update until told to stop."""
+    name, data, log_path = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    threads()
+    found = open_training(*places(name, data))
+    config = load_config(settings=[*SETTINGS[name], *ALWAYS])
+    run = start_run(Path("out") / f"regard_{name}", config, found.train, found.dev)
+    print(f"{run.parameters:,} parameters\n{run.config.dump()}", flush=True)
+
+    keep_freed_memory()  # as `regard train` does
+    log = StepLog(log_path)
+    for record in train(run):
+        log.add(tokens=record.tokens, examples=record.examples)
+        if log.stop:
+            print(f"stopped at step {record.step}: loss {record.loss:.3f}", flush=True)
+            break
+
+
+def places(name: str, data: Path) -> tuple[Place, Place]:
+    """Training and dev data."""
+    if name == "g2p":
+        folder = data / "cmudict_g2p"
+        return Place(str(folder / "train.tsv.gz")), Place(str(folder / "dev.tsv.gz"))
+    folder = data / "multi30k"
+    train_part, dev_part = (
+        Place(source=str(folder / f"{part}.en.gz"), target=str(folder / f"{part}.de.gz"))
+        for part in ("train", "val")
+    )
+    return train_part, dev_part
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Laws of search, over every decoder: neither the batch nor the beam changes what is right."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import nn
+
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.search import Beam, Hypothesis
+
+LETTERS = [5, 6, 7]
+MANY = [[*row, EOS] for row in ([5, 6], [], [8, 7, 5, 5, 6], [6], [7, 8], [5, 5, 5], [8], [6, 7, 8])]
+LIMITS = torch.tensor([6, 3, 8, 5, 1, 7, 2, 4])
+
+
+def search(
+    model: nn.Module, rows: list[int], beam: int = 3, nbest: int = 1
+) -> list[list[Hypothesis]]:
+    """The outputs for these of the many sources, together in one batch."""
+    source = pad([MANY[row] for row in rows])
+    return Beam(beam=beam).run(model, source, LIMITS[rows], nbest)
+
+
+def test_the_batch_is_invisible(model: nn.Module) -> None:
+    """One by one, by threes, in another order: the same outputs, the same scores."""
+    whole = search(model, list(range(8)), nbest=3)
+    for size, order in ((1, range(8)), (3, range(8)), (8, [3, 0, 7, 5, 1, 2, 6, 4])):
+        rows = list(order)
+        for start in range(0, 8, size):
+            part = rows[start : start + size]
+            for row, found in zip(part, search(model, part, nbest=3), strict=True):
+                assert [h.symbols for h in found] == [h.symbols for h in whole[row]]
+                scores = [h.score for h in whole[row]]
+                assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
+
+
+def test_beam_1_is_greedy(model: nn.Module) -> None:
+    for row, (hypothesis,) in enumerate(search(model, list(range(8)), beam=1)):
+        assert hypothesis.symbols == greedy(model, pad([MANY[row]]), int(LIMITS[row]))
+
+
+@torch.no_grad()
+def greedy(model: nn.Module, source: Padded, limit: int) -> tuple[int, ...]:
+    """The most probable symbol each time, by running the whole prefix anew."""
+    symbols: list[int] = []
+    while len(symbols) + 1 < limit:
+        logits, _ = model.step(torch.tensor([[BOS, *symbols]]), model.start(source))
+        best = max([EOS, *LETTERS], key=lambda symbol: float(logits[0, -1, symbol]))
+        if best == EOS:
+            break
+        symbols.append(best)
+    return tuple(symbols)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.75])
+def test_a_wide_beam_is_exhaustive(model: nn.Module, source: Padded, alpha: float) -> None:
+    """With room for all 40 outputs of at most four symbols, all are found in their true order."""
+    limits = torch.full((len(source.data),), 4)
+    found = Beam(beam=4**4, alpha=alpha).run(model, source, limits, nbest=40)
+    first = Beam(beam=4**4, alpha=alpha).run(model, source, limits, nbest=1)
+    for row, hypotheses in enumerate(found):
+        true = enumerate_outputs(model, source, row, alpha)
+        assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)
+        assert {h.symbols: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4)
+        assert first[row][0].score == pytest.approx(max(true.values()), abs=1e-4)
+
+
+@torch.no_grad()
+def enumerate_outputs(
+    model: nn.Module, source: Padded, row: int, alpha: float
+) -> dict[tuple[int, ...], float]:
+    """log p / L^alpha of every output of at most three letters and EOS, by teacher forcing."""
+    outputs = [letters for n in range(4) for letters in product(LETTERS, repeat=n)]
+    true = pad([[*letters, EOS] for letters in outputs])
+    inputs = torch.cat([torch.full((len(outputs), 1), BOS), true.data[:, :-1]], 1)
+    one = Padded(source.data[row : row + 1], source.mask[row : row + 1])
+    logits, _ = model.step(inputs, model.start(one))
+    logp = logits.log_softmax(-1).gather(-1, true.data.unsqueeze(-1)).squeeze(-1)
+    totals = (logp * true.mask).sum(1)
+    scores = totals / true.mask.sum(1) ** alpha
+    return dict(zip(outputs, scores.tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("beam", "nbest"), [(4, 4), (5, 2), (2, 6)])
+def test_n_best_are_sorted_distinct_and_within_limits(
+    model: nn.Module, beam: int, nbest: int
+) -> None:
+    alpha = Beam().alpha
+    for row, hypotheses in enumerate(search(model, list(range(8)), beam, nbest)):
+        scores = [h.score for h in hypotheses]
+        assert 1 <= len(scores) <= nbest and scores == sorted(scores, reverse=True)
+        assert len({h.symbols for h in hypotheses}) == len(hypotheses)
+        for h in hypotheses:
+            length = len(h.symbols) + 1
+            assert length <= LIMITS[row] and set(h.symbols) <= set(LETTERS)
+            assert len(h.symbol_scores) == length
+            assert h.score == pytest.approx(h.log_probability / length**alpha, abs=1e-5)
+
+
+def test_search_and_training_score_alike(model: nn.Module) -> None:
+    """The score of an output is what teacher forcing gives it."""
+    for row, hypotheses in enumerate(search(model, list(range(8)), nbest=3)):
+        for h in hypotheses:
+            symbols = torch.tensor([[BOS, *h.symbols]])
+            with torch.no_grad():
+                logits, _ = model.step(symbols, model.start(pad([MANY[row]])))
+            logp = logits[0].log_softmax(-1)[range(len(h.symbols) + 1), [*h.symbols, EOS]]
+            assert list(h.symbol_scores) == pytest.approx(logp.tolist(), abs=1e-4)

@@ -1,0 +1,82 @@
+"""Laws of the run folder: a configuration comes back as it was, and so does a model."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+import regard
+from regard.config import Config, check_config, flatten
+from regard.data.read import Pair
+from regard.models.generator import GeneratorOptions
+from regard.presets import Facts, fill
+from regard.training.checkpoint import save_weights
+from regard.training.run import describe, start_run
+
+PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
+SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+
+
+def back(config: Config) -> Config:
+    """Written and read again."""
+    return check_config(yaml.safe_load(config.dump()), "laws")
+
+
+def test_a_model_s_settings_come_back(options: GeneratorOptions) -> None:
+    config = Config(model=options)
+    assert back(config) == config and back(config).dump() == config.dump()
+
+
+def test_other_settings_come_back(section: tuple[str, dict[str, Any]]) -> None:
+    name, tree = section
+    config = check_config({name: tree}, "laws")
+    assert back(config) == config
+    assert flatten(tree).items() <= flatten(config.model_dump(mode="json")[name]).items()
+
+
+@pytest.mark.parametrize("facts", [Facts(5, 60, False), Facts(10**6, 10**8, True)], ids=str)
+def test_every_kind_builds_from_its_defaults(pair: GeneratorOptions, facts: Facts) -> None:
+    """With nothing said but the kinds, every open setting is filled, and said."""
+    kinds = {side: {"kind": getattr(pair, side).kind} for side in ("encoder", "decoder")}
+    config = check_config({"model": kinds}, "laws")
+    full, chosen = fill(config, facts)
+    assert None not in flatten(full.model.model_dump(mode="json")).values()
+    before, after = (flatten(c.model_dump(mode="json")) for c in (config, full))
+    assert {c.key: c.value for c in chosen} == {k: v for k, v in after.items() if before[k] != v}
+    assert fill(full, facts) == (full, [])
+    assert back(full) == full
+    full.model.build(9, 8, shared=False)
+
+
+def test_only_one_side_is_sized_by_the_user() -> None:
+    """The other side follows, so that any encoder fits any decoder."""
+    for side, kind in product(("encoder", "decoder"), ("transformer", "recurrent")):
+        tree = {"model": {side: {"kind": kind, "width": 24}, "decoder": {"kind": "recurrent"}}}
+        tree["model"]["decoder"] |= {"score": "dot", **({"width": 24} if side == "decoder" else {})}
+        full, _ = fill(check_config(tree, "laws"), Facts(5, 60, False))
+        assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
+
+
+@torch.no_grad()
+def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: Path) -> None:
+    """From the folder alone, moved elsewhere, at any batch size."""
+    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS}
+    run = start_run(tmp_path / "run", check_config(tree, "laws"), PAIRS, PAIRS)
+    for parameter in run.model.parameters():
+        parameter += 0.1 * torch.randn(parameter.shape)
+    describe(run, {})
+    save_weights(run.model, run.folder / "model.safetensors")
+    sources = ["abc", "", "d", "ccba", "b"]
+    before = run.task.predict(run.model, sources, run.config.search, nbest=2)
+
+    moved = (tmp_path / "run").rename(tmp_path / "elsewhere")
+    torch.manual_seed(99)
+    loaded = regard.load(moved)
+    assert loaded.config_ == run.config
+    for here, there in zip(loaded.model_.parameters(), run.model.parameters(), strict=True):
+        assert torch.equal(here, there)
+    assert loaded.predictions(sources, nbest=2) == before
+    assert loaded.predict(sources, batch_size=1) == [p.text for p in before]

@@ -1,0 +1,78 @@
+"""Laws of objectives: a loss is a sum, so it does not matter how examples are batched."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from regard.config import Config, check_config
+from regard.data.batch import Batch, Padded
+from regard.data.read import Pair
+from regard.models.generator import GeneratorOptions
+from regard.objectives import Objective
+from regard.training.loop import Record, train
+from regard.training.run import Run, start_run
+
+PAIRS = [Pair("ab", "b", 1), Pair("bca", "abca", 2), Pair("c", "cc", 3), Pair("abcab", "bac", 4)]
+
+
+def objectives() -> list[Objective]:
+    """One of each kind."""
+    annotation = Config.model_fields["objective"].annotation
+    return [kind() for kind in getattr(annotation, "__args__", (annotation,))]
+
+
+def rows(batch: Batch, some: list[int]) -> Batch:
+    """These rows of a batch, padded as before."""
+    source, target = (Padded(side.data[some], side.mask[some]) for side in batch)
+    return Batch(source, target)
+
+
+@pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)
+@torch.no_grad()
+def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
+    whole = objective(model, batch)
+    parts = [objective(model, rows(batch, some)) for some in ([0], [1], [2, 3])]
+    assert float(whole.sum) == pytest.approx(sum(float(p.sum) for p in parts), rel=1e-5)
+    assert whole.count == objective.count(batch) == sum(p.count for p in parts)
+    for name, value in whole.parts.items():
+        assert value == pytest.approx(sum(p.parts[name] for p in parts), rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)
+def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
+    weights = list(model.parameters())
+    whole = torch.autograd.grad(objective(model, batch).sum, weights)
+    parts = [
+        torch.autograd.grad(objective(model, rows(batch, [row])).sum, weights) for row in range(4)
+    ]
+    for gradient, *some in zip(whole, *parts, strict=True):
+        torch.testing.assert_close(sum(some), gradient, atol=2e-5, rtol=1e-4)
+
+
+def one_update(folder: Path, options: GeneratorOptions, training: dict) -> tuple[Run, Record]:
+    """A run after its first update. eps = 1 keeps Adam from blowing up rounding errors."""
+    quiet = options.model_dump(mode="json")
+    for side in ("encoder", "decoder"):
+        quiet[side]["dropout"] = 0.0
+    fixed = {"steps": 1, "lr": 0.1, "schedule": {"kind": "constant", "warmup": 0}}
+    fixed |= {"optimizer": {"kind": "adamw", "eps": 1.0}}
+    symbols = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+    tree = {"model": quiet, "task": symbols, "training": fixed | training}
+    run = start_run(folder, check_config(tree, "laws"), PAIRS, PAIRS)
+    (record,) = train(run)
+    return run, record
+
+
+def test_four_small_batches_are_one_large(pair: GeneratorOptions, tmp_path: Path) -> None:
+    """Batches of unequal length, accumulated: the same update as all of them at once."""
+    small, one = one_update(tmp_path, pair, {"tokens": 1, "accumulate": 4})
+    large, other = one_update(tmp_path, pair, {"tokens": 100, "accumulate": 1})
+    assert (small.epoch_batches, large.epoch_batches) == (4, 1)
+    assert (one.tokens, one.examples, one.step, one.epoch) == (14, 4, 1, 1.0)
+    assert (other.tokens, other.examples, other.step, other.epoch) == (14, 4, 1, 1.0)
+    assert one.loss == pytest.approx(other.loss, abs=1e-6)
+    assert one.norm == pytest.approx(other.norm, rel=1e-5)
+    for here, there in zip(small.model.parameters(), large.model.parameters(), strict=True):
+        torch.testing.assert_close(here, there, atol=1e-6, rtol=0)

@@ -1,0 +1,114 @@
+"""Laws of resuming: a run that was interrupted ends with the very weights of one that was not."""
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.config import Config, check_config
+from regard.data.read import Pair
+from regard.models.generator import GeneratorOptions
+from regard.nn import dropout
+from regard.training.checkpoint import save_checkpoint
+from regard.training.loop import train
+from regard.training.run import Run, describe, resume_run, start_run
+
+WORDS = ["abc", "ba", "cab", "b", "ccab", "acbca", "bb", "cacb", "a", "bcbc", "cc"]
+PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
+SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+
+
+def config_of(options: GeneratorOptions, training: dict) -> Config:
+    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS}
+    return check_config(tree | {"training": {"tokens": 12, "lr": 0.01, **training}}, "laws")
+
+
+def begin(folder: Path, config: Config) -> Run:
+    run = start_run(folder, config, PAIRS, PAIRS[:2])
+    describe(run, {})
+    return run
+
+
+def in_a_new_process(folder: Path) -> Run:
+    """What `regard train --resume` does; nothing of the old process is left."""
+    torch.manual_seed(12345)
+    torch.rand(7)
+    dropout._masks.cache_clear()
+    return resume_run(folder, PAIRS, PAIRS[:2])
+
+
+def check_same(whole: Run, again: Run) -> None:
+    """Bit for bit: weights, the optimiser's averages, the random state, the place in the data."""
+    assert again.progress.step == whole.progress.step > 0
+    assert (again.progress.epoch, again.progress.position) == (
+        whole.progress.epoch,
+        whole.progress.position,
+    )
+    pairs = zip(whole.model.named_parameters(), again.model.parameters(), strict=True)
+    assert [name for (name, here), there in pairs if not torch.equal(here, there)] == []
+    states = [run.optimizer.state_dict()["state"] for run in (whole, again)]
+    torch.testing.assert_close(*states, atol=0, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "stop"),
+    [({"steps": 9}, 4), ({"epochs": 2}, 2), ({"epochs": 3, "accumulate": 2}, 3)],
+    ids=["steps", "epochs", "accumulated"],
+)
+def test_resume_is_exact(
+    pair: GeneratorOptions, tmp_path: Path, limits: dict, stop: int
+) -> None:
+    config = config_of(pair, limits)
+    whole = begin(tmp_path / "whole", config)
+    records = list(train(whole))
+    random = torch.rand(3)
+
+    first = begin(tmp_path / "parts", config)
+    head = list(islice(train(first), stop))
+    save_checkpoint(first.folder, first.model, first.optimizer, first.progress)
+    second = in_a_new_process(tmp_path / "parts")
+    assert second.progress.step == stop < len(records)
+    tail = list(train(second))
+
+    check_same(whole, second)
+    assert torch.equal(torch.rand(3), random)
+    fields = ("step", "epoch", "share", "loss", "nll", "norm", "lr", "tokens", "padding")
+    for one, other in zip(records, head + tail, strict=True):
+        assert all(getattr(one, name) == getattr(other, name) for name in fields)
+
+
+def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_path: Path) -> None:
+    options = GeneratorOptions.model_validate(
+        {side: {"kind": "recurrent", "width": 8, "layers": 2} for side in ("encoder", "decoder")}
+    )
+    config = config_of(options, {"steps": 6} | training)
+    whole = begin(tmp_path / "whole", config)
+    list(train(whole))
+    first = begin(tmp_path / "parts", config)
+    list(islice(train(first), 3))
+    save_checkpoint(first.folder, first.model, first.optimizer, first.progress)
+    second = in_a_new_process(tmp_path / "parts")
+    list(train(second))
+    check_same(whole, second)
+
+
+def test_a_finished_run_stays_as_it_is(pair: GeneratorOptions, tmp_path: Path) -> None:
+    run = begin(tmp_path, config_of(pair, {"epochs": 1}))
+    list(train(run))
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    again = in_a_new_process(tmp_path)
+    assert list(train(again)) == []
+    check_same(run, again)
+
+
+def test_resuming_twice_from_one_checkpoint(pair: GeneratorOptions, tmp_path: Path) -> None:
+    """As after a crash: what came after the checkpoint is simply done again."""
+    run = begin(tmp_path, config_of(pair, {"steps": 5}))
+    steps = train(run)
+    list(islice(steps, 2))
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    list(steps)
+    again = in_a_new_process(tmp_path)
+    list(train(again))
+    check_same(run, again)

@@ -1,0 +1,130 @@
+"""Laws of the decoder's state: steps equal one pass, and rows go where they are sent."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.data.vocabulary import BOS
+from regard.nn.state import State, select, tree_map
+
+T = 7
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def words(rows: int, length: int = T) -> Tensor:
+    """Random symbols (rows, length), BOS first."""
+    letters = torch.randint(5, 8, (rows, length), generator=torch.Generator().manual_seed(1))
+    letters[:, 0] = BOS
+    return letters
+
+
+def repeat(source: Padded, times: int) -> Padded:
+    """Each row so many times in a row."""
+    return Padded(source.data.repeat_interleave(times, 0), source.mask.repeat_interleave(times, 0))
+
+
+@torch.no_grad()
+def test_steps_equal_one_pass(model: nn.Module, source: Padded) -> None:
+    symbols = words(len(source.data))
+    whole, _ = model.step(symbols, model.start(source))
+    state, steps = model.start(source), []
+    for t in range(T):
+        logits, state = model.step(symbols[:, t : t + 1], state)
+        steps.append(logits)
+    close(torch.cat(steps, 1), whole)
+
+
+@torch.no_grad()
+def test_teacher_forcing_equals_steps(model: nn.Module, batch: Batch) -> None:
+    """Training sees what decoding sees: each symbol is predicted from BOS and those before it."""
+    symbols = torch.cat([torch.full((4, 1), BOS), batch.target.data[:, :-1]], 1)
+    logits, _ = model.step(symbols, model.start(batch.source))
+    close(model(batch), logits[batch.target.mask])
+
+
+@pytest.mark.parametrize("cuts", [(4, 3), (1, 4, 2)])
+@torch.no_grad()
+def test_a_prompt_then_more(model: nn.Module, source: Padded, cuts: tuple[int, ...]) -> None:
+    symbols = words(len(source.data))
+    whole, _ = model.step(symbols, model.start(source))
+    state, pieces = model.start(source), []
+    for piece in symbols.split(cuts, 1):
+        logits, state = model.step(piece, state)
+        pieces.append(logits)
+    close(torch.cat(pieces, 1), whole)
+
+
+@torch.no_grad()
+def test_a_step_leaves_the_old_state_alone(model: nn.Module, source: Padded) -> None:
+    """So that a search may go on twice from one place."""
+    symbols = words(len(source.data))
+    _, state = model.step(symbols[:, :2], model.start(source))
+    first, _ = model.step(symbols[:, 2:4], state)
+    model.step(symbols[:, 4:], state)
+    again, _ = model.step(symbols[:, 2:4], state)
+    assert torch.equal(first, again)
+
+
+@pytest.mark.parametrize("seen", [0, 3])
+@torch.no_grad()
+def test_select_commutes(model: nn.Module, source: Padded, seen: int) -> None:
+    """step(y[rows], state.select(rows)) = step(y, state)[rows]"""
+    symbols, rows = words(len(source.data)), torch.tensor([2, 0, 0, 3, 1, 2])
+    state = model.start(source)
+    if seen:
+        _, state = model.step(symbols[:, :seen], state)
+    there, _ = model.step(symbols[:, seen:], state)
+    here, _ = model.step(symbols[rows, seen:], state.select(rows))
+    close(here, there[rows])
+
+
+@torch.no_grad()
+def test_beams_share_the_memory(model: nn.Module, source: Padded) -> None:
+    """k past rows to a row of memory = the memory repeated k times."""
+    k, B = 3, len(source.data)
+    symbols = words(k * B)
+    shared, repeated = model.start(source), model.start(repeat(source, k))
+    _, shared = model.step(symbols[:, :1], shared)
+    _, repeated = model.step(symbols[:, :1], repeated)
+
+    rows = torch.tensor([2, 0, 0, 3, 4, 5, 7, 7, 7, 11, 10, 9])  # each within its sentence
+    shared, repeated = shared.select(rows, memory=False), repeated.select(rows, memory=False)
+    here, shared = model.step(symbols[rows, 1:4], shared)
+    there, repeated = model.step(symbols[rows, 1:4], repeated)
+    close(here, there)
+
+    kept = torch.tensor([0, 2, 3])  # a sentence is over
+    beams = (kept[:, None] * k + torch.arange(k)).flatten()
+    shared = State(select(shared.memory, kept), select(shared.past, beams))
+    here, _ = model.step(symbols[beams, 4:], shared)
+    there, _ = model.step(symbols[beams, 4:], repeated.select(beams))
+    close(here, there)
+
+
+@torch.no_grad()
+def test_one_beam_becomes_many(model: nn.Module, source: Padded) -> None:
+    """As a search begins: a past of B rows, then k of each."""
+    k, B = 2, len(source.data)
+    symbols = words(k * B)
+    symbols[1::2, :2] = symbols[::2, :2]
+    _, state = model.step(symbols[::2, :2], model.start(source))
+    state = state.select(torch.arange(B).repeat_interleave(k), memory=False)
+    here, _ = model.step(symbols[:, 2:], state)
+    there, _ = model.step(symbols, model.start(repeat(source, k)))
+    close(here, there[:, 2:])
+
+
+@torch.no_grad()
+def test_every_tensor_has_the_batch_first(model: nn.Module, source: Padded) -> None:
+    k, B = 2, len(source.data)
+    state = model.start(source)
+    for _ in range(2):
+        _, state = model.step(words(k * B, 3), state)
+    rows: dict[str, set[int]] = {"memory": set(), "past": set()}
+    tree_map(lambda tensor: rows["memory"].add(len(tensor)) or tensor, state.memory)
+    tree_map(lambda tensor: rows["past"].add(len(tensor)) or tensor, state.past)
+    assert rows == {"memory": {B}, "past": {k * B}}

@@ -1,0 +1,99 @@
+"""Laws of sight: padding and the future are invisible, the source and the past are not."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.data.vocabulary import BOS
+
+SYMBOLS = torch.tensor([[BOS, 5, 6, 7, 5]])
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def alone(padded: Padded, row: int) -> Padded:
+    """One row without padding."""
+    length = int(padded.mask[row].sum())
+    return Padded(padded.data[row : row + 1, :length], padded.mask[row : row + 1, :length])
+
+
+def stuffed(padded: Padded) -> Padded:
+    """The same with two more places, and a letter wherever there is padding."""
+    mask = F.pad(padded.mask, (0, 2))
+    return Padded(F.pad(padded.data, (0, 2)).masked_fill(~mask, 7), mask)
+
+
+@torch.no_grad()
+def test_a_source_alone_is_the_source_in_a_batch(model: nn.Module, source: Padded) -> None:
+    many, _ = model.step(SYMBOLS.expand(len(source.data), -1), model.start(source))
+    for row in range(len(source.data)):
+        one, _ = model.step(SYMBOLS, model.start(alone(source, row)))
+        close(one[0], many[row])
+
+
+@torch.no_grad()
+def test_the_encoding_of_a_source_alone(model: nn.Module, source: Padded) -> None:
+    """Position by position, and the summary that a decoder without attention begins from."""
+    many = model.encoder(source._replace(data=model.source(source.data)))
+    for row in range(len(source.data)):
+        single = alone(source, row)
+        one = model.encoder(single._replace(data=model.source(single.data)))
+        close(one.data[0], many.data[row][many.mask[row]])
+        close(one.pooled()[0], many.pooled()[row])
+
+
+@torch.no_grad()
+def test_what_stands_in_the_padding_is_invisible(model: nn.Module, batch: Batch) -> None:
+    close(model(batch), model(Batch(stuffed(batch.source), stuffed(batch.target))))
+
+
+@torch.no_grad()
+def test_a_pair_alone_is_the_pair_in_a_batch(model: nn.Module, batch: Batch) -> None:
+    ones = [
+        model(Batch(alone(batch.source, row), alone(batch.target, row)))
+        for row in range(len(batch.source.data))
+    ]
+    close(torch.cat(ones), model(batch))
+
+
+@torch.no_grad()
+def test_rows_do_not_see_each_other(model: nn.Module, batch: Batch) -> None:
+    turned = torch.tensor([2, 0, 3, 1])
+    counts = batch.target.mask.sum(1).tolist()
+    pieces = model(batch).split(counts)
+    source, target = (Padded(side.data[turned], side.mask[turned]) for side in batch)
+    close(torch.cat([pieces[i] for i in turned]), model(Batch(source, target)))
+
+
+@torch.no_grad()
+def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
+    """A later symbol changes no earlier logit, but its own place and those after it."""
+    symbols = SYMBOLS.repeat(len(source.data), 1)
+    before, _ = model.step(symbols, model.start(source))
+    for t in range(1, symbols.shape[1]):
+        other = symbols.clone()
+        other[:, t] = 6 if symbols[0, t] != 6 else 7
+        after, _ = model.step(other, model.start(source))
+        close(after[:, :t], before[:, :t])
+        changed = (after[:, t:] - before[:, t:]).abs().amax((0, 2))
+        assert (changed > 1e-6).all()
+
+
+def test_every_source_symbol_counts_and_no_padding(model: nn.Module, source: Padded) -> None:
+    vectors = model.source(source.data).detach().requires_grad_()
+    state = model.decoder.start(model.encoder(source._replace(data=vectors)))
+    logits, _ = model.step(SYMBOLS.expand(len(source.data), -1), state)
+    (gradient,) = torch.autograd.grad((logits**2).sum(), vectors)
+    assert (gradient[source.mask].abs().amax(-1) > 0).all()
+    assert (gradient[~source.mask] == 0).all()
+
+
+def test_every_weight_is_used(model: nn.Module, batch: Batch) -> None:
+    """A weight without a gradient is a part that was built and forgotten."""
+    named = dict(model.named_parameters())
+    loss = (model(batch) ** 2).sum()
+    gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    assert [name for name, g in zip(named, gradients, strict=True) if g is None] == []

@@ -1,0 +1,143 @@
+"""Beam search on toy models whose probabilities are written down, worked out by hand."""
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
+from regard.nn.state import State
+from regard.search.beam import Hypothesis, beam_search
+
+A, B, C = 5, 6, 7
+NAMES = {EOS: "", A: "a", B: "b", C: "c"}
+
+# What follows what. Greedily: a (.6), then c (.4), then the end (1.0): .24 in all.
+# But b (.4) and then the end (.9) has .36.
+TABLE = {
+    BOS: {A: 0.6, B: 0.4},
+    A: {A: 0.3, C: 0.4, EOS: 0.3},
+    B: {B: 0.1, EOS: 0.9},
+    C: {EOS: 1.0},
+}
+
+
+def step_of(*tables: dict[int, dict[int, float]]) -> tuple[object, State]:
+    """A step function in which sentence i follows table i, and its first state.
+
+    The state remembers what it was fed; a search that mixes up rows is caught at once.
+    """
+
+    def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        k = len(symbols) // len(state.memory)
+        seen = state.past
+        if seen is None:
+            seen = torch.empty(len(symbols), 0, dtype=torch.long)
+            sentences = state.memory
+        else:
+            sentences = state.memory.repeat_interleave(k)
+            assert torch.equal(seen[:, 0], sentences), "a beam left its sentence"
+        seen = torch.cat([seen, symbols if seen.shape[1] else sentences[:, None]], 1)
+        logits = torch.full((len(symbols), 1, 8), -1e9)
+        for row, (sentence, last) in enumerate(
+            zip(sentences.tolist(), symbols[:, 0].tolist(), strict=True)
+        ):
+            for symbol, p in tables[sentence].get(last, {EOS: 1.0}).items():
+                logits[row, 0, symbol] = math.log(p) if p else -1e9
+        return logits, State(state.memory, seen)
+
+    return step, State(torch.arange(len(tables)), None)
+
+
+def search(
+    *tables: dict[int, dict[int, float]],
+    beam: int,
+    alpha: float = 0.0,
+    nbest: int = 1,
+    limit: int | list[int] = 10,
+) -> list[list[Hypothesis]]:
+    step, state = step_of(*tables)
+    limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
+    return beam_search(step, state, limits, beam, alpha, nbest)
+
+
+def text(hypothesis: Hypothesis) -> str:
+    return "".join(NAMES[symbol] for symbol in hypothesis.symbols)
+
+
+def test_greedy_loses_and_a_beam_of_two_wins() -> None:
+    ((greedy,),) = search(TABLE, beam=1)
+    ((best,),) = search(TABLE, beam=2)
+    assert text(greedy) == "ac" and math.exp(greedy.score) == pytest.approx(0.24)
+    assert text(best) == "b" and math.exp(best.score) == pytest.approx(0.36)
+    assert [math.exp(s) for s in best.symbol_scores] == pytest.approx([0.4, 0.9])
+    assert math.exp(best.log_probability) == pytest.approx(0.36)
+
+
+def test_all_outputs_in_order() -> None:
+    """Of at most three symbols: b .36, ac .24, a .18, aa .6 x .3 x .3, bb .4 x .1 x .9."""
+    (found,) = search(TABLE, beam=30, nbest=30, limit=3)
+    assert [text(h) for h in found] == ["b", "ac", "a", "aa", "bb"]
+    assert [math.exp(h.score) for h in found] == pytest.approx([0.36, 0.24, 0.18, 0.054, 0.036])
+
+
+@pytest.mark.parametrize(("alpha", "best"), [(0.0, "b"), (0.75, "b"), (1.0, "ac")])
+def test_longer_outputs_gain_with_alpha(alpha: float, best: str) -> None:
+    """log .36 = -1.022 over 2 symbols, log .24 = -1.427 over 3 (the end counts).
+
+    alpha .75: -.608 and -.626; alpha 1: -.511 and -.476.
+    """
+    ((first,),) = search(TABLE, beam=8, alpha=alpha)
+    assert text(first) == best
+    total, length = {"b": (math.log(0.36), 2), "ac": (math.log(0.24), 3)}[best]
+    assert first.score == pytest.approx(total / length**alpha, abs=1e-5)
+
+
+def test_a_finished_output_waits_for_a_better_one() -> None:
+    """'a' is complete after two steps, but 'bbb' turns out better for its length."""
+    table = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 1.0}, B: {B: 1.0}}
+    ((short,),) = search(table, beam=2, alpha=0.0, limit=4)
+    ((long,),) = search(table, beam=2, alpha=1.0, limit=4)
+    assert text(short) == "a" and text(long) == "bbb"
+
+
+def test_a_table_that_ends_at_once() -> None:
+    ((empty,),) = search({BOS: {EOS: 1.0}}, beam=3)
+    assert empty.symbols == () and empty.score == pytest.approx(0.0, abs=1e-6)
+    assert len(empty.symbol_scores) == 1
+
+
+def test_the_limit_counts_the_end_and_leaves_only_it() -> None:
+    endless = {BOS: {A: 0.9, EOS: 0.1}, A: {A: 0.9, EOS: 0.1}}
+    for limit in (1, 2, 5):
+        ((found,),) = search(endless, beam=1, limit=limit)
+        assert text(found) == "a" * (limit - 1)
+        assert math.exp(found.score) == pytest.approx(0.9 ** (limit - 1) * 0.1)
+    ((found,),) = search(endless, beam=1, limit=0)
+    assert text(found) == ""
+
+
+def test_sentences_leave_when_they_are_over() -> None:
+    """Three sentences of different lengths and limits in one batch, as if each were alone."""
+    endless = {BOS: {C: 1.0}, C: {C: 0.8, EOS: 0.2}}
+    tables, limits = [TABLE, endless, {BOS: {EOS: 1.0}}, endless], [6, 7, 3, 2]
+    together = search(*tables, beam=3, nbest=3, limit=limits)
+    alone = [search(t, beam=3, nbest=3, limit=m)[0] for t, m in zip(tables, limits, strict=True)]
+    assert [[text(h) for h in found] for found in together] == [
+        [text(h) for h in found] for found in alone
+    ]
+    assert [len(found[0].symbols) for found in alone] == [1, 1, 0, 1]
+
+
+def test_fewer_outputs_than_asked_for() -> None:
+    (found,) = search({BOS: {A: 0.5, EOS: 0.5}}, beam=5, nbest=5)
+    assert sorted(text(h) for h in found) == ["", "a"]
+
+
+def test_symbols_that_are_no_output_never_come() -> None:
+    """Whatever the model thinks of them."""
+    table = {BOS: {PAD: 0.3, UNK: 0.2, BOS: 0.2, MASK: 0.2, A: 0.06, EOS: 0.04}}
+    (found,) = search(table, beam=6, nbest=6)
+    assert [text(h) for h in found] == ["a", ""]
+    assert math.exp(found[0].score) == pytest.approx(0.06, rel=1e-4)
