@@ -55,7 +55,9 @@ def test_a_pure_function(pairs: list, tokens: int, seed: int, epoch: int) -> Non
 
 def test_every_epoch_and_every_seed_is_another() -> None:
     lengths = natural(500)
-    orders = [batches(lengths, 200, seed, epoch) for seed, epoch in ((1, 0), (1, 1), (2, 0), (0, 1))]
+    orders = [
+        batches(lengths, 200, seed, epoch) for seed, epoch in ((1, 0), (1, 1), (2, 0), (0, 1))
+    ]
     flat = {tuple(np.concatenate(order).tolist()) for order in orders}
     companions = {frozenset(frozenset(rows.tolist()) for rows in order) for order in orders}
     assert len(flat) == len(companions) == 4

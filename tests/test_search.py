@@ -39,12 +39,12 @@ def step_of(*tables: dict[int, dict[int, float]]) -> tuple[object, State]:
             sentences = state.memory.repeat_interleave(k)
             assert torch.equal(seen[:, 0], sentences), "a beam left its sentence"
         seen = torch.cat([seen, symbols if seen.shape[1] else sentences[:, None]], 1)
-        logits = torch.full((len(symbols), 1, 8), -1e9)
+        logits = torch.full((len(symbols), 1, 8), float("-inf"))
         for row, (sentence, last) in enumerate(
             zip(sentences.tolist(), symbols[:, 0].tolist(), strict=True)
         ):
             for symbol, p in tables[sentence].get(last, {EOS: 1.0}).items():
-                logits[row, 0, symbol] = math.log(p) if p else -1e9
+                logits[row, 0, symbol] = math.log(p)
         return logits, State(state.memory, seen)
 
     return step, State(torch.arange(len(tables)), None)
@@ -95,11 +95,11 @@ def test_longer_outputs_gain_with_alpha(alpha: float, best: str) -> None:
 
 
 def test_a_finished_output_waits_for_a_better_one() -> None:
-    """'a' is complete after two steps, but 'bbb' turns out better for its length."""
-    table = {BOS: {A: 0.6, B: 0.4}, A: {EOS: 1.0}, B: {B: 1.0}}
-    ((short,),) = search(table, beam=2, alpha=0.0, limit=4)
-    ((long,),) = search(table, beam=2, alpha=1.0, limit=4)
-    assert text(short) == "a" and text(long) == "bbb"
+    """'a' is over after two steps: log .55 / 2 = -.299. A step later 'bc': log .45 / 3 = -.266."""
+    table = {BOS: {A: 0.55, B: 0.45}, A: {EOS: 1.0}, B: {C: 1.0}}
+    ((short,),) = search(table, beam=2, alpha=0.0)
+    ((long,),) = search(table, beam=2, alpha=1.0)
+    assert text(short) == "a" and text(long) == "bc"
 
 
 def test_a_table_that_ends_at_once() -> None:

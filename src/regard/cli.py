@@ -1,6 +1,5 @@
 """The command line: a thin layer over the library. Answers on stdout, everything else on stderr."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -37,13 +36,10 @@ def main() -> None:
             raise
         say(f"error: {error}")
         sys.exit(2)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except OSError as error:
         if debug:
             raise
-        say(f"error: {error.filename or 'the system'}: {error.strerror}")
+        say(f"error: {error.filename or 'the system'}: {error.strerror or error}")
         sys.exit(2)
 
 

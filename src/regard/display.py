@@ -1,5 +1,7 @@
 """What a training run shows: a live line in a terminal, plain lines elsewhere. All on stderr."""
 
+import itertools
+import shlex
 import sys
 
 from rich.console import Console
@@ -23,25 +25,23 @@ class Plain:
     """Plain lines on stderr."""
 
     def __init__(self) -> None:
-        self.console = Console(stderr=True, highlight=False, soft_wrap=True)
+        self.console = Console(
+            stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True
+        )
         self.measure = ""
         self.shown = 0.0
 
     def say(self, text: str, style: str = "") -> None:
         """One line."""
-        self.console.print(escape(text), style=style)
+        self.console.print(text, style=style)
 
     def start(self, run: Run) -> None:
         """What will be trained, on what, and what was chosen."""
         for line in (run.check.short() if run.check else []) + run.notes:
             self.say(line, "yellow" if line.startswith("!") else "")
-        for choice in run.chosen:
-            if choice.key.startswith("task."):
-                self.say(f"{choice.key}={choice.value}: {choice.why}")
-        sizes = [c for c in run.chosen if not c.key.startswith("task.")]
-        if sizes:
-            named = ", ".join(f"{c.key}={c.value}" for c in sizes)
-            self.say(f"chosen for {sizes[0].why}: {named}")
+        for why, choices in itertools.groupby(run.chosen, key=lambda choice: choice.why):
+            named = ", ".join(f"{choice.key}={choice.value}" for choice in choices)
+            self.say(f"chosen: {named} ({why})")
         device = run.device.type
         self.say(f"model: {run.parameters:,} parameters on {device}; folder {run.folder}")
         if run.progress.step:
@@ -96,14 +96,14 @@ class Plain:
             interval = f"   (95 %: {low:.2f} to {high:.2f})" if name == metric else ""
             self.say(f"  dev {name:<11}{result.evaluation.scores[name]:8.2f}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
-        self.say(f"use it: regard predict {run.folder} TEXT")
+        self.say(f"use it: regard predict {shlex.quote(str(run.folder))} TEXT")
 
     def interrupted(self, run: Run) -> None:
         """Where things stand and how to go on."""
         self.close()
         self.say(
             f"stopped at step {run.progress.step}; everything is saved in {run.folder}. "
-            f"Go on with: regard train --out {run.folder} --resume",
+            f"Go on with: regard train --out {shlex.quote(str(run.folder))} --resume",
             "bold",
         )
 
@@ -114,8 +114,8 @@ class Plain:
 class Live(Plain):
     """A progress line that is drawn anew, with messages above it."""
 
-    def start(self, run: Run) -> None:
-        super().start(run)
+    def __init__(self) -> None:
+        super().__init__()
         self.progress = Progress(
             BarColumn(bar_width=20),
             TextColumn("{task.percentage:3.0f}% {task.description}"),
@@ -123,6 +123,9 @@ class Live(Plain):
             transient=True,
         )
         self.task = self.progress.add_task("starting", total=1.0)
+
+    def start(self, run: Run) -> None:
+        super().start(run)
         self.progress.start()
 
     def step(self, run: Run, record: Record, speed: float) -> None:

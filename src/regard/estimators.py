@@ -1,9 +1,11 @@
 """Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
 
 import inspect
+import json
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +76,12 @@ class Transducer:
             raise UserError(f"{folder}: holds a run already; choose another `out`")
         run = start_run(folder, self._config(), pairs, held)
         describe(run, {})
-        train_run(run, self._display())
-        return self._take(folder, run.config, run.task, run.model)
+        with closing(self._display()) as display:
+            whole = train_run(run, display)
+        self._take(folder, run.config, run.task, run.model)
+        if not whole:  # the model can be used, but a search over many fits must stop here
+            raise KeyboardInterrupt
+        return self
 
     def predict(
         self, X: Texts, beam: int | None = None, nbest: int = 1, batch_size: int = 64
@@ -158,7 +164,7 @@ class Transducer:
         for name in ("budget", "steps", "epochs", "seed"):
             if getattr(self, name) is not None:
                 settings[f"training.{name}"] = getattr(self, name)
-        return load_config(self.recipe, [f"{key}={value}" for key, value in settings.items()])
+        return load_config(self.recipe, [f"{k}={_yaml(v)}" for k, v in settings.items()])
 
     def search(self, beam: int | None = None) -> Any:
         """The search of this model, with another beam where one is given."""
@@ -192,18 +198,29 @@ def load(folder: str | Path) -> Transducer:
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such model folder")
+    check_version(folder)
     config = read_config(folder)
-    facts = read_json(folder / "run.json")
-    if facts.get("format", 0) > FORMAT:
-        raise UserError(
-            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
-            "update with pip install -U regard"
-        )
     keep_freed_memory()
     task = Transduce.load(folder)
     model = task.build(config.model).to(best_device())
     load_weights(model, folder / "model.safetensors")
     return Transducer()._take(folder, config, task, model)
+
+
+def check_version(folder: Path) -> None:
+    """Refuses a run folder of a newer regard, whose settings this one cannot know."""
+    path = folder / "run.json"
+    facts = read_json(path) if path.exists() else {}
+    if facts.get("format", 0) > FORMAT:
+        raise UserError(
+            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
+            "update with pip install -U regard"
+        )
+
+
+def _yaml(value: Any) -> str:
+    """A value as a setting is written: JSON, which is YAML; numpy's numbers as plain ones."""
+    return json.dumps(value, default=lambda number: number.item())
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:

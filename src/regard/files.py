@@ -29,7 +29,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a JSON file, whole or not at all."""
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=0) + "\n")
 
 
 def read_json(path: Path) -> Any:

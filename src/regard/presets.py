@@ -3,9 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from regard.config import Config, Tree, check_config
+from regard.models.decoder import Decoder
+from regard.models.encoder import Encoder
 from regard.tasks.base import Choice
 
+SIDES: dict[str, TypeAdapter[Any]] = {
+    "encoder": TypeAdapter(Encoder),
+    "decoder": TypeAdapter(Decoder),
+}
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -29,7 +37,8 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
             section[key] = value
             chosen.append(Choice(f"{path}.{key}", value, why))
 
-    for side in ("encoder", "decoder"):
+    _choose_kinds(tree["model"], facts, chosen)
+    for side in SIDES:
         part, path = tree["model"][side], f"model.{side}"
         other = tree["model"]["decoder" if side == "encoder" else "encoder"]
         recurrent = part["kind"] == "recurrent"
@@ -47,6 +56,23 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(training, "training", "epochs", epochs)
         choose(training, "training", "patience", 5)
     return check_config(tree, "presets"), chosen
+
+
+def _choose_kinds(model: Tree, facts: Facts, chosen: list[Choice]) -> None:
+    """Fills `kind=auto`: as the other side where that is given, else what suits the symbols."""
+    named = [model[side]["kind"] for side in SIDES if model[side]["kind"] != "auto"]
+    if named:
+        kind, why = named[0], "the kind of the other side"
+    elif facts.subwords:
+        kind, why = "transformer", "sentences of words and subwords"
+    else:
+        kind, why = "recurrent", "short strings of letters, which an LSTM learns sooner"
+    for side in SIDES:
+        if model[side]["kind"] == "auto":
+            given = {key: value for key, value in model[side].items() if value is not None}
+            options = SIDES[side].validate_python({**given, "kind": kind})
+            model[side] = options.model_dump(mode="json")
+            chosen.append(Choice(f"model.{side}.kind", kind, why))
 
 
 def _width(facts: Facts) -> int:

@@ -6,7 +6,7 @@ would take too long, so any two choices (in the encoder, in the decoder, or one 
 at least one model.
 """
 
-from functools import lru_cache
+from functools import cache
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
@@ -148,7 +148,9 @@ def name_of(tree: Tree) -> str:
     usual = GeneratorOptions().model_dump(mode="json")
     usual |= {side: part_of(tree, side)().model_dump(mode="json") for side in SIDES}
     odd = {key: v for key, v in flatten(tree).items() if v != flatten(usual)[key]}
-    return "-".join([*(tree[side]["kind"] for side in SIDES), *(f"{k}={v}" for k, v in odd.items())])
+    return "-".join(
+        [*(tree[side]["kind"] for side in SIDES), *(f"{k}={v}" for k, v in odd.items())]
+    )
 
 
 TREES = model_trees()
@@ -189,7 +191,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("training", SECTIONS["training"], ids=names)
 
 
-@lru_cache(maxsize=None)
+@cache
 def tiny(options: GeneratorOptions) -> nn.Module:
     """The model, with biases and norms that are not zeros and ones."""
     torch.manual_seed(3)

@@ -11,8 +11,10 @@ from regard.data.vocabulary import BOS, EOS
 from regard.search import Beam, Hypothesis
 
 LETTERS = [5, 6, 7]
-MANY = [[*row, EOS] for row in ([5, 6], [], [8, 7, 5, 5, 6], [6], [7, 8], [5, 5, 5], [8], [6, 7, 8])]
-LIMITS = torch.tensor([6, 3, 8, 5, 1, 7, 2, 4])
+MANY = [
+    [*row, EOS] for row in ([5, 6], [], [8, 7, 5, 5, 6], [6], [7, 8], [5, 5, 5], [8], [6, 7, 8])
+]
+LIMITS = torch.tensor([5, 3, 6, 4, 1, 5, 2, 4])
 
 
 def search(
@@ -24,16 +26,14 @@ def search(
 
 
 def test_the_batch_is_invisible(model: nn.Module) -> None:
-    """One by one, by threes, in another order: the same outputs, the same scores."""
+    """Alone, by threes, in another order: the same outputs, the same scores."""
     whole = search(model, list(range(8)), nbest=3)
-    for size, order in ((1, range(8)), (3, range(8)), (8, [3, 0, 7, 5, 1, 2, 6, 4])):
-        rows = list(order)
-        for start in range(0, 8, size):
-            part = rows[start : start + size]
-            for row, found in zip(part, search(model, part, nbest=3), strict=True):
-                assert [h.symbols for h in found] == [h.symbols for h in whole[row]]
-                scores = [h.score for h in whole[row]]
-                assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
+    batches = [[0], [1], [2], [7], [0, 1, 2], [3, 4, 5], [6, 7], [3, 0, 7, 5, 1, 2, 6, 4]]
+    for rows in batches:
+        for row, found in zip(rows, search(model, rows, nbest=3), strict=True):
+            assert [h.symbols for h in found] == [h.symbols for h in whole[row]]
+            scores = [h.score for h in whole[row]]
+            assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
 
 
 def test_beam_1_is_greedy(model: nn.Module) -> None:
@@ -83,7 +83,7 @@ def enumerate_outputs(
     return dict(zip(outputs, scores.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(("beam", "nbest"), [(4, 4), (5, 2), (2, 6)])
+@pytest.mark.parametrize(("beam", "nbest"), [(4, 2), (2, 5)])
 def test_n_best_are_sorted_distinct_and_within_limits(
     model: nn.Module, beam: int, nbest: int
 ) -> None:
@@ -101,7 +101,8 @@ def test_n_best_are_sorted_distinct_and_within_limits(
 
 def test_search_and_training_score_alike(model: nn.Module) -> None:
     """The score of an output is what teacher forcing gives it."""
-    for row, hypotheses in enumerate(search(model, list(range(8)), nbest=3)):
+    rows = [0, 2, 5]
+    for row, hypotheses in zip(rows, search(model, rows, nbest=2), strict=True):
         for h in hypotheses:
             symbols = torch.tensor([[BOS, *h.symbols]])
             with torch.no_grad():

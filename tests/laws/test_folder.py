@@ -63,13 +63,13 @@ def test_only_one_side_is_sized_by_the_user() -> None:
 @torch.no_grad()
 def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""
-    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS}
+    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS, "search": {"beam": 2}}
     run = start_run(tmp_path / "run", check_config(tree, "laws"), PAIRS, PAIRS)
     for parameter in run.model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape)
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
-    sources = ["abc", "", "d", "ccba", "b"]
+    sources = ["abc", "", "d"]
     before = run.task.predict(run.model, sources, run.config.search, nbest=2)
 
     moved = (tmp_path / "run").rename(tmp_path / "elsewhere")
@@ -79,4 +79,4 @@ def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: 
     for here, there in zip(loaded.model_.parameters(), run.model.parameters(), strict=True):
         assert torch.equal(here, there)
     assert loaded.predictions(sources, nbest=2) == before
-    assert loaded.predict(sources, batch_size=1) == [p.text for p in before]
+    assert loaded.predict(sources, batch_size=2) == [p.text for p in before]

@@ -56,9 +56,7 @@ def check_same(whole: Run, again: Run) -> None:
     [({"steps": 9}, 4), ({"epochs": 2}, 2), ({"epochs": 3, "accumulate": 2}, 3)],
     ids=["steps", "epochs", "accumulated"],
 )
-def test_resume_is_exact(
-    pair: GeneratorOptions, tmp_path: Path, limits: dict, stop: int
-) -> None:
+def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path, limits: dict, stop: int) -> None:
     config = config_of(pair, limits)
     whole = begin(tmp_path / "whole", config)
     records = list(train(whole))

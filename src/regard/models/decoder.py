@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.batch import Padded
-from regard.models.encoder import TransformerOptions
+from regard.models.encoder import Auto, TransformerOptions
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
@@ -193,4 +193,4 @@ class Recurrent(Options):
         )
 
 
-Decoder = Annotated[Transformer | Recurrent, Field(discriminator="kind")]
+Decoder = Annotated[Auto | Transformer | Recurrent, Field(discriminator="kind")]

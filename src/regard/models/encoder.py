@@ -78,6 +78,15 @@ class RecurrentEncoder(nn.Module):
         return Padded(states, source.mask, None, ends(Padded(states, source.mask), both))
 
 
+class Auto(Options):
+    """The kind is chosen from the data, or is that of the other side where that is given."""
+
+    kind: Literal["auto"] = "auto"
+    layers: int | None = Field(None, gt=0, description="layers")
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+
 class TransformerOptions(Options):
     """What Transformer encoders and decoders have in common; None is chosen from the data."""
 
@@ -174,4 +183,4 @@ class Recurrent(Options):
         return RecurrentEncoder(body, self.dropout)
 
 
-Encoder = Annotated[Transformer | Recurrent, Field(discriminator="kind")]
+Encoder = Annotated[Auto | Transformer | Recurrent, Field(discriminator="kind")]

@@ -11,9 +11,7 @@ from torch import Tensor, nn
 from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import BOS
 from regard.models.decoder import Decoder, RecurrentDecoder, TransformerDecoder
-from regard.models.decoder import Transformer as TransformerDecoderOptions
-from regard.models.encoder import Encoder
-from regard.models.encoder import Transformer as TransformerEncoderOptions
+from regard.models.encoder import Auto, Encoder
 from regard.nn.state import State
 from regard.options import Options
 
@@ -83,8 +81,8 @@ class Generator(nn.Module):
 class GeneratorOptions(Options):
     """Any encoder with any decoder."""
 
-    encoder: Encoder = TransformerEncoderOptions()
-    decoder: Decoder = TransformerDecoderOptions()
+    encoder: Encoder = Auto()
+    decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
 
     @model_validator(mode="after")
@@ -101,6 +99,7 @@ class GeneratorOptions(Options):
     def build(self, source: int, target: int, shared: bool) -> Generator:
         """The model for vocabularies of these sizes; `shared`: both sides have the same one."""
         encoder, decoder = self.encoder, self.decoder
+        assert not isinstance(encoder, Auto) and not isinstance(decoder, Auto)
         assert encoder.width and decoder.width
         embedding = Embedding(source, encoder.width, encoder.scale)
         other = Embedding(target, decoder.width, decoder.scale)

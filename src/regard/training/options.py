@@ -17,7 +17,8 @@ def seconds(text: object) -> object:
     if not isinstance(text, str):
         return text
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
-    if not parts or "".join(a + b for a, b in parts) != re.sub(r"\s+", "", text.lower()):
+    whole = "".join(a + b for a, b in parts) == re.sub(r"\s+", "", text.lower())
+    if not parts or not whole or (len(parts) > 1 and not all(unit for _, unit in parts)):
         raise ValueError(f"{text!r} is no time; write 90s, 10m, 2h or 1h30m")
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 

@@ -1,6 +1,7 @@
 """A training session: the loop's records are logged, validated, saved and shown."""
 
 import contextlib
+import math
 import random
 import signal
 import time
@@ -11,6 +12,7 @@ from typing import Protocol
 
 from regard import metrics
 from regard.data.read import Example
+from regard.errors import UserError
 from regard.evaluation import Evaluation, evaluate
 from regard.files import write_json
 from regard.report import write_report
@@ -37,6 +39,8 @@ class Display(Protocol):
 
     def interrupted(self, run: Run) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class Silent:
     """Shows nothing."""
@@ -50,6 +54,8 @@ class Silent:
     def finished(self, run: Run, result: "Validated") -> None: ...
 
     def interrupted(self, run: Run) -> None: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,12 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     config, progress, metric = run.config, run.progress, run.task.metric
     began = time.monotonic()
     result = evaluate(run.task, run.model, examples, config.objective, config.search)
+    if not math.isfinite(result.loss):
+        raise UserError(
+            f"step {progress.step}: the loss on the dev part is not a finite number "
+            f"({result.loss:g}), so this model was not kept. Try a smaller training.lr (now "
+            f"{config.training.lr:g}) or training.clip=1 (now {config.training.clip:g})."
+        )
     progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     value = result.scores[metric]

@@ -1,0 +1,322 @@
+"""The configuration: what a user gets wrong is said in plain words, all at once, with its path."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from regard.config import Config, changed, check_config, load_config, put, read_recipe
+from regard.errors import UserError
+from regard.training.options import seconds
+
+
+def refusal(*settings: str) -> list[str]:
+    """The lines that these settings are refused with, without the heading."""
+    with pytest.raises(UserError) as error:
+        load_config(None, list(settings))
+    heading, *lines = str(error.value).split("\n")
+    assert heading == "settings: the configuration is not valid"
+    return [line.removeprefix("  ") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "hint"),
+    [
+        ("training.warmpu=3", "training.warmpu", "known here"),
+        ("training.step=3", "training.step", "did you mean steps?"),
+        ("training.schedule.warmpu=3", "training.schedule.warmpu", "did you mean warmup?"),
+        ("model.encoder.hedas=2", "model.encoder.hedas", "did you mean heads?"),
+        ("model.encodr.width=2", "model.encodr", "did you mean encoder?"),
+        ("model.decoder.positions.knd=none", "model.decoder.positions.knd", "did you mean kind?"),
+        ("modle.tied=false", "modle", "did you mean model?"),
+        ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
+        ("search.bean=3", "search.bean", "did you mean beam?"),
+        ("task.source.symbol=char", "task.source.symbol", "did you mean symbols?"),
+        ("xyz=1", "xyz", "known here: task, model, objective, training, search"),
+    ],
+)
+def test_an_unknown_key_names_the_nearest(setting: str, path: str, hint: str) -> None:
+    (line,) = refusal(setting)
+    assert line.startswith(f"{path}: no such setting; ") and hint in line
+
+
+@pytest.mark.parametrize(
+    ("setting", "path", "kinds", "hint"),
+    [
+        ("model.encoder.kind=transfomer", "model.encoder.kind", "'recurrent'", "transformer?"),
+        ("model.decoder.kind=gru", "model.decoder.kind", "'transformer', 'recurrent'", ""),
+        ("training.optimizer.kind=adan", "training.optimizer.kind", "'adamw'", "adam?"),
+        ("training.schedule.kind=cosin", "training.schedule.kind", "'inverse_root'", "cosine?"),
+        ("model.encoder.positions.kind=sinusoid", "positions.kind", "'none'", "sinusoidal?"),
+    ],
+)
+def test_a_wrong_kind_names_the_right_ones(setting: str, path: str, kinds: str, hint: str) -> None:
+    (line,) = refusal(setting)
+    word = setting.split("=")[1]
+    assert path in line and f"{word!r} is none of" in line and kinds in line
+    assert line.endswith(f"did you mean {hint}" if hint else kinds)
+
+
+@pytest.mark.parametrize("kind", ["3", "null", "[a, b]"])
+def test_a_kind_that_is_no_word(kind: str) -> None:
+    (line,) = refusal(f"model.encoder.kind={kind}")
+    assert line.startswith("model.encoder")
+
+
+@pytest.mark.parametrize(
+    ("settings", "path", "kind"),
+    [
+        (["model.encoder.cell=gru"], "model.encoder.cell", "recurrent"),
+        (["model.encoder.bidirectional=true"], "model.encoder.bidirectional", "recurrent"),
+        (["model.decoder.score=dot"], "model.decoder.score", "recurrent"),
+        (["model.decoder.kind=recurrent", "model.decoder.heads=2"], "decoder.heads", "transformer"),
+        (
+            ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
+            "model.encoder.positions",
+            "transformer",
+        ),
+        (
+            ["training.optimizer.kind=adam", "training.optimizer.weight_decay=0.1"],
+            "training.optimizer.weight_decay",
+            "adamw",
+        ),
+    ],
+)
+def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind: str) -> None:
+    (line,) = refusal(*settings)
+    assert path in line
+    assert line.endswith(f"has no effect with this kind; it belongs to kind={kind}")
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        (
+            ["model.encoder.width=512", "model.encoder.heads=7"],
+            "model.encoder: width 512 is not a multiple of heads 7; choose 8",
+        ),
+        (
+            ["model.decoder.width=10", "model.decoder.heads=4"],
+            "model.decoder: width 10 is not a multiple of heads 4; choose 5",
+        ),
+        (
+            ["model.encoder.kind=recurrent", "model.encoder.width=9"],
+            "model.encoder: width 9 is odd, but two directions share it; choose 10",
+        ),
+        (
+            [
+                "model.encoder.width=8",
+                "model.decoder.kind=recurrent",
+                "model.decoder.width=12",
+                "model.decoder.score=dot",
+            ],
+            "model: score dot multiplies encoder and decoder vectors, but their widths are "
+            "8 and 12; make them equal or choose score bilinear",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit(settings: list[str], line: str) -> None:
+    assert refusal(*settings) == [line]
+
+
+def test_one_direction_may_be_odd() -> None:
+    sizes = ["model.encoder.kind=recurrent", "model.encoder.width=9"]
+    config = load_config(None, [*sizes, "model.encoder.bidirectional=false"])
+    assert config.model.encoder.width == 9
+
+
+@pytest.mark.parametrize(
+    ("setting", "given"),
+    [
+        ("training.steps=many", "'many'"),
+        ("training.steps=1.5", "1.5"),
+        ("training.steps=0", "0"),
+        ("training.lr=fast", "'fast'"),
+        ("training.lr=-1", "-1"),
+        ("training.accumulate=0", "0"),
+        ("model.encoder.width=wide", "'wide'"),
+        ("model.encoder.dropout=1", "1"),
+        ("model.encoder.norm=batch", "'batch'"),
+        ("model.encoder.norm_place=middle", "'middle'"),
+        ("model.tied=perhaps", "'perhaps'"),
+        ("objective.smoothing=2", "2"),
+        ("search.beam=0", "0"),
+        ("search.kind=sample", "'sample'"),
+        ("task.source.symbols=letters", "'letters'"),
+        ("training.optimizer.betas=0.9", "0.9"),
+        ("model=3", "3"),
+        ("training.schedule=cosine", "'cosine'"),
+    ],
+)
+def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
+    (line,) = refusal(setting)
+    assert line.startswith(setting.split("=")[0] + ": ") and line.endswith(f", {given} given")
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    lines = refusal(
+        "training.lr=fast",
+        "model.encoder.kind=convolution",
+        "model.decoder.cell=gru",
+        "search.bean=3",
+        "objective.smoothing=2",
+    )
+    starts = ("model.encoder.kind", "model.decoder.cell", "objective.smoothing", "training.lr")
+    assert len(lines) == 5
+    for start in (*starts, "search.bean"):
+        assert any(line.startswith(start + ":") for line in lines)
+
+
+def test_settings_are_read_as_yaml() -> None:
+    config = load_config(
+        None,
+        [
+            "training.lr=3e-4",  # a string for YAML
+            "training.steps=50",
+            "training.optimizer.betas=[0.8, 0.9]",
+            "model.tied=no",
+            "training.patience=null",
+            "model.decoder.kind=recurrent",
+            "model.decoder.score=scaled_dot",
+        ],
+    )
+    assert config.training.lr == 3e-4 and config.training.steps == 50
+    assert config.training.optimizer.betas == (0.8, 0.9)
+    assert config.model.tied is False and config.training.patience is None
+    assert config.model.decoder.score == "scaled_dot"
+
+
+def test_the_kind_may_be_left_out() -> None:
+    """A section without a kind keeps the default one."""
+    config = load_config(None, ["training.schedule.warmup=7", "model.encoder.layers=4"])
+    assert config.training.schedule.kind == "cosine" and config.training.schedule.warmup == 7
+    assert config.model.encoder.kind == "transformer" and config.model.encoder.layers == 4
+
+
+@pytest.mark.parametrize("setting", ["training.lr", "=3", " =3", ""])
+def test_a_setting_without_key_or_value(setting: str) -> None:
+    with pytest.raises(UserError, match="key=value expected"):
+        load_config(None, [setting])
+
+
+def test_a_value_is_not_a_section() -> None:
+    with pytest.raises(UserError, match="lr is a value, not a section"):
+        load_config(None, ["training.lr=3", "training.lr.high=4"])
+
+
+def test_a_value_that_cannot_be_read() -> None:
+    with pytest.raises(UserError, match=r"--set training.lr=\[1: the value cannot be read"):
+        load_config(None, ["training.lr=[1"])
+
+
+def test_put_reaches_deep_and_later_wins() -> None:
+    tree: dict = {"a": {"b": 1}}
+    put(tree, "a.c.d=x")
+    put(tree, "a.b=2")
+    put(tree, "a.c.d= [1, 2] ")
+    assert tree == {"a": {"b": 2, "c": {"d": [1, 2]}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("90s", 90),
+        ("10m", 600),
+        ("2h", 7200),
+        ("1h30m", 5400),
+        ("1h 30m", 5400),
+        ("1d", 86400),
+        ("1.5h", 5400),
+        ("10 m", 600),
+        ("10M", 600),
+        ("45", 45),
+        (45, 45),
+        (0.5, 0.5),
+    ],
+)
+def test_times(text: object, expected: float) -> None:
+    assert seconds(text) == expected
+    assert load_config(None, [f"training.budget={text}"]).training.budget == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ten",
+        "10x",
+        "m",
+        "10min",
+        "1h30x",
+        "1h30",
+        "1 0m",
+        "-5m",
+        "5 minutes",
+        "1:30h",
+        "inf",
+        "1e3s",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    (line,) = refusal(f"training.budget='{text}'")
+    assert line.startswith(f"training.budget: {text!r} is no time; write 90s, 10m, 2h or 1h30m")
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "-3"])
+def test_no_time_at_all(text: str) -> None:
+    (line,) = refusal(f"training.budget={text}")
+    assert line.startswith("training.budget: Input should be greater than 0")
+
+
+def test_settings_cannot_be_changed_afterwards() -> None:
+    config = Config()
+    with pytest.raises(ValueError, match="frozen"):
+        config.training.lr = 1.0
+
+
+def test_the_default_comes_back() -> None:
+    assert check_config(yaml.safe_load(Config().dump()), "test") == Config()
+    assert changed(Config()) == {}
+
+
+def test_what_is_changed() -> None:
+    config = load_config(None, ["training.budget=3m", "model.decoder.kind=recurrent"])
+    found = changed(config)
+    assert found["training.budget"] == [None, 180.0]
+    assert found["model.decoder.kind"] == ["transformer", "recurrent"]
+    assert found["model.decoder.cell"] == [None, "lstm"]
+    assert not any(key.startswith(("task", "model.encoder", "search")) for key in found)
+
+
+def test_a_recipe_with_settings_on_top(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("training: {lr: 3e-4, steps: 5}\nsearch: {beam: 2}\n", "utf-8")
+    config = load_config(str(recipe), ["training.steps=9"])
+    assert (config.training.lr, config.training.steps, config.search.beam) == (3e-4, 9, 2)
+
+
+def test_an_empty_recipe_is_the_default(tmp_path: Path) -> None:
+    recipe = tmp_path / "empty.yaml"
+    recipe.write_text("# nothing yet\n", "utf-8")
+    assert load_config(str(recipe)) == Config()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("training: {lr: [", "not valid YAML"),
+        ("- a\n- b\n", "sections .* expected"),
+        ("just words\n", "sections .* expected"),
+        ("trainig: {lr: 1}\n", "did you mean training"),
+    ],
+)
+def test_a_broken_recipe(tmp_path: Path, text: str, message: str) -> None:
+    recipe = tmp_path / "broken.yaml"
+    recipe.write_text(text, "utf-8")
+    with pytest.raises(UserError, match=message) as error:
+        load_config(str(recipe))
+    assert "broken.yaml" in str(error.value)
+
+
+def test_a_recipe_that_is_not_there() -> None:
+    with pytest.raises(UserError, match="nowhere: neither a file nor a recipe"):
+        read_recipe("nowhere")
