@@ -1,5 +1,93 @@
-"""What all tests share: one thread, which is faster for tiny tensors and repeats bit for bit."""
+"""What all tests share: one thread, a way to run commands, and one small trained model."""
 
+import io
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
 import torch
 
-torch.set_num_threads(1)
+from regard.cli import main
+
+torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
+
+
+class Said(NamedTuple):
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="session")
+def command() -> Callable[..., Said]:
+    """`command("train", "data.tsv")` runs `regard train data.tsv` here; no stream is a terminal."""
+
+    def run(*words: str | Path, stdin: str | bytes = b"") -> Said:
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        out, err = io.BytesIO(), io.BytesIO()
+        code = 0
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", ["regard", *map(str, words)])
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8"))
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8", write_through=True))
+            patch.setattr(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True))
+            try:
+                main()
+            except SystemExit as stop:
+                code = int(stop.code or 0)
+            return Said(code, out.getvalue().decode(), err.getvalue().decode())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def tiny() -> list[str]:
+    """Options of `train` for a model that is small and learns fast."""
+    settings = [
+        *("model.encoder.kind=recurrent", "model.encoder.cell=gru", "model.encoder.width=32"),
+        *("model.decoder.kind=recurrent", "model.decoder.cell=gru", "model.decoder.width=32"),
+        *("training.tokens=256", "training.lr=0.02"),
+    ]
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+@pytest.fixture(scope="session")
+def words() -> list[str]:
+    """300 different words of the letters a to f, in a random order."""
+    generator = random.Random(1)
+    found: dict[str, None] = {}
+    while len(found) < 300:
+        found["".join(generator.choices("abcdef", k=generator.randint(1, 6)))] = None
+    return list(found)
+
+
+class Trained(NamedTuple):
+    """A run folder, the files it was trained on, and what the training said."""
+
+    run: Path
+    train: Path
+    dev: Path
+    said: Said
+
+
+@pytest.fixture(scope="session")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory,
+    command: Callable[..., Said],
+    tiny: list[str],
+    words: list[str],
+) -> Trained:
+    """A model that half knows how to reverse words. All tests share it: none may change it."""
+    folder = tmp_path_factory.mktemp("trained")
+    run, train, dev = (folder / name for name in ("run", "train.tsv", "dev.tsv"))
+    for path, part in ((train, words[:260]), (dev, words[260:])):
+        path.write_text("".join(f"{word}\t{word[::-1]}\n" for word in part))
+    often = ("--set", "training.validate_every=30")
+    said = command("train", train, "--dev", dev, "--out", run, "--steps", "60", *often, *tiny)
+    assert said.code == 0, said.err
+    return Trained(run, train, dev, said)

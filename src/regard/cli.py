@@ -105,7 +105,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Answer texts: regard predict runs/g2p-1 attention."""
-    from regard.commands import predict_command
+    from regard.answers import predict_command
 
     if texts and input:
         raise UserError("give texts on the command line or --input, not both")

@@ -3,40 +3,35 @@
 import contextlib
 import datetime
 import json
-import os
-import queue
+import re
 import shlex
 import shutil
 import sys
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TextIO
 
 from regard import metrics
-from regard.config import changed, flatten, load_config
+from regard.answers import say, say_unknown
+from regard.config import Config, flatten, load_config, put, read_recipe
 from regard.data.check import check
 from regard.data.lines import stem
 from regard.data.open import Place, open_test, open_training
-from regard.data.read import group, read_lines
+from regard.data.read import group
 from regard.display import choose_display
 from regard.errors import UserError
-from regard.estimators import load
+from regard.estimators import check_version, load
 from regard.evaluation import evaluate
 from regard.files import read_json
-from regard.tasks.base import Prediction
 from regard.tasks.transduce import TransduceOptions, fit_task
 from regard.training.run import Run, describe, read_config, resume_run, start_run, usable
 from regard.training.session import train_run
 
-CHUNK = 4096  # lines answered together when they are all there
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(text, file=sys.stderr, flush=True)
+RUN_FILES = (  # all that training writes
+    *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
+    *("model.safetensors", "last", "last.new", "last.old"),
+    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
+)
 
 
 @dataclass(frozen=True)
@@ -56,15 +51,19 @@ def train_command(wish: Wish, print_config: bool) -> None:
     """Trains a new run or goes on with a stopped one."""
     if wish.resume and wish.force:
         raise UserError("--resume and --force exclude each other: go on with a run, or replace it")
-    run = _resumed(wish) if wish.resume else _started(wish, print_config)
-    if run is not None and not train_run(run, choose_display()):
+    run = _resumed(wish, print_config) if wish.resume else _started(wish, print_config)
+    if run is None:
+        return
+    with contextlib.closing(choose_display()) as display:
+        whole = train_run(run, display)
+    if not whole:
         sys.exit(130)
 
 
 def _started(wish: Wish, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
-    folder = _new_folder(wish)
+    folder = Path() if print_config else _new_folder(wish)
     data = open_training(wish.place, wish.dev)
     for note in data.notes:
         say(note)
@@ -73,7 +72,8 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
         print(run.config.dump(), end="")
         return None
     if wish.force and folder.exists():
-        shutil.rmtree(folder)
+        for entry in folder.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     command = shlex.join(["regard", *sys.argv[1:]])
     about = {
@@ -97,131 +97,75 @@ def _new_folder(wish: Wish) -> Path:
     if wish.out.is_file():
         raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
     if wish.out.exists() and any(wish.out.iterdir()):
-        if not (wish.out / "config.yaml").exists():
+        if not all((wish.out / name).exists() for name in ("config.yaml", "run.json")):
             raise UserError(f"{wish.out}: not empty and not a run folder; choose another --out")
         if not wish.force:
             raise UserError(
                 f"{wish.out}: holds a run already; go on with it (--resume), replace it (--force) "
                 "or choose another --out"
             )
+        _refuse_strangers(wish.out)
     return wish.out
 
 
-def _resumed(wish: Wish) -> Run | None:
+def _refuse_strangers(folder: Path) -> None:
+    """Nothing that training did not write is deleted by force."""
+    names = sorted(entry.name for entry in folder.iterdir())
+    strange = [n for n in names if n not in RUN_FILES and not re.fullmatch(r"\..+\.new", n)]
+    if strange:
+        raise UserError(
+            f"{folder}: --force would delete {', '.join(strange[:3])}"
+            f"{' and more' if len(strange) > 3 else ''}, which is no part of a run; move it away "
+            "or choose another --out"
+        )
+
+
+def _resumed(wish: Wish, print_config: bool) -> Run | None:
     """The run of a folder, as it was saved; None where it is finished."""
     folder = wish.out or _newest(wish)
+    check_version(folder)
     config = read_config(folder)
+    _refuse_changes(wish, folder, config)
+    if print_config:
+        print(config.dump(), end="")
+        return None
     facts = read_json(folder / "run.json")
-    ours = flatten(config.model_dump(mode="json"))
-    wanted = changed(load_config(wish.recipe, wish.settings))
-    for key, (_, value) in wanted.items():
-        if value is not None and ours.get(key) != value:
-            raise UserError(
-                f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
-                "run keeps its settings. Start anew with another --out to change them"
-            )
-    place = wish.place if wish.place.given() else Place(**facts["data"])
-    dev = wish.dev if wish.dev.given() else Place(**facts["dev"])
+    place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
+    dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
     data = open_training(place, dev)
     run = resume_run(folder, data.train, data.dev)
-    if run.progress.finished:
+    if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
         return None
     return run
 
 
+def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:
+    """A resumed run keeps its settings: those the user names must be the same."""
+    wanted = flatten(load_config(wish.recipe, wish.settings).model_dump(mode="json"))
+    named = read_recipe(wish.recipe) if wish.recipe else {}
+    for setting in wish.settings:
+        put(named, setting)
+    ours = flatten(config.model_dump(mode="json"))
+    for key in flatten(named):
+        value = wanted.get(key)
+        if value not in (None, "auto") and ours.get(key) != value:
+            raise UserError(
+                f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
+                "run keeps its settings. Start anew with another --out to change them"
+            )
+
+
 def _newest(wish: Wish) -> Path:
     """The newest run of this data under runs/."""
-    name = wish.place.data or wish.place.source
-    pattern = f"{stem(name)}-*" if name else "*"
-    found = [p for p in Path("runs").glob(pattern) if (p / "config.yaml").exists()]
+    data = wish.place.data or wish.place.source
+    name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
+    runs = Path("runs").iterdir() if Path("runs").is_dir() else []
+    found = [p for p in runs if re.fullmatch(name, p.name) and (p / "config.yaml").exists()]
     if not found:
-        raise UserError(f"--resume: no run under runs/{pattern}; name its folder with --out")
+        of = f" of {data}" if data else ""
+        raise UserError(f"--resume: no run{of} under runs/; name its folder with --out")
     return max(found, key=lambda p: (p / "config.yaml").stat().st_mtime)
-
-
-def predict_command(
-    model: str,
-    texts: list[str] | None,
-    input: str,
-    output: Path | None,
-    beam: int | None,
-    nbest: int,
-    batch_size: int,
-    json_lines: bool,
-) -> None:
-    """Answers texts in their order, as soon as they come."""
-    estimator = load(model)
-    chunks: Iterable[list[str]] = [texts] if texts else _chunks(read_lines(input))
-    unknown: Counter[str] = Counter()
-    with _answers(output) as file:
-        for chunk in chunks:
-            predictions = estimator.predictions(chunk, beam, nbest, batch_size)
-            for text, found in zip(chunk, predictions, strict=True):
-                unknown.update(found.unknown)
-                file.write(_json_line(text, found) if json_lines else _plain_line(found))
-            file.flush()
-    if unknown:
-        shown = " ".join(f"{symbol!r}" for symbol, _ in unknown.most_common(10))
-        count = sum(unknown.values())
-        say(f"{count:,} symbols that training never saw were read as unknown: {shown}")
-
-
-@contextlib.contextmanager
-def _answers(output: Path | None) -> Iterator[TextIO]:
-    """Where answers go: stdout, or a file that takes its name when it is whole."""
-    if output is None:
-        yield sys.stdout
-        return
-    beside = output.with_name(output.name + ".part")
-    with open(beside, "w", encoding="utf-8", newline="\n") as file:
-        yield file
-    os.replace(beside, output)
-
-
-def _plain_line(found: Prediction) -> str:
-    """The answer, or with n-best each with its score and a tab before it."""
-    if len(found.alternatives) <= 1:
-        return f"{found.text}\n"
-    return "".join(f"{other.score:.4f}\t{other.text}\n" for other in found.alternatives)
-
-
-def _json_line(text: str, found: Prediction) -> str:
-    """One JSON object for a source."""
-    answers = [{"text": other.text, "score": round(other.score, 6)} for other in found.alternatives]
-    record: dict[str, Any] = {"source": text, "prediction": found.text, "score": found.score}
-    record |= {"nbest": answers} if len(answers) > 1 else {}
-    record |= {"unknown": list(found.unknown)} if found.unknown else {}
-    return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-    """Lines in groups: as many as are there already, so that a slow stream is answered at once."""
-    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * CHUNK)
-
-    def fill() -> None:
-        try:
-            for line in lines:
-                waiting.put(line)
-            waiting.put(None)
-        except BaseException as error:
-            waiting.put(error)
-
-    threading.Thread(target=fill, daemon=True).start()
-    while True:
-        chunk: list[str] = []
-        item = waiting.get()
-        while isinstance(item, str):
-            chunk.append(item)
-            if len(chunk) == CHUNK or waiting.empty():
-                break
-            item = waiting.get()
-        if chunk:
-            yield chunk
-        if isinstance(item, BaseException):
-            raise item
-        if item is None:
-            return
 
 
 def evaluate_command(
@@ -237,6 +181,7 @@ def evaluate_command(
     search = estimator.search(beam)
     result = evaluate(task, estimator.model_, examples, config.objective, search, batch_size)
     texts = [prediction.text for prediction in result.predictions]
+    say_unknown(Counter(symbol for found in result.predictions for symbol in found.unknown))
     if json_object:
         print(json.dumps({"metrics": result.scores, "examples": len(examples)}))
         return

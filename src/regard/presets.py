@@ -44,12 +44,12 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         recurrent = part["kind"] == "recurrent"
         width = other["width"] or _width(facts)
         choose(part, path, "width", width)
-        choose(part, path, "layers", 1 if recurrent else _layers(facts))
+        choose(part, path, "layers", _layers(facts, recurrent, side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
-        choose(part, path, "dropout", _dropout(facts, tree["training"]["budget"]))
+        choose(part, path, "dropout", _dropout(facts, tree["training"]))
     training = tree["training"]
-    choose(training, "training", "tokens", _tokens(facts, training["budget"]))
+    choose(training, "training", "tokens", _tokens(facts))
     choose(training, "training", "lr", 2e-3)
     if not (training["budget"] or training["steps"] or training["epochs"]):
         epochs = max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
@@ -77,13 +77,18 @@ def _choose_kinds(model: Tree, facts: Facts, chosen: list[Choice]) -> None:
 
 def _width(facts: Facts) -> int:
     """Larger data, wider vectors."""
-    if facts.symbols < 200_000:
-        return 128
-    return 256
+    if facts.subwords:
+        return 192 if facts.symbols < 5_000_000 else 256 if facts.symbols < 50_000_000 else 512
+    return 128 if facts.symbols < 500_000 else 256
 
 
-def _layers(facts: Facts) -> int:
-    return 3
+def _layers(facts: Facts, recurrent: bool, side: str) -> int:
+    """Deeper encoders than decoders: they cost the same to train, and decoding stays fast."""
+    if recurrent:
+        return 2 if side == "encoder" else 1
+    if facts.symbols < 50_000_000:
+        return 3 if side == "encoder" else 2
+    return 6
 
 
 def _heads(width: int) -> int:
@@ -91,11 +96,13 @@ def _heads(width: int) -> int:
     return next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
 
 
-def _dropout(facts: Facts, budget: float | None) -> float:
+def _dropout(facts: Facts, training: Tree) -> float:
     """More where a small data set is seen often; little where time allows few passes."""
-    return 0.1
+    if training["budget"]:
+        return 0.1
+    return 0.3 if facts.symbols < 1_000_000 else 0.2 if facts.symbols < 5_000_000 else 0.1
 
 
-def _tokens(facts: Facts, budget: float | None) -> int:
+def _tokens(facts: Facts) -> int:
     """Batches that leave enough updates in an epoch."""
-    return 2048
+    return 512 if facts.symbols < 500_000 else 800 if facts.symbols < 5_000_000 else 4096

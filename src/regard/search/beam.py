@@ -79,7 +79,7 @@ def beam_search(
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:
         logits, state = step(last, state)
-        parent = _grow(beams, logits[:, -1].float().log_softmax(-1), beam, alpha)  # (B, W)
+        parent = _grow(beams, logits[:, -1].float(), beam, alpha)  # (B, W)
         going = ~_settled(beams, alpha, nbest)
         for b in (~going).nonzero().flatten().tolist():
             found[int(beams.rows[b])] = _collect(beams, b, alpha, nbest)
@@ -93,24 +93,15 @@ def beam_search(
         last = beams.symbols[:, :, -1].flatten().unsqueeze(1)
 
 
-def _grow(beams: Beams, scores: Tensor, beam: int, alpha: float) -> Tensor:
+def _grow(beams: Beams, logits: Tensor, beam: int, alpha: float) -> Tensor:
     """Makes every beam one symbol longer and keeps the best; the rows (B, W) they came from."""
     B, W = beams.total.shape
-    V = scores.shape[-1]
-    scores = scores.unflatten(0, (B, W))  # (B, W, V)
-    scores[..., NEVER] = float("-inf")
-    ending = beams.symbols.shape[-1] + 1 >= beams.limits
-    if ending.any():
-        end = scores[ending, :, EOS]
-        scores[ending] = float("-inf")
-        scores[ending, :, EOS] = end
-    scores.masked_fill_(beams.done[..., None], float("-inf"))
-    scores[..., PAD].masked_fill_(beams.done, 0.0)  # a finished beam goes on for free
+    gained, symbol = _continuations(beams, logits, beam)  # (B, W, K) each
     length = beams.length + ~beams.done
-    rank = (beams.total[..., None] + scores) / length[..., None] ** alpha
-    best = rank.flatten(1).topk(min(beam, W * V)).indices  # (B, W')
-    parent, symbol = best // V, best % V
-    gained = scores.flatten(1).gather(1, best)
+    rank = (beams.total[..., None] + gained) / length[..., None] ** alpha
+    best = rank.flatten(1).topk(min(beam, rank[0].numel())).indices  # (B, W')
+    parent = best // gained.shape[-1]
+    symbol, gained = symbol.flatten(1).gather(1, best), gained.flatten(1).gather(1, best)
 
     def follow(x: Tensor) -> Tensor:
         return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
@@ -121,6 +112,30 @@ def _grow(beams: Beams, scores: Tensor, beam: int, alpha: float) -> Tensor:
     beams.length = length.gather(1, parent)
     beams.done = beams.done.gather(1, parent) | (symbol == EOS)
     return parent + torch.arange(B, device=parent.device)[:, None] * W
+
+
+def _continuations(beams: Beams, logits: Tensor, beam: int) -> tuple[Tensor, Tensor]:
+    """The best symbols after each beam and their log probabilities, (B, W, K) each.
+
+    No more than `beam` symbols after one beam can come among the best of a sentence. At its limit
+    a sentence may only end; a finished beam goes on with PAD, for free.
+    """
+    normaliser = logits.logsumexp(-1, keepdim=True)  # (B*W, 1)
+    end = (logits[:, EOS, None] - normaliser).unflatten(0, beams.total.shape)  # (B, W, 1)
+    top, symbol = logits.topk(min(beam + len(NEVER), logits.shape[-1]))
+    never = (symbol[..., None] == torch.tensor(NEVER, device=symbol.device)).any(-1)
+    gained = (top - normaliser).masked_fill(never, float("-inf"))
+    gained = gained.unflatten(0, beams.total.shape)  # (B, W, K)
+    symbol = symbol.unflatten(0, beams.total.shape)
+
+    first = torch.arange(gained.shape[-1], device=gained.device) == 0  # (K,)
+    ending = (beams.symbols.shape[-1] + 1 >= beams.limits)[:, None, None]
+    gained = torch.where(ending, torch.where(first, end, float("-inf")), gained)
+    symbol = torch.where(ending, EOS, symbol)
+    done = beams.done[..., None]
+    gained = torch.where(done, torch.where(first, 0.0, float("-inf")), gained)
+    symbol = torch.where(done, PAD, symbol)
+    return gained, symbol
 
 
 def _settled(beams: Beams, alpha: float, nbest: int) -> Tensor:

@@ -125,8 +125,8 @@ def validation_due(run: Run, record: Record) -> bool:
     tenth = int(record.share * VALIDATIONS)
     due = tenth > progress.tenth
     progress.tenth = tenth
-    if run.config.training.budget and record.seconds < progress.pause_until:
-        return False
+    if run.config.training.budget:  # the first one late, since nobody knows yet what it costs
+        return due and tenth >= 3 and record.seconds >= progress.pause_until
     return due
 
 
