@@ -131,8 +131,9 @@ def interleave(
     jobs: list[dict[str, object]], work: Path, peers: Path, slices: int, seconds: float
 ) -> dict[str, dict] | None:
     """The result of interleave.py, or None after a message if it failed."""
-    for left in (*work.glob("*.pid"), *work.glob("PAUSE"), *work.glob("result.json")):
-        left.unlink()
+    for pattern in ("*.pid", "*.steps", "*.log", "PAUSE", "result.json"):
+        for left in work.glob(pattern):
+            left.unlink()
     (work / "jobs.json").write_text(json.dumps([entry | {"slices": slices} for entry in jobs]))
     environment = os.environ | {
         "PYTHONPATH": str(peers),
@@ -153,7 +154,7 @@ def interleave(
         for entry in jobs:
             log = work / str(entry["log"])
             last = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-            print(f"{log}: {' / '.join(last) or 'empty'}", file=sys.stderr)
+            print(f"{log}: {' / '.join(last) or 'not started'}", file=sys.stderr)
         return None
     return json.loads((work / "result.json").read_text())
 

@@ -18,8 +18,15 @@ from regard.training.run import start_run
 
 
 def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float) -> list[str]:
-    """The settings of an encoder and a decoder of the same shape."""
-    sizes = dict(layers=layers, width=width, feedforward=feedforward, heads=heads, dropout=dropout)
+    """The settings of a Transformer encoder and decoder of the same shape."""
+    sizes = {
+        "kind": "transformer",
+        "layers": layers,
+        "width": width,
+        "feedforward": feedforward,
+        "heads": heads,
+        "dropout": dropout,
+    }
     sides = ("model.encoder", "model.decoder")
     return [f"{side}.{key}={value}" for side in sides for key, value in sizes.items()]
 

@@ -7,6 +7,7 @@ import yaml
 
 from regard.config import Config, changed, check_config, load_config, put, read_recipe
 from regard.errors import UserError
+from regard.presets import Facts, fill
 from regard.training.options import seconds
 
 
@@ -27,7 +28,7 @@ def refusal(*settings: str) -> list[str]:
         ("training.schedule.warmpu=3", "training.schedule.warmpu", "did you mean warmup?"),
         ("model.encoder.hedas=2", "model.encoder.hedas", "did you mean heads?"),
         ("model.encodr.width=2", "model.encodr", "did you mean encoder?"),
-        ("model.decoder.positions.knd=none", "model.decoder.positions.knd", "did you mean kind?"),
+        ("model.encoder.layer=2", "model.encoder.layer", "did you mean layers?"),
         ("modle.tied=false", "modle", "did you mean model?"),
         ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
         ("search.bean=3", "search.bean", "did you mean beam?"),
@@ -40,6 +41,11 @@ def test_an_unknown_key_names_the_nearest(setting: str, path: str, hint: str) ->
     assert line.startswith(f"{path}: no such setting; ") and hint in line
 
 
+def test_an_unknown_key_deep_inside() -> None:
+    (line,) = refusal("model.decoder.kind=transformer", "model.decoder.positions.knd=none")
+    assert line == "model.decoder.positions.knd: no such setting; did you mean kind?"
+
+
 @pytest.mark.parametrize(
     ("setting", "path", "kinds", "hint"),
     [
@@ -47,7 +53,6 @@ def test_an_unknown_key_names_the_nearest(setting: str, path: str, hint: str) ->
         ("model.decoder.kind=gru", "model.decoder.kind", "'transformer', 'recurrent'", ""),
         ("training.optimizer.kind=adan", "training.optimizer.kind", "'adamw'", "adam?"),
         ("training.schedule.kind=cosin", "training.schedule.kind", "'inverse_root'", "cosine?"),
-        ("model.encoder.positions.kind=sinusoid", "positions.kind", "'none'", "sinusoidal?"),
     ],
 )
 def test_a_wrong_kind_names_the_right_ones(setting: str, path: str, kinds: str, hint: str) -> None:
@@ -55,6 +60,12 @@ def test_a_wrong_kind_names_the_right_ones(setting: str, path: str, kinds: str, 
     word = setting.split("=")[1]
     assert path in line and f"{word!r} is none of" in line and kinds in line
     assert line.endswith(f"did you mean {hint}" if hint else kinds)
+
+
+def test_a_wrong_kind_deep_inside() -> None:
+    (line,) = refusal("model.encoder.kind=transformer", "model.encoder.positions.kind=sinusoid")
+    assert line.startswith("model.encoder.positions.kind: 'sinusoid' is none of")
+    assert line.endswith("did you mean sinusoidal?")
 
 
 @pytest.mark.parametrize("kind", ["3", "null", "[a, b]"])
@@ -92,11 +103,11 @@ def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind
     ("settings", "line"),
     [
         (
-            ["model.encoder.width=512", "model.encoder.heads=7"],
+            ["model.encoder.kind=transformer", "model.encoder.width=512", "model.encoder.heads=7"],
             "model.encoder: width 512 is not a multiple of heads 7; choose 8",
         ),
         (
-            ["model.decoder.width=10", "model.decoder.heads=4"],
+            ["model.decoder.kind=transformer", "model.decoder.width=10", "model.decoder.heads=4"],
             "model.decoder: width 10 is not a multiple of heads 4; choose 5",
         ),
         (
@@ -136,8 +147,6 @@ def test_one_direction_may_be_odd() -> None:
         ("training.accumulate=0", "0"),
         ("model.encoder.width=wide", "'wide'"),
         ("model.encoder.dropout=1", "1"),
-        ("model.encoder.norm=batch", "'batch'"),
-        ("model.encoder.norm_place=middle", "'middle'"),
         ("model.tied=perhaps", "'perhaps'"),
         ("objective.smoothing=2", "2"),
         ("search.beam=0", "0"),
@@ -153,6 +162,22 @@ def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
     assert line.startswith(setting.split("=")[0] + ": ") and line.endswith(f", {given} given")
 
 
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        ("transformer", "norm=batch"),
+        ("transformer", "norm_place=middle"),
+        ("transformer", "activation=sine"),
+        ("recurrent", "cell=sru"),
+    ],
+)
+def test_a_word_that_is_none_of_the_words(kind: str, setting: str) -> None:
+    name, word = setting.split("=")
+    (line,) = refusal(f"model.encoder.kind={kind}", f"model.encoder.{setting}")
+    assert line.startswith(f"model.encoder.{name}: Input should be ")
+    assert line.endswith(f", {word!r} given")
+
+
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     lines = refusal(
         "training.lr=fast",
@@ -165,6 +190,14 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert len(lines) == 5
     for start in (*starts, "search.bean"):
         assert any(line.startswith(start + ":") for line in lines)
+
+
+@pytest.mark.parametrize("setting", ["model.encoder.width=9", "model.decoder.width=9"])
+def test_what_does_not_fit_the_kind_that_is_chosen_from_the_data(setting: str) -> None:
+    """Known only once the data are read; still said as plainly."""
+    config = load_config(None, [setting])
+    with pytest.raises(UserError, match=r"model\.encoder: width 9 is odd.*choose 10"):
+        fill(config, Facts(examples=5, symbols=60, subwords=False))
 
 
 def test_settings_are_read_as_yaml() -> None:
@@ -190,7 +223,7 @@ def test_the_kind_may_be_left_out() -> None:
     """A section without a kind keeps the default one."""
     config = load_config(None, ["training.schedule.warmup=7", "model.encoder.layers=4"])
     assert config.training.schedule.kind == "cosine" and config.training.schedule.warmup == 7
-    assert config.model.encoder.kind == "transformer" and config.model.encoder.layers == 4
+    assert config.model.encoder.kind == "auto" and config.model.encoder.layers == 4
 
 
 @pytest.mark.parametrize("setting", ["training.lr", "=3", " =3", ""])
@@ -282,7 +315,7 @@ def test_what_is_changed() -> None:
     config = load_config(None, ["training.budget=3m", "model.decoder.kind=recurrent"])
     found = changed(config)
     assert found["training.budget"] == [None, 180.0]
-    assert found["model.decoder.kind"] == ["transformer", "recurrent"]
+    assert found["model.decoder.kind"] == ["auto", "recurrent"]
     assert found["model.decoder.cell"] == [None, "lstm"]
     assert not any(key.startswith(("task", "model.encoder", "search")) for key in found)
 

@@ -141,3 +141,5 @@ def test_symbols_that_are_no_output_never_come() -> None:
     (found,) = search(table, beam=6, nbest=6)
     assert [text(h) for h in found] == ["a", ""]
     assert math.exp(found[0].score) == pytest.approx(0.06, rel=1e-4)
+    ((greedy,),) = search(table, beam=1)  # four of them come before the first letter
+    assert text(greedy) == "a"

@@ -42,9 +42,8 @@ def load_config(recipe: str | None = None, settings: list[str] | None = None) ->
 
 def check_config(tree: Tree, where: str) -> Config:
     """The configuration of a tree of settings; all that is wrong is said at once."""
-    defaults = Config().model_dump(mode="json")
     try:
-        return Config.model_validate(_with_kinds(tree, defaults))
+        return Config.model_validate(_with_kinds(tree, Config))
     except ValidationError as error:
         lines = [_explain(e) for e in error.errors()]
         raise UserError("\n".join([f"{where}: the configuration is not valid", *lines])) from error
@@ -114,13 +113,20 @@ def flatten(tree: Tree, prefix: str = "") -> Tree:
     return flat
 
 
-def _with_kinds(tree: Any, defaults: Any) -> Any:
+def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     """The tree with the default `kind` of each section where the user named none."""
-    if not isinstance(tree, dict) or not isinstance(defaults, dict):
+    if not isinstance(tree, dict):
         return tree
-    out = {key: _with_kinds(value, defaults.get(key)) for key, value in tree.items()}
-    if "kind" in defaults:
-        out.setdefault("kind", defaults["kind"])
+    out = dict(tree)
+    for key, value in tree.items():
+        field = owner.model_fields.get(key)
+        if field is None or not isinstance(value, dict):
+            continue
+        part, kinds = _slot(field.annotation)
+        if kinds:
+            value = {"kind": field.default.kind, **value}
+            part = next((model for kind, model in kinds.items() if kind == value["kind"]), part)
+        out[key] = _with_kinds(value, part) if part else value
     return out
 
 
@@ -147,7 +153,8 @@ def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[Base
     if having:
         return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
     known = list(owner.model_fields) if owner else []
-    near = difflib.get_close_matches(key, known, 1)
+    others = [name for model in kinds.values() for name in model.model_fields]
+    near = difflib.get_close_matches(key, [*known, *others], 1)
     hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
     return f"no such setting; {hint}"
 

@@ -85,7 +85,6 @@ class Plain:
         """The scores of the best model on the whole dev part."""
         self.close()
         metric = run.task.metric
-        low, high = result.intervals[metric]
         self.say(
             f"done: {run.progress.step} steps in {duration(run.progress.seconds)}; the best model "
             f"is of step {run.progress.best_step}",
@@ -93,7 +92,9 @@ class Plain:
         )
         names = [metric, *(n for n in result.evaluation.scores if n != metric)]
         for name in names:
-            interval = f"   (95 %: {low:.2f} to {high:.2f})" if name == metric else ""
+            interval = ""
+            if name == metric and name in result.intervals:  # perplexity has none
+                interval = "   (95 %: {:.2f} to {:.2f})".format(*result.intervals[name])
             self.say(f"  dev {name:<11}{result.evaluation.scores[name]:8.2f}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
         self.say(f"use it: regard predict {shlex.quote(str(run.folder))} TEXT")

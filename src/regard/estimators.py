@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from regard import metrics
-from regard.config import Config, load_config
+from regard.config import Config, flatten, load_config
 from regard.data.read import Pair, group, split_dev
 from regard.errors import UserError
 from regard.evaluation import evaluate
@@ -200,6 +200,10 @@ def load(folder: str | Path) -> Transducer:
         raise UserError(f"{folder}: no such model folder")
     check_version(folder)
     config = read_config(folder)
+    if unset := [
+        key for key, v in flatten(config.model.model_dump()).items() if v in (None, "auto")
+    ]:
+        raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
     keep_freed_memory()
     task = Transduce.load(folder)
     model = task.build(config.model).to(best_device())

@@ -70,8 +70,8 @@ def _choose_kinds(model: Tree, facts: Facts, chosen: list[Choice]) -> None:
     for side in SIDES:
         if model[side]["kind"] == "auto":
             given = {key: value for key, value in model[side].items() if value is not None}
-            options = SIDES[side].validate_python({**given, "kind": kind})
-            model[side] = options.model_dump(mode="json")
+            options = SIDES[side].validate_python({"kind": kind})
+            model[side] = options.model_dump(mode="json") | given | {"kind": kind}
             chosen.append(Choice(f"model.{side}.kind", kind, why))
 
 

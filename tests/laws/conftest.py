@@ -100,16 +100,21 @@ def all_pairs(slots: dict[str, list[Any]]) -> list[Tree]:
 
 
 def model_trees() -> list[Tree]:
-    """Settings of models: every encoder kind with every decoder kind."""
-    fields = GeneratorOptions.model_fields
+    """Settings of models: every encoder kind with every decoder kind that can be built."""
     own = {name: v for name, v in choices(GeneratorOptions).items() if name not in SIDES}
+    built = ([part for part in parts_of(side) if hasattr(part, "build")] for side in SIDES)
     trees = []
-    for parts in product(*(members(fields[side].annotation) for side in SIDES)):
+    for parts in product(*built):
         slots = dict(own)
         for side, part in zip(SIDES, parts, strict=True):
             slots |= {f"{side}.{name}": values for name, values in choices(part).items()}
         trees += [nested(row) for row in all_pairs(slots)]
     return trees
+
+
+def parts_of(side: str) -> list[type[Options]]:
+    """Every kind of encoder, or of decoder; also one that stands for others, as auto."""
+    return members(GeneratorOptions.model_fields[side].annotation)
 
 
 def nested(row: Tree) -> Tree:
@@ -123,8 +128,7 @@ def nested(row: Tree) -> Tree:
 
 def part_of(tree: Tree, side: str) -> type[Options]:
     """The options class that a side of the tree means."""
-    parts = members(GeneratorOptions.model_fields[side].annotation)
-    return next(p for p in parts if p.model_fields["kind"].default == tree[side]["kind"])
+    return next(p for p in parts_of(side) if p.model_fields["kind"].default == tree[side]["kind"])
 
 
 def filled(tree: Tree) -> GeneratorOptions:
@@ -172,8 +176,8 @@ def one_of_each() -> list[int]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """`options`: every tiny model; `pair`: one of each pair of kinds; `section`: all but models;
-    `training`: optimisers and schedules."""
+    """`options`: every tiny model; `pair`: one of each pair of kinds; `kinds`: their names;
+    `section`: the settings of all but models; `training`: optimisers and schedules."""
     if "options" in metafunc.fixturenames:
         metafunc.parametrize("options", MODELS, ids=NAMES)
     if "pair" in metafunc.fixturenames:
@@ -183,6 +187,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             [MODELS[i] for i in places],
             ids=["-".join(TREES[i][side]["kind"] for side in SIDES) for i in places],
         )
+    if "kinds" in metafunc.fixturenames:
+        pairs = product(*([p.model_fields["kind"].default for p in parts_of(s)] for s in SIDES))
+        metafunc.parametrize("kinds", list(pairs), ids="-".join)
     if "section" in metafunc.fixturenames:
         rows = [(name, tree) for name, trees in SECTIONS.items() for tree in trees]
         metafunc.parametrize("section", rows, ids=[f"{n}-{i}" for i, (n, _) in enumerate(rows)])

@@ -53,7 +53,7 @@ def check_same(whole: Run, again: Run) -> None:
 
 @pytest.mark.parametrize(
     ("limits", "stop"),
-    [({"steps": 9}, 4), ({"epochs": 2}, 2), ({"epochs": 3, "accumulate": 2}, 3)],
+    [({"steps": 9}, 5), ({"epochs": 2}, 2), ({"epochs": 3, "accumulate": 2}, 3)],
     ids=["steps", "epochs", "accumulated"],
 )
 def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path, limits: dict, stop: int) -> None:

@@ -1,7 +1,6 @@
 """A training session: the loop's records are logged, validated, saved and shown."""
 
 import contextlib
-import math
 import random
 import signal
 import time
@@ -23,6 +22,7 @@ from regard.training.run import Run, append
 
 LOG_EVERY = 10  # steps in a line of metrics.jsonl
 SAMPLES = 5
+DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
 VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
 
 
@@ -135,10 +135,10 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     config, progress, metric = run.config, run.progress, run.task.metric
     began = time.monotonic()
     result = evaluate(run.task, run.model, examples, config.objective, config.search)
-    if not math.isfinite(result.loss):
+    if not result.loss < DIVERGED:
         raise UserError(
-            f"step {progress.step}: the loss on the dev part is not a finite number "
-            f"({result.loss:g}), so this model was not kept. Try a smaller training.lr (now "
+            f"step {progress.step}: the loss on the dev part is {result.loss:g}: training has "
+            "diverged, and this model was not kept. Try a smaller training.lr (now "
             f"{config.training.lr:g}) or training.clip=1 (now {config.training.clip:g})."
         )
     progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)

@@ -1,0 +1,91 @@
+"""Every recipe that comes along: short, explained, valid, and it trains."""
+
+import json
+import math
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.config import flatten, load_config, read_recipe, recipe_folder, recipe_names
+
+Command = Callable[..., Any]
+NAMES = recipe_names()
+
+
+def words(count: int) -> list[str]:
+    generator = random.Random(3)
+    return sorted({"".join(generator.choices("aeilnorst", k=5)) for _ in range(count)})
+
+
+def pronounced() -> list[str]:
+    """Letters and spaced symbols."""
+    return [f"{word}\t{' '.join(word.upper())}" for word in words(80)]
+
+
+def inflected() -> list[str]:
+    """Lemma, form and features, as SIGMORPHON writes them."""
+    endings = {"V;PST": "ed", "V;PRS;3;SG": "s", "N;PL": "s"}
+    return [f"{w}\t{w}{end}\t{tag}" for w in words(40) for tag, end in endings.items()]
+
+
+def translated() -> list[str]:
+    """Sentences of several words on both sides."""
+    generator = random.Random(4)
+    rows = [generator.choices(words(60), k=generator.randint(4, 9)) for _ in range(150)]
+    return [f"{' '.join(row).capitalize()}.\t{' '.join(reversed(row))}!" for row in rows]
+
+
+def turned() -> list[str]:
+    """What any recipe can be trained on."""
+    return [f"{word}\t{word[::-1]}" for word in words(80)]
+
+
+DATA = {"g2p": pronounced, "inflect": inflected, "translate": translated}
+COLUMNS = {"inflect": ("--source-column", "1,3", "--target-column", "2")}
+
+
+def test_there_are_recipes() -> None:
+    assert NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_is_short_and_says_what_it_is_for(name: str) -> None:
+    text = (recipe_folder() / f"{name}.yaml").read_text("utf-8")
+    first, *rest = text.splitlines()
+    assert first.startswith("# ") and len(first) <= 100
+    assert 1 <= len(rest) < 40
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_says_only_what_it_changes(name: str) -> None:
+    """All it names is known, and comes out as it was written."""
+    filled = flatten(load_config(name).model_dump(mode="json"))
+    assert flatten(read_recipe(name)).keys() <= filled.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_trains(
+    command: Command, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = DATA.get(name, turned)()
+    Path("train.tsv").write_text("".join(f"{row}\n" for row in rows[5:]))
+    Path("dev.tsv").write_text("".join(f"{row}\n" for row in rows[:5]))
+    said = command(
+        *("train", "train.tsv", "--dev", "dev.tsv", *COLUMNS.get(name, ()), "--recipe", name),
+        *("--steps", "2", "--set", "training.validate_every=9", "--out", "run"),
+    )
+    assert said.code == 0, said.err
+
+    records = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    losses = [record["loss"] for record in records if record["kind"] == "train"]
+    assert losses and all(math.isfinite(loss) for loss in losses)
+    filled = flatten(regard.load("run").config_.model_dump(mode="json"))
+    asked = flatten(load_config(name).model_dump(mode="json"))
+    assert all(filled[key] == asked[key] for key in flatten(read_recipe(name)))
+    answered = command("predict", "run", rows[0].split("\t")[0])
+    assert answered.code == 0 and answered.out.count("\n") == 1
