@@ -197,7 +197,7 @@ def test_what_does_not_fit_the_kind_that_is_chosen_from_the_data(setting: str) -
     """Known only once the data are read; still said as plainly."""
     config = load_config(None, [setting])
     with pytest.raises(UserError, match=r"model\.encoder: width 9 is odd.*choose 10"):
-        fill(config, Facts(examples=5, symbols=60, subwords=False))
+        fill(config, Facts(examples=5, symbols=60, vocabulary=9, subwords=False))
 
 
 def test_settings_are_read_as_yaml() -> None:

@@ -22,7 +22,7 @@ from regard.display import choose_display
 from regard.errors import UserError
 from regard.estimators import check_version, load
 from regard.evaluation import evaluate
-from regard.files import read_json
+from regard.files import read_json, write_text
 from regard.tasks.transduce import TransduceOptions, fit_task
 from regard.training.run import Run, describe, read_config, resume_run, start_run, usable
 from regard.training.session import train_run
@@ -137,7 +137,18 @@ def _resumed(wish: Wish, print_config: bool) -> Run | None:
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
         return None
+    for name in ("metrics.jsonl", "samples.jsonl"):
+        _forget(folder / name, run.progress.step)
     return run
+
+
+def _forget(path: Path, step: int) -> None:
+    """Drops the lines of a log after a step: a killed run does that part again."""
+    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
+    whole = [line for line in lines if line.endswith("}\n")]
+    kept = [line for line in whole if json.loads(line)["step"] <= step]
+    if len(kept) < len(lines):
+        write_text(path, "".join(kept))
 
 
 def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:

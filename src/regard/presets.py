@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from pydantic import TypeAdapter
 
 from regard.config import Config, Tree, check_config
@@ -23,6 +24,7 @@ class Facts:
 
     examples: int
     symbols: int
+    vocabulary: int
     subwords: bool
 
 
@@ -47,13 +49,14 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "layers", _layers(facts, recurrent, side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
-        choose(part, path, "dropout", _dropout(facts, tree["training"]))
+    for side in SIDES:
+        passes = _passes(facts, tree)
+        choose(tree["model"][side], f"model.{side}", "dropout", _dropout(passes))
     training = tree["training"]
     choose(training, "training", "tokens", _tokens(facts))
     choose(training, "training", "lr", 2e-3)
     if not (training["budget"] or training["steps"] or training["epochs"]):
-        epochs = max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
-        choose(training, "training", "epochs", epochs)
+        choose(training, "training", "epochs", _epochs(facts))
         choose(training, "training", "patience", 5)
     return check_config(tree, "presets"), chosen
 
@@ -96,11 +99,32 @@ def _heads(width: int) -> int:
     return next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
 
 
-def _dropout(facts: Facts, training: Tree) -> float:
-    """More where a small data set is seen often; little where time allows few passes."""
-    if training["budget"]:
-        return 0.1
-    return 0.3 if facts.symbols < 1_000_000 else 0.2 if facts.symbols < 5_000_000 else 0.1
+def _passes(facts: Facts, tree: Tree) -> float:
+    """How often the run will see the data: given, or guessed from the time and the size.
+
+    A symbol costs about 6 operations a weight; a core does some 3e10 a second.
+    """
+    training, parts = tree["training"], [tree["model"][side] for side in SIDES]
+    if training["epochs"]:
+        return float(training["epochs"])
+    if training["steps"]:
+        return 2 * float(training["steps"]) * _tokens(facts) / facts.symbols
+    if not training["budget"]:
+        return _epochs(facts)
+    weights = sum(12 * part["layers"] * part["width"] ** 2 for part in parts)
+    weights += facts.vocabulary * parts[1]["width"]
+    speed = 1e13 if torch.cuda.is_available() else 3e10 * torch.get_num_threads()
+    return float(training["budget"]) * speed / (3 * weights * facts.symbols)
+
+
+def _dropout(passes: float) -> float:
+    """More where the data is seen often; none where time allows few passes."""
+    return 0.0 if passes < 8 else 0.1 if passes < 20 else 0.2 if passes < 40 else 0.3
+
+
+def _epochs(facts: Facts) -> float:
+    """Passes of a run whose length is left open."""
+    return max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
 
 
 def _tokens(facts: Facts) -> int:

@@ -141,7 +141,7 @@ def filled(tree: Tree) -> GeneratorOptions:
             sizes = {k: v for k, v in {**SIZES, "width": width}.items() if k in known}
             sized[side] = sizes | tree[side]
         try:
-            return fill(check_config({"model": sized}, "laws"), Facts(4, 40, False))[0].model
+            return fill(check_config({"model": sized}, "laws"), Facts(4, 40, 9, False))[0].model
         except UserError as error:
             refusal = error
     raise AssertionError(refusal)

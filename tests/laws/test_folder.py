@@ -37,7 +37,7 @@ def test_other_settings_come_back(section: tuple[str, dict[str, Any]]) -> None:
     assert flatten(tree).items() <= flatten(config.model_dump(mode="json")[name]).items()
 
 
-@pytest.mark.parametrize("facts", [Facts(5, 60, False), Facts(10**5, 10**7, True)], ids=str)
+@pytest.mark.parametrize("facts", [Facts(5, 60, 9, False), Facts(10**5, 10**7, 8000, True)], ids=str)
 def test_every_kind_builds_from_its_defaults(kinds: tuple[str, str], facts: Facts) -> None:
     """With nothing said but the kinds, every open setting is filled, and said."""
     encoder, decoder = kinds
@@ -59,7 +59,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
     for side, kind in product(("encoder", "decoder"), ("transformer", "recurrent")):
         tree = {"model": {side: {"kind": kind, "width": 24}, "decoder": {"kind": "recurrent"}}}
         tree["model"]["decoder"] |= {"score": "dot", **({"width": 24} if side == "decoder" else {})}
-        full, _ = fill(check_config(tree, "laws"), Facts(5, 60, False))
+        full, _ = fill(check_config(tree, "laws"), Facts(5, 60, 9, False))
         assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
 
 

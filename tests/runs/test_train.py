@@ -139,9 +139,9 @@ LAST = "last/model.safetensors"
 def test_a_budget_is_kept_and_the_rate_ends_near_zero(train: Command) -> None:
     assert train("--budget", "3s", "--out", "run").code == 0
     (final,) = records("run", "final")
-    assert 3 <= final["seconds"] < 4
+    assert 3 <= final["seconds"] < 5
     rates = [line["lr"] for line in records("run", "train")]
-    assert max(rates) > 0.5 * 0.02 and rates[-1] < 0.02 * 0.02
+    assert max(rates) > 0.5 * 0.02 and rates[-1] < 0.1 * 0.02
     assert rates.index(max(rates)) < len(rates) / 2
 
 
@@ -317,6 +317,32 @@ def test_a_killed_run_goes_on_from_its_checkpoint(
     assert progress("run")["step"] < 100
     assert command("train", "--resume", "--out", "run").code == 0
     assert progress("run")["step"] == 100 and same_weights(Path("run"), whole)
+
+
+def test_what_came_after_the_checkpoint_is_logged_once(
+    command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = ("--steps", "30", "--set", "training.validate_every=10")
+    assert train(*every, "--out", "whole").code == 0
+
+    class Killed(BaseException):
+        pass
+
+    def die(display: Plain, run: Any, record: Any, speed: float) -> None:
+        if record.step == 29:
+            raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Plain, "step", die)
+        train(*every, "--out", "run")
+    assert [record["step"] for record in records("run", "train")] == [10, 20, 29]
+    with open("run/metrics.jsonl", "a") as file:
+        file.write('{"kind": "train", "st')  # cut off in the middle of a line
+    assert command("train", "--resume", "--out", "run").code == 0
+    for kind in ("train", "dev"):
+        losses = [(r["step"], r["loss"]) for r in records("run", kind)]
+        assert losses == [(r["step"], r["loss"]) for r in records("whole", kind)]
+    assert Path("run/samples.jsonl").read_text() == Path("whole/samples.jsonl").read_text()
 
 
 @pytest.fixture

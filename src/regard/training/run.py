@@ -63,7 +63,7 @@ def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence
     corpus = task.corpus(kept)
     symbols = int(corpus.lengths.sum())
     subwords = options.target.symbols in (*SUBWORDS, "word")
-    config, more = fill(config, Facts(len(kept), symbols, subwords))
+    config, more = fill(config, Facts(len(kept), symbols, len(task.target), subwords))
     run = _assemble(folder, config, task, corpus, dev)
     run.chosen, run.notes = chosen + more, notes
     run.check = check(list(train), list(dev), task.source, task.target, options.max_length)
