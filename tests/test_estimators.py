@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import regard
 from regard import Transducer, UserError
 from regard.metrics import HIGHER_IS_BETTER
-from regard.training.session import Silent
+from regard.training.log import Silent
 
 SMALL = {
     **{f"model.{side}.kind": "recurrent" for side in ("encoder", "decoder")},

@@ -5,7 +5,7 @@ import os
 # Threads that wait for each other in a busy loop make training up to 15 times slower on a machine
 # that does anything else as well. A short wait, then sleep: as fast alone, and robust. OpenMP
 # reads this when torch is first imported, so it stands before every other import.
-os.environ.setdefault("GOMP_SPINCOUNT", "1000")
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 from regard.errors import UserError
 from regard.estimators import Transducer, load

@@ -82,7 +82,7 @@ def train(
     given = [f"training.{key}={value}" for key, value in options.items() if value is not None]
     wish = Wish(
         place=Place(data, source, target, source_column, target_column),
-        dev=Place(dev, dev_source, dev_target, source_column, target_column),
+        dev=Place(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
         settings=[*(settings or []), *given],
         out=out,
@@ -155,7 +155,7 @@ def check(
 
     check_command(
         Place(data, source, target, source_column, target_column),
-        Place(dev, dev_source, dev_target, source_column, target_column),
+        Place(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         limit,
         json_object,
     )

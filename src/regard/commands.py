@@ -23,7 +23,7 @@ from regard.errors import UserError
 from regard.estimators import check_version, load
 from regard.evaluation import evaluate
 from regard.files import read_json, write_text
-from regard.tasks.transduce import TransduceOptions, fit_task
+from regard.tasks.transduce import TransduceOptions
 from regard.training.run import Run, describe, read_config, resume_run, start_run, usable
 from regard.training.session import train_run
 
@@ -209,7 +209,7 @@ def check_command(place: Place, dev: Place, limit: int | None, json_object: bool
     """Prints what is in the data."""
     data = open_training(place, dev)
     kept, left_out = usable(data.train, None)
-    task, _, chosen = fit_task(TransduceOptions(), kept)
+    task, _, chosen = TransduceOptions().fit(kept)
     found = check(data.train, data.dev, task.source, task.target, limit)
     if json_object:
         print(json.dumps({**found.as_dict(), "notes": data.notes}, ensure_ascii=False))

@@ -70,13 +70,26 @@ def read_recipe(recipe: str) -> Tree:
         raise UserError(
             f"{recipe}: neither a file nor a recipe{hint} Recipes: {', '.join(recipe_names())}"
         )
+    return read_yaml(path)
+
+
+def read_yaml(path: Path) -> Tree:
+    """The sections of a YAML file."""
     try:
-        tree = yaml.safe_load(path.read_text("utf-8")) or {}
+        tree = yaml.safe_load(path.read_text("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: not valid YAML: {error}") from error
+        raise UserError(f"{path}{_yaml_problem(error)}") from error
     if not isinstance(tree, dict):
-        raise UserError(f"{path}: sections (task, model, training, ...) expected, {tree!r} found")
+        found = "nothing" if tree is None else repr(tree)[:80]
+        raise UserError(f"{path}: sections (task, model, training, ...) expected, {found} found")
     return tree
+
+
+def _yaml_problem(error: Exception) -> str:
+    """What is wrong with a YAML text, in one line, with the number of the line."""
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f" line {mark.line + 1}: not valid YAML: {what}" if mark else f": not valid YAML: {what}"
 
 
 def put(tree: Tree, setting: str) -> None:
@@ -93,7 +106,7 @@ def put(tree: Tree, setting: str) -> None:
     try:
         tree[last] = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise UserError(f"--set {setting}: the value cannot be read: {error}") from error
+        raise UserError(f"--set {setting}{_yaml_problem(error)}") from error
 
 
 def changed(config: Config) -> dict[str, list[Any]]:

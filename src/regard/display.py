@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.report.page import duration
+from regard.training.log import Display, Validated
 from regard.training.loop import Record
 from regard.training.run import Run
-from regard.training.session import Display, Validated
 
 PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
 

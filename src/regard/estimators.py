@@ -17,12 +17,12 @@ from regard.data.read import Pair, group, split_dev
 from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.files import read_json
-from regard.tasks.base import Prediction
-from regard.tasks.transduce import Transduce
+from regard.tasks.base import Prediction, Task
 from regard.training.checkpoint import load_weights
+from regard.training.log import Display, Silent
 from regard.training.memory import keep_freed_memory
 from regard.training.run import FORMAT, best_device, describe, read_config, start_run
-from regard.training.session import Display, Silent, train_run
+from regard.training.session import train_run
 
 Texts = Sequence[str]
 
@@ -186,9 +186,7 @@ class Transducer:
         if not hasattr(self, "model_"):
             raise UserError("this Transducer is not fitted: call fit, or regard.load(folder)")
 
-    def _take(
-        self, folder: Path, config: Config, task: Transduce, model: nn.Module
-    ) -> "Transducer":
+    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Transducer":
         self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model.eval()
         return self
 
@@ -205,7 +203,7 @@ def load(folder: str | Path) -> Transducer:
     ]:
         raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
     keep_freed_memory()
-    task = Transduce.load(folder)
+    task = config.task.load(folder)
     model = task.build(config.model).to(best_device())
     load_weights(model, folder / "model.safetensors")
     return Transducer()._take(folder, config, task, model)

@@ -10,8 +10,7 @@ from torch import nn
 from regard.data.read import Example, Pair
 from regard.objectives import Objective
 from regard.search import Search
-from regard.tasks.base import Prediction
-from regard.tasks.transduce import Transduce
+from regard.tasks.base import Prediction, Task
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Evaluation:
 
 
 def evaluate(
-    task: Transduce,
+    task: Task,
     model: nn.Module,
     examples: Sequence[Example],
     objective: Objective,
@@ -43,7 +42,7 @@ def evaluate(
 
 @torch.inference_mode()
 def _losses(
-    task: Transduce,
+    task: Task,
     model: nn.Module,
     examples: Sequence[Example],
     objective: Objective,

@@ -1,6 +1,5 @@
 """Sizes, dropout, batch and rates for a user who says nothing: chosen from the data."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -9,23 +8,13 @@ from pydantic import TypeAdapter
 from regard.config import Config, Tree, check_config
 from regard.models.decoder import Decoder
 from regard.models.encoder import Encoder
-from regard.tasks.base import Choice
+from regard.tasks.base import Choice, Facts
 
 SIDES: dict[str, TypeAdapter[Any]] = {
     "encoder": TypeAdapter(Encoder),
     "decoder": TypeAdapter(Decoder),
 }
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the choice depends on. symbols: of both sides, over all examples."""
-
-    examples: int
-    symbols: int
-    vocabulary: int
-    subwords: bool
 
 
 def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
@@ -119,7 +108,7 @@ def _passes(facts: Facts, tree: Tree) -> float:
 
 def _dropout(passes: float) -> float:
     """More where the data is seen often; none where time allows few passes."""
-    return 0.0 if passes < 8 else 0.1 if passes < 20 else 0.2 if passes < 40 else 0.3
+    return 0.0 if passes < 3 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
 
 
 def _epochs(facts: Facts) -> float:

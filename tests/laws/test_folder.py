@@ -37,7 +37,9 @@ def test_other_settings_come_back(section: tuple[str, dict[str, Any]]) -> None:
     assert flatten(tree).items() <= flatten(config.model_dump(mode="json")[name]).items()
 
 
-@pytest.mark.parametrize("facts", [Facts(5, 60, 9, False), Facts(10**5, 10**7, 8000, True)], ids=str)
+@pytest.mark.parametrize(
+    "facts", [Facts(5, 60, 9, False), Facts(10**5, 10**7, 8000, True)], ids=str
+)
 def test_every_kind_builds_from_its_defaults(kinds: tuple[str, str], facts: Facts) -> None:
     """With nothing said but the kinds, every open setting is filled, and said."""
     encoder, decoder = kinds

@@ -17,6 +17,7 @@ class Place:
     target: str | None = None
     source_column: str | None = None
     target_column: str | None = None
+    option: str = "--"  # what its options begin with: --source, --dev-source
 
     def given(self) -> bool:
         """Whether the user named any data."""
@@ -25,11 +26,12 @@ class Place:
     def read(self) -> Pairs:
         """The pairs of the file or files."""
         if self.source or self.target:
+            both = f"{self.option}source and {self.option}target"
             if self.data:
-                raise UserError(f"give either {self.data} or --source and --target, not both")
+                raise UserError(f"give either {self.data} or {both}, not both")
             if not (self.source and self.target):
-                missing = "--target" if self.source else "--source"
-                raise UserError(f"--source and --target go together: {missing} is missing")
+                missing = self.option + ("target" if self.source else "source")
+                raise UserError(f"{both} go together: {missing} is missing")
             return read_aligned(self.source, self.target)
         if not self.data:
             raise UserError("no data: name a file, built-in data, or --source and --target")
@@ -63,14 +65,14 @@ def open_training(place: Place, dev: Place) -> Data:
         pairs = place.read()
         data = Data(pairs.name, pairs.pairs, [], list(pairs.notes))
     if dev.given():
-        held = dev.read()
+        name = dev.part()
+        held = Pairs(name, name, builtin(name).dev) if name else dev.read()
         data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
     elif not data.dev:
         data.train, data.dev = split_dev(data.train)
-        sources = len({pair.source for pair in data.dev})
         data.notes.append(
-            f"{sources:,} sources ({len(data.dev):,} pairs) held back as the dev part, "
-            "by a hash of the source; --dev names your own"
+            f"held back as the dev part, by a hash of the source: {len(data.dev):,} of "
+            f"{len(data.train) + len(data.dev):,} pairs; --dev names your own"
         )
     return data
 

@@ -1,4 +1,7 @@
-"""The contract of a Task: all that the loop, validation and prediction know of the data."""
+"""The contract of a Task: all that the loop, validation and prediction know of the data.
+
+The options of a task make it: `options.fit(pairs)` from data, `options.load(folder)` from a run.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -33,6 +36,17 @@ class Choice:
     why: str
 
 
+@dataclass(frozen=True)
+class Facts:
+    """What sizes are chosen from. symbols: of both sides, over all examples; subwords: whether
+    the output is made of words or pieces of words."""
+
+    examples: int
+    symbols: int
+    vocabulary: int
+    subwords: bool
+
+
 class Task(ABC):
     """Text to batches, outputs to text, and the measures that fit."""
 
@@ -41,6 +55,10 @@ class Task(ABC):
     @abstractmethod
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
         """The pairs as numbers, ready for training."""
+
+    @abstractmethod
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
 
     @abstractmethod
     def build(self, options: Any) -> nn.Module:

@@ -27,7 +27,7 @@ from regard.files import read_json, write_json
 from regard.models.generator import Generator, GeneratorOptions
 from regard.options import Options
 from regard.search import Hypothesis, Search
-from regard.tasks.base import Choice, Prediction, Task
+from regard.tasks.base import Choice, Facts, Prediction, Task
 
 Symbols = Literal["auto", "char", "word", "space", "bpe", "unigram"]
 Metric = Literal["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
@@ -53,6 +53,34 @@ class TransduceOptions(Options):
     )
     metric: Metric | None = Field(None, description="the measure that picks the best model")
 
+    def fit(self, pairs: Sequence[Pair]) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+        """The task for these pairs, the options with nothing left open, what was chosen and why."""
+        chosen: list[Choice] = []
+        options = _fill(self, pairs, chosen)
+        sources, targets = [p.source for p in pairs], [p.target for p in pairs]
+        texts = sources + targets if options.shared else sources
+        source = build_vocabulary(options.source.symbols, texts, options.source.size)
+        target = source
+        if not options.shared:
+            target = build_vocabulary(options.target.symbols, targets, options.target.size)
+        assert options.metric is not None
+        task = Transduce(source, target, options.metric, 1.0)
+        lengths = task.corpus(pairs).lengths  # (N, 2)
+        task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
+        return task, options, chosen
+
+    def load(self, folder: Path) -> "Transduce":
+        """The task that `Transduce.save` wrote into a run folder."""
+        place = folder / "vocabulary"
+        facts = read_json(place / "task.json")
+        try:
+            shared, metric, ratio = (facts[key] for key in ("shared", "metric", "ratio"))
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        source = load_vocabulary(place, "source")
+        target = source if shared else load_vocabulary(place, "target")
+        return Transduce(source, target, metric, ratio)
+
 
 class Transduce(Task):
     """Vocabularies of both sides, and how long outputs may be."""
@@ -72,6 +100,11 @@ class Transduce(Task):
         source = self.source.encode_all([pair.source for pair in pairs])
         target = self.target.encode_all([pair.target for pair in pairs])
         return Corpus(Side.of(source, EOS), Side.of(target, EOS))
+
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+        words = self.target.kind in (*SUBWORDS, "word")
+        return Facts(len(corpus), int(corpus.lengths.sum()), len(self.target), words)
 
     def limit(self, length: int) -> int:
         """The most symbols, EOS included, that a source of this length may become."""
@@ -147,34 +180,6 @@ class Transduce(Task):
         }
         write_json(place / "task.json", facts)
 
-    @classmethod
-    def load(cls, folder: Path) -> "Transduce":
-        """The task that `save` wrote."""
-        place = folder / "vocabulary"
-        facts = read_json(place / "task.json")
-        source = load_vocabulary(place, "source")
-        target = source if facts["shared"] else load_vocabulary(place, "target")
-        return cls(source, target, facts["metric"], facts["ratio"])
-
-
-def fit_task(
-    options: TransduceOptions, pairs: Sequence[Pair]
-) -> tuple[Transduce, TransduceOptions, list[Choice]]:
-    """The task for this data, its options with nothing left open, and what was chosen and why."""
-    chosen: list[Choice] = []
-    options = _fill(options, pairs, chosen)
-    sources, targets = [p.source for p in pairs], [p.target for p in pairs]
-    texts = sources + targets if options.shared else sources
-    source = build_vocabulary(options.source.symbols, texts, options.source.size)
-    target = source
-    if not options.shared:
-        target = build_vocabulary(options.target.symbols, targets, options.target.size)
-    assert options.metric is not None
-    task = Transduce(source, target, options.metric, 1.0)
-    lengths = task.corpus(pairs).lengths  # (N, 2)
-    task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
-    return task, options, chosen
-
 
 def _fill(
     options: TransduceOptions, pairs: Sequence[Pair], chosen: list[Choice]
@@ -212,8 +217,8 @@ def _fill(
 
 
 def subword_size(words: int) -> int:
-    """More text, more subwords: 8,000 for 700,000 words, 32,000 for 40 million."""
-    return round(min(32000, max(500, 8000 * (words / 700_000) ** 0.35)) / 100) * 100
+    """More text, more subwords: 4,000 for 700,000 words, 16,000 for 40 million."""
+    return round(min(32000, max(500, 4000 * (words / 700_000) ** 0.35)) / 100) * 100
 
 
 def _same_script(texts: dict[str, list[str]]) -> bool:

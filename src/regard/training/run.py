@@ -1,25 +1,22 @@
 """A run: everything that training needs, and the folder it lies in."""
 
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from torch import nn
 
-from regard.config import Config, changed, check_config
+from regard.config import Config, changed, check_config, read_yaml
 from regard.data.check import Check, check
 from regard.data.corpus import Corpus
 from regard.data.read import Example, Pair, group
 from regard.errors import UserError
 from regard.files import read_json, write_json, write_text
-from regard.presets import Facts, fill
-from regard.tasks.base import Choice
-from regard.tasks.transduce import SUBWORDS, Transduce, fit_task
+from regard.presets import fill
+from regard.tasks.base import Choice, Task
 from regard.training.checkpoint import Progress, load_checkpoint
 from regard.version import __version__
 
@@ -32,7 +29,7 @@ class Run:
 
     folder: Path
     config: Config
-    task: Transduce
+    task: Task
     model: nn.Module
     optimizer: torch.optim.Optimizer
     corpus: Corpus
@@ -57,13 +54,11 @@ def best_device() -> torch.device:
 
 def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A new run: vocabularies, sizes and model. Nothing is written yet."""
-    task, options, chosen = fit_task(config.task, usable(train, None)[0])
+    task, options, chosen = config.task.fit(usable(train, None)[0])
     config = config.model_copy(update={"task": options})
     kept, notes = usable(train, options.max_length, task)
     corpus = task.corpus(kept)
-    symbols = int(corpus.lengths.sum())
-    subwords = options.target.symbols in (*SUBWORDS, "word")
-    config, more = fill(config, Facts(len(kept), symbols, len(task.target), subwords))
+    config, more = fill(config, task.facts(corpus))
     run = _assemble(folder, config, task, corpus, dev)
     run.chosen, run.notes = chosen + more, notes
     run.check = check(list(train), list(dev), task.source, task.target, options.max_length)
@@ -73,15 +68,16 @@ def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A run as its last checkpoint left it; refused where the data are not the same."""
     config = read_config(folder)
-    task = Transduce.load(folder)
+    task = config.task.load(folder)
     kept, _ = usable(train, config.task.max_length, task)
     run = _assemble(folder, config, task, task.corpus(kept), dev)
     facts = read_json(folder / "run.json")
-    if facts["fingerprint"] != fingerprint(run.corpus):
-        raise UserError(
-            f"{folder}: the training data are not those this run began with; resume with the same "
-            "files, or start anew with another --out"
-        )
+    for name, mark in fingerprints(run).items():
+        if facts["fingerprints"][name] != mark:
+            raise UserError(
+                f"{folder}: the {name} data are not those this run began with; resume with the "
+                "same files, or start anew with another --out"
+            )
     run.progress = load_checkpoint(folder, run.model, run.optimizer) or run.progress
     return run
 
@@ -89,16 +85,13 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
 def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder."""
     path = folder / "config.yaml"
-    try:
-        return check_config(yaml.safe_load(path.read_text("utf-8")), str(path))
-    except FileNotFoundError:
-        raise UserError(f"{folder}: not a model folder (no config.yaml in it)") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: damaged: {error}") from error
+    if not path.is_file():
+        raise UserError(f"{folder}: not a model folder (no config.yaml in it)")
+    return check_config(read_yaml(path), str(path))
 
 
 def usable(
-    pairs: Sequence[Pair], limit: int | None, task: Transduce | None = None
+    pairs: Sequence[Pair], limit: int | None, task: Task | None = None
 ) -> tuple[list[Pair], list[str]]:
     """The pairs that can be trained on, and a line for each reason others cannot."""
     kept = [pair for pair in pairs if pair.source and pair.target]
@@ -117,25 +110,23 @@ def usable(
             )
         kept = short
     if not kept:
-        raise UserError(
-            "no example is left to train on: every pair has an empty side or is longer than "
-            f"task.max_length={limit}"
-        )
+        long = f" or is longer than task.max_length={limit}" if limit else ""
+        raise UserError(f"no example is left to train on: every pair has an empty side{long}")
     return kept, notes
 
 
-def fingerprint(corpus: Corpus) -> str:
-    """A digest of the training examples and their order."""
-    digest = hashlib.sha256()
-    for side in (corpus.source, corpus.target):
-        digest.update(side.flat.tobytes())
-        digest.update(side.lengths.tobytes())
-    return digest.hexdigest()[:32]
+def fingerprints(run: Run) -> dict[str, str]:
+    """Digests of the training and the dev examples, in their order."""
+    train, dev = hashlib.sha256(), hashlib.sha256()
+    for side in (run.corpus.source, run.corpus.target):
+        train.update(side.flat.tobytes())
+        train.update(side.lengths.tobytes())
+    for example in run.dev:
+        dev.update(repr(example).encode("utf-8", "backslashreplace"))
+    return {"training": train.hexdigest()[:32], "dev": dev.hexdigest()[:32]}
 
 
-def _assemble(
-    folder: Path, config: Config, task: Transduce, corpus: Corpus, dev: Sequence[Pair]
-) -> Run:
+def _assemble(folder: Path, config: Config, task: Task, corpus: Corpus, dev: Sequence[Pair]) -> Run:
     """Model and optimiser of a filled configuration, seeded."""
     torch.manual_seed(config.training.seed)
     device = best_device()
@@ -161,14 +152,8 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "device": str(run.device),
         "format": FORMAT,
         "version": __version__,
-        "fingerprint": fingerprint(run.corpus),
+        "fingerprints": fingerprints(run),
         **about,
     }
     write_json(run.folder / "run.json", facts)
     write_text(run.folder / "version.txt", f"{__version__}\n")
-
-
-def append(folder: Path, name: str, record: dict[str, Any]) -> None:
-    """Adds a line to a JSON-lines file of the run."""
-    with open(folder / name, "a", encoding="utf-8") as file:
-        file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -5,74 +5,23 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from types import FrameType
-from typing import Protocol
 
 from regard import metrics
 from regard.data.read import Example
 from regard.errors import UserError
-from regard.evaluation import Evaluation, evaluate
+from regard.evaluation import evaluate
 from regard.files import write_json
 from regard.report import write_report
 from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
+from regard.training.log import Display, Log, Validated, append
 from regard.training.loop import Record, share_done, train
 from regard.training.memory import keep_freed_memory
-from regard.training.run import Run, append
+from regard.training.run import Run
 
-LOG_EVERY = 10  # steps in a line of metrics.jsonl
-SAMPLES = 5
 DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
 VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
-
-
-class Display(Protocol):
-    """What is shown while a session goes on."""
-
-    def start(self, run: Run) -> None: ...
-
-    def step(self, run: Run, record: Record, speed: float) -> None: ...
-
-    def validated(self, run: Run, result: "Validated") -> None: ...
-
-    def finished(self, run: Run, result: "Validated") -> None: ...
-
-    def interrupted(self, run: Run) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def start(self, run: Run) -> None: ...
-
-    def step(self, run: Run, record: Record, speed: float) -> None: ...
-
-    def validated(self, run: Run, result: "Validated") -> None: ...
-
-    def finished(self, run: Run, result: "Validated") -> None: ...
-
-    def interrupted(self, run: Run) -> None: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Validated:
-    """A validation: its scores, on which examples, and whether the model is the best so far."""
-
-    evaluation: Evaluation
-    examples: list[Example]
-    best: bool
-    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def samples(self) -> list[tuple[Example, str]]:
-        """A few examples with their predictions, always the same ones."""
-        places = random.Random(0).sample(range(len(self.examples)), k=len(self.examples))
-        predictions = self.evaluation.predictions
-        return [(self.examples[i], predictions[i].text) for i in sorted(places[:SAMPLES])]
 
 
 def train_run(run: Run, display: Display) -> bool:
@@ -144,9 +93,10 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     value = result.scores[metric]
-    better = progress.best is None or sign * value >= sign * progress.best
+    gain = 1.0 if progress.best is None else sign * (value - progress.best)
+    better = gain >= 0  # of equals the later one, but only a gain renews the patience
     progress.validated = progress.step
-    progress.stale = 0 if better else progress.stale + 1
+    progress.stale = 0 if gain > 0 else progress.stale + 1
     if better:
         progress.best, progress.best_step = value, progress.step
         save_weights(run.model, run.folder / "model.safetensors")
@@ -226,50 +176,3 @@ def interruption() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-class Log:
-    """Writes a line of metrics.jsonl every few steps and tells the display each step."""
-
-    def __init__(self, run: Run, display: Display) -> None:
-        self.run = run
-        self.display = display
-        self.records: list[Record] = []
-        self.since = run.progress.seconds
-        self.speed = 0.0
-
-    def __enter__(self) -> "Log":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.write()
-
-    def add(self, record: Record) -> None:
-        """Notes one update."""
-        self.records.append(record)
-        if record.step % LOG_EVERY == 0:
-            self.write()
-        self.display.step(self.run, record, self.speed)
-
-    def write(self) -> None:
-        """One line for the updates since the last line."""
-        if not self.records:
-            return
-        records, last = self.records, self.records[-1]
-        tokens = sum(r.tokens for r in records)
-        self.speed = tokens / max(1e-9, last.seconds - self.since)
-        self.since, self.records = last.seconds, []
-        line = {
-            "kind": "train",
-            "step": last.step,
-            "epoch": last.epoch,
-            "loss": sum(r.loss * r.tokens for r in records) / tokens,
-            "nll": sum(r.nll * r.tokens for r in records) / tokens,
-            "lr": last.lr,
-            "norm": sum(r.norm for r in records) / len(records),
-            "padding": sum(r.padding for r in records) / len(records),
-            "tokens": tokens,
-            "tokens_per_second": self.speed,
-            "seconds": last.seconds,
-        }
-        append(self.run.folder, "metrics.jsonl", line)
