@@ -13,16 +13,11 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from regard.data.read import read_lines
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.estimators import load
 from regard.tasks.base import Prediction
 
 CHUNK = 4096  # lines answered together when they are all there
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def predict_command(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard.errors import UserError
+from regard.errors import UserError, say
 
 app = typer.Typer(
     help="Train, decode and use sequence models from scratch, on your own data.",
@@ -41,11 +41,6 @@ def main() -> None:
             raise
         say(f"error: {error.filename or 'the system'}: {error.strerror or error}")
         sys.exit(2)
-
-
-def say(text: str) -> None:
-    """A line on stderr."""
-    print(text, file=sys.stderr, flush=True)
 
 
 @app.command()

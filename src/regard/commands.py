@@ -19,7 +19,7 @@ from regard.data.lines import stem
 from regard.data.open import Place, open_test, open_training
 from regard.data.read import group
 from regard.display import choose_display
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.estimators import check_version, load
 from regard.evaluation import evaluate
 from regard.files import read_json, write_text

@@ -1,4 +1,6 @@
-"""The one error that a user can cause and mend."""
+"""What goes wrong by the user's hand, and how anything is said to the user."""
+
+import sys
 
 
 class UserError(ValueError):
@@ -6,3 +8,8 @@ class UserError(ValueError):
 
     The command line prints it without a traceback and leaves with code 2.
     """
+
+
+def say(text: str) -> None:
+    """A line on stderr; stdout is for answers."""
+    print(text, file=sys.stderr, flush=True)
