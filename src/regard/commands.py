@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from regard import metrics
-from regard.answers import say, say_unknown
+from regard.answers import say_unknown
 from regard.config import Config, flatten, load_config, put, read_recipe
 from regard.data.check import check
 from regard.data.lines import stem
