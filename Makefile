@@ -30,10 +30,10 @@ demo: .venv/ready ## learn English pronunciation in three minutes, then pronounc
 	$(BIN)/python -m regard evaluate $(DEMO) g2p
 	@echo
 	@echo "Ten words that are in no part of the data:"
-	@printf '%s\n' $(WORDS) > $(DEMO)/new-words.txt
-	@$(BIN)/python -m regard predict $(DEMO) --input $(DEMO)/new-words.txt \
-		--output $(DEMO)/new-words.out
-	@paste $(DEMO)/new-words.txt $(DEMO)/new-words.out
+	@printf '%s\n' $(WORDS) > $(DEMO)-words.txt
+	@$(BIN)/python -m regard predict $(DEMO) --input $(DEMO)-words.txt \
+		--output $(DEMO)-answers.txt
+	@paste $(DEMO)-words.txt $(DEMO)-answers.txt
 	@echo
 	@echo "The report: $(CURDIR)/$(DEMO)/report.html"
 

@@ -77,9 +77,8 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "path", "kind"),
     [
-        (["model.encoder.cell=gru"], "model.encoder.cell", "recurrent"),
-        (["model.encoder.bidirectional=true"], "model.encoder.bidirectional", "recurrent"),
-        (["model.decoder.score=dot"], "model.decoder.score", "recurrent"),
+        (["model.encoder.kind=transformer", "model.encoder.cell=gru"], "encoder.cell", "recurrent"),
+        (["model.decoder.kind=transformer", "model.decoder.score=dot"], "score", "recurrent"),
         (["model.decoder.kind=recurrent", "model.decoder.heads=2"], "decoder.heads", "transformer"),
         (
             ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
@@ -182,6 +181,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     lines = refusal(
         "training.lr=fast",
         "model.encoder.kind=convolution",
+        "model.decoder.kind=transformer",
         "model.decoder.cell=gru",
         "search.bean=3",
         "objective.smoothing=2",
@@ -238,7 +238,7 @@ def test_a_value_is_not_a_section() -> None:
 
 
 def test_a_value_that_cannot_be_read() -> None:
-    with pytest.raises(UserError, match=r"--set training.lr=\[1: the value cannot be read"):
+    with pytest.raises(UserError, match=r"--set training.lr=\[1 line 1: not valid YAML"):
         load_config(None, ["training.lr=[1"])
 
 
@@ -353,3 +353,15 @@ def test_a_broken_recipe(tmp_path: Path, text: str, message: str) -> None:
 def test_a_recipe_that_is_not_there() -> None:
     with pytest.raises(UserError, match="nowhere: neither a file nor a recipe"):
         read_recipe("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("setting", "kind"),
+    [
+        ("model.encoder.cell=gru", "recurrent"),
+        ("model.encoder.heads=2", "transformer"),
+        ("model.encoder.width=8", "auto"),
+    ],
+)
+def test_a_setting_that_only_one_kind_has_chooses_that_kind(setting: str, kind: str) -> None:
+    assert load_config(settings=[setting]).model.encoder.kind == kind

@@ -107,7 +107,10 @@ def test_data_that_are_not_there(command: Command, words: list[str], message: st
             ["--set", "model.encoder.kind=rnn"],
             "'rnn' is none of 'auto', 'transformer', 'recurrent'",
         ),
-        (["--set", "model.encoder.cell=gru"], "model.encoder.cell: has no effect with this kind"),
+        (
+            ["--set", "model.encoder.kind=transformer", "--set", "model.encoder.cell=gru"],
+            "model.encoder.cell: has no effect with this kind",
+        ),
         (["--set", "training.step=3"], "training.step: no such setting; did you mean steps?"),
         (["--set", "training.steps"], "--set training.steps: key=value expected"),
         (["--set", "training.steps.x=3"], "training.steps: Input should be a valid integer"),

@@ -7,8 +7,21 @@ import os
 # reads this when torch is first imported, so it stands before every other import.
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
+from typing import TYPE_CHECKING, Any
+
 from regard.errors import UserError
-from regard.estimators import Transducer, load
 from regard.version import __version__
 
+if TYPE_CHECKING:
+    from regard.estimators import Transducer, load
+
 __all__ = ["Transducer", "UserError", "__version__", "load"]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, imported when first used: `regard --help` need not wait for torch."""
+    if name in ("Transducer", "load"):
+        from regard import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'regard' has no attribute {name!r}")

@@ -34,16 +34,16 @@ def predict_command(
     _refuse_bytes(texts or [])
     estimator = load(model)
     chunks: Iterable[list[str]] = [texts] if texts else _chunks(_lines(input))
-    unknown: Counter[str] = Counter()
+    odd = Oddities()
     with _answers(output) as file:
         for chunk in chunks:
             predictions = estimator.predictions(chunk, beam, nbest, batch_size)
             for text, found in zip(chunk, predictions, strict=True):
-                unknown.update(found.unknown)
+                odd.add(found)
                 line = _json_line(text, found, nbest) if json_lines else _plain_line(found, nbest)
                 file.write(line)
             file.flush()
-    say_unknown(unknown)
+    odd.say()
 
 
 def _refuse_bytes(texts: list[str]) -> None:
@@ -53,12 +53,26 @@ def _refuse_bytes(texts: list[str]) -> None:
             raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
 
 
-def say_unknown(unknown: Counter[str]) -> None:
-    """How many symbols of the input the model does not know."""
-    if unknown:
-        shown = " ".join(f"{symbol!r}" for symbol, _ in unknown.most_common(10))
-        count = sum(unknown.values())
-        say(f"{count:,} symbols that training never saw were read as unknown: {shown}")
+class Oddities:
+    """What is odd about answers, counted as they come and said at the end."""
+
+    def __init__(self) -> None:
+        self.unknown: Counter[str] = Counter()
+        self.cut = 0
+
+    def add(self, found: Prediction) -> None:
+        """Counts one answer."""
+        self.unknown.update(found.unknown)
+        self.cut += found.cut
+
+    def say(self) -> None:
+        """A line for each thing that was odd."""
+        if self.unknown:
+            shown = " ".join(f"{symbol!r}" for symbol, _ in self.unknown.most_common(10))
+            count = sum(self.unknown.values())
+            say(f"{count:,} symbols that training never saw were read as unknown: {shown}")
+        if self.cut:
+            say(f"{self.cut:,} answers came to their limit of length and were ended there")
 
 
 @contextlib.contextmanager

@@ -94,7 +94,9 @@ def predict(
     input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
     output: Annotated[Path | None, typer.Option(help="File for the answers.")] = None,
     beam: Beam = None,
-    nbest: Annotated[int, typer.Option(min=1, help="Answers for each text.")] = 1,
+    nbest: Annotated[
+        int, typer.Option(min=1, help="Answers for each text; the beam is at least as wide.")
+    ] = 1,
     batch_size: BatchSize = 64,
     json_lines: Json = False,
     debug: Debug = False,

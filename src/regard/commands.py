@@ -7,12 +7,11 @@ import re
 import shlex
 import shutil
 import sys
-from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from regard import metrics
-from regard.answers import say_unknown
+from regard.answers import Oddities
 from regard.config import Config, flatten, load_config, put, read_recipe
 from regard.data.check import check
 from regard.data.lines import stem
@@ -79,8 +78,8 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     about = {
         "started": now,
         "command": command,
-        "data": asdict(wish.place),
-        "dev": asdict(wish.dev),
+        "data": asdict(wish.place.absolute()),
+        "dev": asdict(wish.dev.absolute()),
     }
     describe(run, about)
     return run
@@ -144,11 +143,11 @@ def _resumed(wish: Wish, print_config: bool) -> Run | None:
 
 def _forget(path: Path, step: int) -> None:
     """Drops the lines of a log after a step: a killed run does that part again."""
-    lines = path.read_text("utf-8").splitlines(keepends=True) if path.exists() else []
-    whole = [line for line in lines if line.endswith("}\n")]
-    kept = [line for line in whole if json.loads(line)["step"] <= step]
-    if len(kept) < len(lines):
-        write_text(path, "".join(kept))
+    text = path.read_text("utf-8") if path.exists() else ""
+    whole = text.split("\n")[:-1]  # what follows the last line end was cut short
+    kept = "".join(f"{line}\n" for line in whole if json.loads(line)["step"] <= step)
+    if kept != text:
+        write_text(path, kept)
 
 
 def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:
@@ -192,7 +191,10 @@ def evaluate_command(
     search = estimator.search(beam)
     result = evaluate(task, estimator.model_, examples, config.objective, search, batch_size)
     texts = [prediction.text for prediction in result.predictions]
-    say_unknown(Counter(symbol for found in result.predictions for symbol in found.unknown))
+    odd = Oddities()
+    for found in result.predictions:
+        odd.add(found)
+    odd.say()
     if json_object:
         print(json.dumps({"metrics": result.scores, "examples": len(examples)}))
         return

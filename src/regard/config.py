@@ -76,11 +76,11 @@ def read_recipe(recipe: str) -> Tree:
 def read_yaml(path: Path) -> Tree:
     """The sections of a YAML file."""
     try:
-        tree = yaml.safe_load(path.read_text("utf-8"))
+        tree = yaml.safe_load(path.read_text("utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}{_yaml_problem(error)}") from error
     if not isinstance(tree, dict):
-        found = "nothing" if tree is None else repr(tree)[:80]
+        found = repr(tree)[:80]
         raise UserError(f"{path}: sections (task, model, training, ...) expected, {found} found")
     return tree
 
@@ -127,7 +127,10 @@ def flatten(tree: Tree, prefix: str = "") -> Tree:
 
 
 def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
-    """The tree with the default `kind` of each section where the user named none."""
+    """The tree with a `kind` in each section where the user named none.
+
+    It is the default one, or the only one that has all the settings given.
+    """
     if not isinstance(tree, dict):
         return tree
     out = dict(tree)
@@ -137,7 +140,10 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
             continue
         part, kinds = _slot(field.annotation)
         if kinds:
-            value = {"kind": field.default.kind, **value}
+            fitting = [k for k, model in kinds.items() if set(value) <= set(model.model_fields)]
+            default = field.default.kind
+            only = fitting[0] if len(fitting) == 1 and default not in fitting else default
+            value = {"kind": only, **value}
             part = next((model for kind, model in kinds.items() if kind == value["kind"]), part)
         out[key] = _with_kinds(value, part) if part else value
     return out

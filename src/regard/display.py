@@ -69,10 +69,11 @@ class Plain:
         scores = result.evaluation.scores
         self.measure = f"dev {metric} {scores[metric]:.1f}"
         best = " (best so far)" if result.best else ""
+        shown = [name for name in ("ser", "perplexity") if name in scores and name != metric]
+        others = "".join(f", {name} {scores[name]:.2f}" for name in shown)
         part = "" if len(result.examples) == len(run.dev) else f" of {len(run.dev):,}"
         self.say(
-            f"step {run.progress.step}: dev {metric} {scores[metric]:.2f}{best}, "
-            f"ser {scores['ser']:.2f}, perplexity {scores['perplexity']:.3f} "
+            f"step {run.progress.step}: dev {metric} {scores[metric]:.2f}{best}{others} "
             f"on {len(result.examples):,}{part} dev sources",
             "bold",
         )

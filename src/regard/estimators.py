@@ -40,7 +40,7 @@ class Transducer:
         budget: str | float | None = None,
         steps: int | None = None,
         epochs: float | None = None,
-        seed: int = 1,
+        seed: int | None = None,
         recipe: str | None = None,
         settings: dict[str, Any] | None = None,
         out: str | None = None,
@@ -233,6 +233,8 @@ def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
         if isinstance(row, str) or len(row) != 2:
             raise UserError(f"example {number}: a pair (source, target) expected, {row!r} found")
         source, targets = row
+        if not isinstance(targets, str) and len(targets) == 0:
+            raise UserError(f"example {number}: a target expected, an empty list found")
         for target in [targets] if isinstance(targets, str) else targets:
             pairs.append(Pair(str(source), str(target), number))
     return pairs

@@ -1,6 +1,7 @@
 """Evaluation: one path for validation in training and for `regard evaluate`."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,8 +36,9 @@ def evaluate(
     sources = [example.source for example in examples]
     predictions = task.predict(model, sources, search, batch_size=batch_size)
     scores = task.score([p.text for p in predictions], examples)
-    loss, nll = _losses(task, model, examples, objective, batch_size)
-    scores["perplexity"] = math.exp(min(nll, 700.0))
+    loss, parts = _losses(task, model, examples, objective, batch_size)
+    if "nll" in parts:
+        scores["perplexity"] = math.exp(min(parts["nll"], 700.0))
     return Evaluation(scores, loss, predictions)
 
 
@@ -47,16 +49,16 @@ def _losses(
     examples: Sequence[Example],
     objective: Objective,
     batch_size: int,
-) -> tuple[float, float]:
-    """The training loss and the plain negative log likelihood, a symbol, over all references."""
+) -> tuple[float, dict[str, float]]:
+    """The training loss and its parts, a symbol, over all references."""
     pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
     corpus = task.corpus(pairs)
     order = corpus.lengths.max(1).argsort(kind="stable")
     device = next(model.parameters()).device
-    total = nll = count = 0.0
+    total, count, parts = 0.0, 0, Counter[str]()
     for start in range(0, len(order), batch_size):
         loss = objective(model, corpus.batch(order[start : start + batch_size]).to(device))
         total += float(loss.sum)
-        nll += loss.parts["nll"]
+        parts.update(loss.parts)
         count += loss.count
-    return total / count, nll / count
+    return total / count, {name: part / count for name, part in parts.items()}

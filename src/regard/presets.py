@@ -38,11 +38,11 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "layers", _layers(facts, recurrent, side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
+    training = tree["training"]
+    choose(training, "training", "tokens", _tokens(facts))
     for side in SIDES:
         passes = _passes(facts, tree)
         choose(tree["model"][side], f"model.{side}", "dropout", _dropout(passes))
-    training = tree["training"]
-    choose(training, "training", "tokens", _tokens(facts))
     choose(training, "training", "lr", 2e-3)
     if not (training["budget"] or training["steps"] or training["epochs"]):
         choose(training, "training", "epochs", _epochs(facts))
@@ -94,16 +94,17 @@ def _passes(facts: Facts, tree: Tree) -> float:
     A symbol costs about 6 operations a weight; a core does some 3e10 a second.
     """
     training, parts = tree["training"], [tree["model"][side] for side in SIDES]
-    if training["epochs"]:
-        return float(training["epochs"])
-    if training["steps"]:
-        return 2 * float(training["steps"]) * _tokens(facts) / facts.symbols
-    if not training["budget"]:
-        return _epochs(facts)
     weights = sum(12 * part["layers"] * part["width"] ** 2 for part in parts)
     weights += facts.vocabulary * parts[1]["width"]
     speed = 1e13 if torch.cuda.is_available() else 3e10 * torch.get_num_threads()
-    return float(training["budget"]) * speed / (3 * weights * facts.symbols)
+    batch = 2 * training["tokens"] * training["accumulate"]  # symbols of both sides
+    given = {
+        "epochs": 1.0,
+        "steps": batch / facts.symbols,
+        "budget": speed / (3 * weights * facts.symbols),
+    }
+    passes = [float(training[key]) * factor for key, factor in given.items() if training[key]]
+    return min(passes, default=_epochs(facts))
 
 
 def _dropout(passes: float) -> float:

@@ -1,7 +1,7 @@
 """Which data a command means: a file, two files, or something built in."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from regard.data.builtin import builtin, is_builtin, unknown_data
 from regard.data.read import Pair, Pairs, read_aligned, read_pairs, split_dev
@@ -25,13 +25,7 @@ class Place:
 
     def read(self) -> Pairs:
         """The pairs of the file or files."""
-        if self.source or self.target:
-            both = f"{self.option}source and {self.option}target"
-            if self.data:
-                raise UserError(f"give either {self.data} or {both}, not both")
-            if not (self.source and self.target):
-                missing = self.option + ("target" if self.source else "source")
-                raise UserError(f"{both} go together: {missing} is missing")
+        if self.source and self.target:
             return read_aligned(self.source, self.target)
         if not self.data:
             raise UserError("no data: name a file, built-in data, or --source and --target")
@@ -40,9 +34,34 @@ class Place:
         return read_pairs(self.data, self.source_column, self.target_column)
 
     def part(self) -> str | None:
-        """The name of the built-in data meant; a file of the same name comes first."""
+        """The name of the built-in data meant, or None for files, which come first."""
+        self._refuse_mixtures()
         named = self.data is not None and is_builtin(self.data) and not os.path.exists(self.data)
+        if named and self.option == "--" and (self.source_column or self.target_column):
+            raise UserError(f"{self.data} is built in and has no columns to choose")
         return self.data if named else None
+
+    def _refuse_mixtures(self) -> None:
+        """Two files go together, exclude a third, and have no columns."""
+        if not (self.source or self.target):
+            return
+        both = f"{self.option}source and {self.option}target"
+        if self.data:
+            raise UserError(f"give either {self.data} or {both}, not both")
+        if not (self.source and self.target):
+            missing = self.option + ("target" if self.source else "source")
+            raise UserError(f"{both} go together: {missing} is missing")
+        if self.option == "--" and (self.source_column or self.target_column):
+            raise UserError(f"{both} are whole lines: they have no columns to choose")
+
+    def absolute(self) -> "Place":
+        """The same place, to be found again from any folder."""
+        files = {
+            name: os.path.abspath(path)
+            for name in ("data", "source", "target")
+            if (path := getattr(self, name)) and path != "-" and os.path.exists(path)
+        }
+        return replace(self, **files)
 
 
 @dataclass

@@ -38,6 +38,10 @@ class Pair:
     target: str
     line: int
 
+    def empty(self) -> bool:
+        """Whether a side holds nothing but white space."""
+        return not (self.source.strip() and self.target.strip())
+
 
 @dataclass(frozen=True, slots=True)
 class Example:

@@ -22,7 +22,6 @@ from regard.errors import UserError
 from regard.files import write_bytes, write_json
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
-LARGEST_DEFAULT = 8_000
 
 # Sentencepiece keeps these characters for itself and would lose them, so they travel as
 # characters from the far end of the private use area.
@@ -84,13 +83,11 @@ def train_subwords(kind: str, texts: list[str], size: int | None) -> SubwordVoca
     if not hidden:
         raise UserError(f"symbols {kind}: no text to learn subwords from; every text is empty")
     characters = {character for text in hidden for character in text} - {" "}
-    needed = len(characters) + 1 + len(SPECIALS)  # 1: the space
-    if size is None:
-        words = sum(text.count(" ") + 1 for text in hidden)
-        size = max(needed + 50, min(LARGEST_DEFAULT, 500 + words // 40))
-    elif size + len(SPECIALS) < needed:
+    size = size or default_size(hidden)
+    needed = len(characters) + 1  # 1: the space
+    if size < needed:
         raise UserError(
-            f"symbols {kind}: vocabulary size {size} is smaller than the {needed - len(SPECIALS)} "
+            f"symbols {kind}: vocabulary size {size} is smaller than the {needed} "
             f"characters of the data; choose more, or symbols char"
         )
 
@@ -105,6 +102,17 @@ def train_subwords(kind: str, texts: list[str], size: int | None) -> SubwordVoca
         model = io.BytesIO()
         _train(kind, hidden[::step], int(largest[1]), "".join(sorted(characters)), model)
     return SubwordVocabulary(kind, model.getvalue())
+
+
+def default_size(texts: Sequence[str]) -> int:
+    """More text, more subwords: 4,000 for 700,000 words, 16,000 for 40 million.
+
+    Where a script has no spaces, ten characters count as a word. Every character has a place.
+    """
+    words = sum(max(text.count(" ") + 1, len(text) // 10) for text in texts)
+    characters = len(set().union(*texts))
+    size = min(32000, max(500, 4000 * (words / 700_000) ** 0.35))
+    return max(round(size / 100) * 100, characters + 100)
 
 
 def _train(kind: str, texts: list[str], size: int, characters: str, model: io.BytesIO) -> None:

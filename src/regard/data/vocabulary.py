@@ -69,6 +69,10 @@ class Vocabulary(ABC):
         """The ids of many texts."""
         return [self.encode(text) for text in texts]
 
+    def normal(self, text: str) -> str:
+        """The text as `decode` would write it: kinds that ignore runs of spaces lose them."""
+        return text
+
     def name(self, id: int) -> str:
         """A printable name for an id, for plots and tables: white space and marks made visible."""
         symbol = self.symbol(id)
@@ -99,6 +103,9 @@ class TableVocabulary(Vocabulary):
 
     def symbol(self, id: int) -> str:
         return self._names[id]
+
+    def normal(self, text: str) -> str:
+        return self.join(self.symbols(text))
 
     def encode(self, text: str) -> list[int]:
         find = self._ids.get

@@ -20,6 +20,9 @@ class Beam(Options):
     kind: Literal["beam"] = "beam"
     beam: int = Field(5, gt=0, description="hypotheses kept; 1 is greedy")
     alpha: float = Field(0.75, ge=0, description="score = log p / length^alpha")
+    max_length: int | None = Field(
+        None, gt=0, description="symbols of an answer, at most; None: by the source's length"
+    )
 
     def run(
         self, model: Generator, source: Padded, limits: Tensor, nbest: int = 1

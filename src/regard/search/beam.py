@@ -23,6 +23,7 @@ class Hypothesis:
     symbols: tuple[int, ...]
     score: float
     symbol_scores: tuple[float, ...]
+    cut: bool = False  # ended because it came to its limit
 
     @property
     def log_probability(self) -> float:
@@ -161,5 +162,6 @@ def _collect(beams: Beams, b: int, alpha: float, nbest: int) -> list[Hypothesis]
             continue
         symbols = beams.symbols[b, w, : length - 1].tolist()
         scores = beams.symbol_scores[b, w, :length].tolist()
-        found.append(Hypothesis(tuple(symbols), total / length**alpha, tuple(scores)))
+        cut = length >= int(beams.limits[b])
+        found.append(Hypothesis(tuple(symbols), total / length**alpha, tuple(scores), cut))
     return sorted(found, key=lambda h: -h.score)[:nbest]

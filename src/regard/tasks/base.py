@@ -5,7 +5,7 @@ The options of a task make it: `options.fit(pairs)` from data, `options.load(fol
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,16 @@ from regard.data.read import Example, Pair
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer. unknown: symbols of the source that training never saw."""
+    """One answer. unknown: symbols of the source that training never saw; cut: whether the answer
+    ended because it came to its limit."""
 
     text: str
     score: float
     symbol_scores: tuple[float, ...] = ()
     symbols: tuple[str, ...] = ()
     alternatives: tuple["Prediction", ...] = ()
-    unknown: tuple[str, ...] = field(default=())
+    unknown: tuple[str, ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True)

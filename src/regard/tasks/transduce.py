@@ -14,6 +14,7 @@ from regard import metrics
 from regard.data.batch import pad
 from regard.data.corpus import Corpus, Side
 from regard.data.read import Example, Pair
+from regard.data.subword import default_size
 from regard.data.vocabulary import (
     EOS,
     UNK,
@@ -129,6 +130,8 @@ class Transduce(Task):
             source = pad([rows[i] for i in part])
             source = source._replace(data=source.data.to(device), mask=source.mask.to(device))
             limits = torch.tensor([self.limit(len(rows[i])) for i in part], device=device)
+            if search.max_length is not None:
+                limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
             for i, hypotheses in zip(part, search.run(model, source, limits, nbest), strict=True):
                 found[i] = self._prediction(sources[i], rows[i], hypotheses)
         return [found[i] for i in range(len(rows))]
@@ -141,6 +144,7 @@ class Transduce(Task):
                 h.score,
                 h.symbol_scores,
                 tuple(self.target.name(id) for id in h.symbols),
+                cut=h.cut,
             )
             for h in hypotheses
         ]
@@ -150,20 +154,28 @@ class Transduce(Task):
             unknown = tuple(symbol for symbol, id in zip(cut, row, strict=False) if id == UNK)
         first = texts[0]
         return Prediction(
-            first.text, first.score, first.symbol_scores, first.symbols, tuple(texts), unknown
+            first.text,
+            first.score,
+            first.symbol_scores,
+            first.symbols,
+            tuple(texts),
+            unknown,
+            first.cut,
         )
 
     def score(self, outputs: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
         """exact ser cer wer bleu chrf bleu_d2l."""
-        references = [example.references for example in examples]
-        return metrics.score(outputs, references, self.target.symbols)
+        return metrics.score(outputs, self._references(examples), self.target.symbols)
 
     def intervals(
         self, outputs: Sequence[str], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
-        references = [example.references for example in examples]
-        return metrics.intervals(outputs, references, self.target.symbols)
+        return metrics.intervals(outputs, self._references(examples), self.target.symbols)
+
+    def _references(self, examples: Sequence[Example]) -> list[list[str]]:
+        """The references as the model would write them: spaced symbols with one space between."""
+        return [[self.target.normal(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:
         """Writes `vocabulary/`."""
@@ -197,15 +209,18 @@ def _fill(
             choose(tree[side], f"task.{side}", "symbols", *choose_symbols(texts[side]))
     kinds = [tree[side]["symbols"] for side in texts]
     if tree["shared"] is None:
-        alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and _same_script(texts)
-        tree["shared"] = alike
-        if alike:
+        sizes = {tree[side]["size"] for side in texts} - {None}
+        alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and len(sizes) < 2
+        share = alike and _same_script(texts)
+        tree["shared"] = share
+        if share:
             choose(tree, "task", "shared", True, "both sides are written in the same characters")
+            for side in texts:
+                tree[side]["size"] = next(iter(sizes), None)
     for side in texts:
         if tree[side]["symbols"] in SUBWORDS and tree[side]["size"] is None:
             counted = [*texts["source"], *texts["target"]] if tree["shared"] else texts[side]
-            words = sum(text.count(" ") + 1 for text in counted)
-            choose(tree[side], f"task.{side}", "size", subword_size(words), f"{words:,} words")
+            choose(tree[side], f"task.{side}", "size", default_size(counted), "by amount of text")
     if tree["metric"] is None:
         tree["metric"] = "bleu" if kinds[1] in (*SUBWORDS, "word") else "exact"
     if tree["shared"] and tree["source"] != tree["target"]:
@@ -214,11 +229,6 @@ def _fill(
             f"{tree['source']}, the target {tree['target']}"
         )
     return TransduceOptions.model_validate(tree)
-
-
-def subword_size(words: int) -> int:
-    """More text, more subwords: 4,000 for 700,000 words, 16,000 for 40 million."""
-    return round(min(32000, max(500, 4000 * (words / 700_000) ** 0.35)) / 100) * 100
 
 
 def _same_script(texts: dict[str, list[str]]) -> bool:

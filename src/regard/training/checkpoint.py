@@ -32,6 +32,7 @@ class Progress:
     validated: int = -1
     tenth: int = 0
     pause_until: float = 0.0
+    saved: float = 0.0
 
 
 def save_weights(model: nn.Module, path: Path) -> None:
@@ -74,6 +75,8 @@ def save_checkpoint(
     fresh.mkdir(parents=True)
     save_weights(model, fresh / "model.safetensors")
     tensors = {"random": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        tensors["random_cuda"] = torch.cuda.get_rng_state()
     names = {id(p): name for name, p in _once(model).items()}
     for parameter, values in optimizer.state.items():
         for key, value in values.items():
@@ -97,10 +100,13 @@ def load_checkpoint(
     load_weights(model, place / "model.safetensors")
     tensors = read_tensors(place / "training.safetensors")
     torch.set_rng_state(tensors.pop("random"))
+    if "random_cuda" in tensors and torch.cuda.is_available():
+        torch.cuda.set_rng_state(tensors["random_cuda"])
+    tensors.pop("random_cuda", None)
     own = _once(model)
     for full, value in tensors.items():
         key, name = full.split("/", 1)
-        optimizer.state[own[name]][key] = value
+        optimizer.state[own[name]][key] = value.to(own[name].device)
     return Progress(**read_json(place / "progress.json"))
 
 

@@ -1,7 +1,9 @@
 """What a session shows and writes down as it goes on."""
 
+import contextlib
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -87,6 +89,14 @@ class Log:
             self.write()
         self.display.step(self.run, record, self.speed)
 
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Time in here is no training: it does not count in the speed."""
+        self.write()
+        yield
+        self.run.read_clock()
+        self.since = self.run.progress.seconds
+
     def write(self) -> None:
         """One line for the updates since the last line."""
         if not self.records:
@@ -100,7 +110,7 @@ class Log:
             "step": last.step,
             "epoch": last.epoch,
             "loss": sum(r.loss * r.tokens for r in records) / tokens,
-            "nll": sum(r.nll * r.tokens for r in records) / tokens,
+            **_means(records, tokens),
             "lr": last.lr,
             "norm": sum(r.norm for r in records) / len(records),
             "padding": sum(r.padding for r in records) / len(records),
@@ -109,6 +119,12 @@ class Log:
             "seconds": last.seconds,
         }
         append(self.run.folder, "metrics.jsonl", line)
+
+
+def _means(records: list[Record], tokens: int) -> dict[str, float]:
+    """The parts of the loss over several updates."""
+    names = {name for record in records for name in record.parts}
+    return {n: sum(r.parts.get(n, 0.0) * r.tokens for r in records) / tokens for n in sorted(names)}
 
 
 def append(folder: Path, name: str, record: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """The loop: a generator that yields a record after each update. The caller does the rest."""
 
 import math
-import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ from regard.training.run import Run
 
 @dataclass(frozen=True)
 class Record:
-    """One update. loss: smoothed, nll: plain, both in nats a target symbol."""
+    """One update. loss and its parts (nll: without smoothing) in nats a target symbol."""
 
     step: int
     epoch: float
     share: float
     loss: float
-    nll: float
+    parts: dict[str, float]
     norm: float
     lr: float
     tokens: int
@@ -35,24 +35,24 @@ def train(run: Run) -> Iterator[Record]:
     """Trains until the run is over: its steps, its epochs or its time."""
     config, progress = run.config.training, run.progress
     assert config.lr is not None
-    began = time.monotonic() - progress.seconds
+    run.start_clock()
     run.epoch_batches = len(_order(run, progress.epoch))  # what share_done divides by
     updates = _updates(run)
     while share_done(run) < 1:
         micro = next(updates)
         lr = config.lr * config.schedule.factor(share_done(run), progress.step)
-        loss, nll, norm, count = _update(run, micro, lr)
+        loss, parts, norm, count = _update(run, micro, lr)
         progress.step += 1
         progress.position += len(micro)
         if progress.position == run.epoch_batches:
             progress.epoch, progress.position = progress.epoch + 1, 0
-        progress.seconds = time.monotonic() - began
+        run.read_clock()
         yield Record(
             step=progress.step,
             epoch=progress.epoch + progress.position / run.epoch_batches,
             share=share_done(run),
             loss=loss,
-            nll=nll,
+            parts=parts,
             norm=norm,
             lr=lr,
             tokens=count,
@@ -99,17 +99,17 @@ def _order(run: Run, epoch: int) -> list[np.ndarray]:
     return batches(run.corpus.lengths, config.tokens, config.seed, epoch)
 
 
-def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, float, float, int]:
-    """One update: backward, clip, step, zero. Loss and nll a symbol, gradient norm, symbols."""
+def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, dict[str, float], float, int]:
+    """One update: backward, clip, step, zero. Loss and parts a symbol, gradient norm, symbols."""
     model, objective, optimizer = run.model, run.config.objective, run.optimizer
     model.train()
     count = sum(objective.count(batch) for batch in micro)
-    total = nll = 0.0
+    total, parts = 0.0, Counter[str]()
     for batch in micro:
         loss = objective(model, batch)
         (loss.sum / count).backward()
         total += float(loss.sum.detach())
-        nll += loss.parts["nll"]
+        parts.update(loss.parts)
     norm = float(clip_grad_norm_(model.parameters(), run.config.training.clip or math.inf))
     if not (math.isfinite(total) and math.isfinite(norm)):
         raise UserError(_not_finite(run, total / count, norm, lr))
@@ -117,18 +117,19 @@ def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, float, floa
         group["lr"] = lr
     optimizer.step()
     optimizer.zero_grad()
-    return total / count, nll / count, norm, count
+    return total / count, {name: part / count for name, part in parts.items()}, norm, count
 
 
 def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
     """Why training stopped, and what to do."""
     what = "loss" if not math.isfinite(loss) else "gradient"
+    clip = run.config.training.clip
+    clipped = f", or training.clip=1 (now {clip:g})" if not 0 < clip <= 1 else ""
     return (
         f"step {run.progress.step + 1}: the {what} is not a finite number "
         f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
         f"this update; the models saved before it are whole. Try --set training.lr="
-        f"{(run.config.training.lr or 1e-3) / 3:.1g}, a longer training.schedule.warmup, or "
-        f"training.clip=1 (now {run.config.training.clip:g})."
+        f"{(run.config.training.lr or 1e-3) / 3:.1g} or a longer training.schedule.warmup{clipped}."
     )
 
 

@@ -21,5 +21,7 @@ def keep_freed_memory() -> bool:
         mallopt = ctypes.CDLL(None).mallopt
     except (OSError, AttributeError):
         return False
-    largest = 2**31 - 1
-    return bool(mallopt(M_MMAP_THRESHOLD, largest)) and bool(mallopt(M_TRIM_THRESHOLD, largest))
+    largest, old_limit = 2**31 - 1, 2**25  # older versions of glibc refuse more than the second
+    mapped = mallopt(M_MMAP_THRESHOLD, largest) or mallopt(M_MMAP_THRESHOLD, old_limit)
+    trimmed = mallopt(M_TRIM_THRESHOLD, largest)
+    return bool(mapped) and bool(trimmed)

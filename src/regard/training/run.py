@@ -1,6 +1,7 @@
 """A run: everything that training needs, and the folder it lies in."""
 
 import hashlib
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,6 +41,15 @@ class Run:
     chosen: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     epoch_batches: int = 1
+    began: float = 0.0
+
+    def start_clock(self) -> None:
+        """Training goes on now, after the seconds it took so far."""
+        self.began = time.monotonic() - self.progress.seconds
+
+    def read_clock(self) -> None:
+        """Notes in the progress how long training took so far, validation included."""
+        self.progress.seconds = time.monotonic() - self.began
 
     @property
     def parameters(self) -> int:
@@ -54,6 +64,8 @@ def best_device() -> torch.device:
 
 def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A new run: vocabularies, sizes and model. Nothing is written yet."""
+    if not dev:
+        raise UserError("the dev part is empty; training needs it to know its best model")
     task, options, chosen = config.task.fit(usable(train, None)[0])
     config = config.model_copy(update={"task": options})
     kept, notes = usable(train, options.max_length, task)
@@ -87,14 +99,17 @@ def read_config(folder: Path) -> Config:
     path = folder / "config.yaml"
     if not path.is_file():
         raise UserError(f"{folder}: not a model folder (no config.yaml in it)")
-    return check_config(read_yaml(path), str(path))
+    tree = read_yaml(path)
+    if not tree:
+        raise UserError(f"{path}: empty, so the model folder is damaged; copy it anew")
+    return check_config(tree, str(path))
 
 
 def usable(
     pairs: Sequence[Pair], limit: int | None, task: Task | None = None
 ) -> tuple[list[Pair], list[str]]:
     """The pairs that can be trained on, and a line for each reason others cannot."""
-    kept = [pair for pair in pairs if pair.source and pair.target]
+    kept = [pair for pair in pairs if not pair.empty()]
     notes = []
     if len(kept) < len(pairs):
         notes.append(

@@ -21,6 +21,7 @@ from regard.training.memory import keep_freed_memory
 from regard.training.run import Run
 
 DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
+CHECKPOINT_SECONDS = 60.0
 VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
 
 
@@ -29,28 +30,46 @@ def train_run(run: Run, display: Display) -> bool:
     keep_freed_memory()
     display.start(run)
     examples = validation_part(run)
+    last = None
     with interruption() as stop, Log(run, display) as log:
-        for record in train(run):
+        for record in train(run) if not run.progress.finished else ():
             log.add(record)
             if record.share >= 1:
                 break
             due = validation_due(run, record)
-            if due:
-                display.validated(run, validate(run, examples))
-            every = run.config.training.checkpoint_every
-            if due or stop or (every and record.step % every == 0):
-                save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+            if due or checkpoint_due(run, record) or stop:
+                with log.pause():
+                    if due:
+                        last = validate(run, examples)
+                        display.validated(run, last)
+                    save(run)
             if stop or stalled(run):
                 break
     if stop and share_done(run) < 1:
         interrupt(run, display)
         return False
     if run.progress.validated != run.progress.step:
-        display.validated(run, validate(run, examples))
+        last = validate(run, examples)
+        display.validated(run, last)
     run.progress.finished = True
     save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
-    display.finished(run, finish(run))
+    display.finished(run, finish(run, last))
     return True
+
+
+def save(run: Run) -> None:
+    """A checkpoint of now."""
+    run.read_clock()
+    run.progress.saved = run.progress.seconds
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+
+
+def checkpoint_due(run: Run, record: Record) -> bool:
+    """Every `checkpoint_every` steps; with a budget and nothing said, every minute."""
+    config = run.config.training
+    if config.checkpoint_every:
+        return record.step % config.checkpoint_every == 0
+    return bool(config.budget) and record.seconds - run.progress.saved >= CHECKPOINT_SECONDS
 
 
 def validation_part(run: Run) -> list[Example]:
@@ -88,7 +107,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
         raise UserError(
             f"step {progress.step}: the loss on the dev part is {result.loss:g}: training has "
             "diverged, and this model was not kept. Try a smaller training.lr (now "
-            f"{config.training.lr:g}) or training.clip=1 (now {config.training.clip:g})."
+            f"{config.training.lr:g})."
         )
     progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
@@ -126,11 +145,17 @@ def stalled(run: Run) -> bool:
     return patience is not None and run.progress.stale >= patience
 
 
-def finish(run: Run) -> Validated:
-    """Scores the best model on the whole dev part, as `regard evaluate` does, and reports."""
+def finish(run: Run, last: Validated | None) -> Validated:
+    """Scores the best model on the whole dev part, as `regard evaluate` does, and reports.
+
+    The last validation will do where it was of the best model on the whole dev part.
+    """
     load_weights(run.model, run.folder / "model.safetensors")
     config = run.config
-    result = evaluate(run.task, run.model, run.dev, config.objective, config.search)
+    if last is not None and last.best and last.examples is run.dev:
+        result = last.evaluation
+    else:
+        result = evaluate(run.task, run.model, run.dev, config.objective, config.search)
     texts = [prediction.text for prediction in result.predictions]
     intervals = run.task.intervals(texts, run.dev)
     record = {
@@ -150,7 +175,7 @@ def finish(run: Run) -> Validated:
 
 def interrupt(run: Run, display: Display) -> None:
     """Leaves the run so that it can be used and resumed."""
-    if not (run.folder / "model.safetensors").exists():
+    if run.progress.best is None:
         save_weights(run.model, run.folder / "model.safetensors")
     write_report(run.folder)
     display.interrupted(run)

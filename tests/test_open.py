@@ -1,0 +1,43 @@
+"""Which data a command means, and what it refuses to mean."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from regard.data.open import Place, open_test, open_training
+from regard.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (Place("reverse", "a.txt", "b.txt"), "give either reverse or --source and --target"),
+        (Place("reverse", source_column="1"), "built in and has no columns"),
+        (Place(source="a.txt", target="b.txt", target_column="2"), "no columns to choose"),
+        (Place(target="b.txt"), "--source is missing"),
+    ],
+)
+def test_mixtures_are_refused(place: Place, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        open_training(place, Place())
+    with pytest.raises(UserError, match=message):
+        open_test(place)
+
+
+def test_built_in_data_as_dev_part() -> None:
+    data = open_training(Place("copy"), Place("reverse", option="--dev-"))
+    assert all(pair.target == pair.source[::-1] for pair in data.dev)
+    assert all(pair.target == pair.source for pair in data.train)
+
+
+def test_a_place_is_found_again_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pairs.tsv").write_text("a\tb\n" * 3 + "c\td\n")
+    place = Place("pairs.tsv").absolute()
+    os.chdir("/")
+    assert len(place.read().pairs) == 4
+    assert Place("-").absolute() == Place("-")
+    assert Place("g2p").absolute() == Place("g2p")

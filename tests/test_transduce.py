@@ -1,0 +1,61 @@
+"""The transduction task: its vocabularies, their sizes, and references as the model writes them."""
+
+import random
+
+import pytest
+
+from regard.data.read import Example, Pair
+from regard.errors import UserError
+from regard.tasks.transduce import SideOptions, TransduceOptions
+
+WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Haus", "Baum", "geht", "sieht", "rot", "gut")
+
+
+def sentences(seed: int) -> list[Pair]:
+    generator = random.Random(seed)
+    texts = [" ".join(generator.choices(WORDS, k=8)) for _ in range(400)]
+    return [Pair(text, text[::-1], line) for line, text in enumerate(texts, 1)]
+
+
+def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
+    options = TransduceOptions(source=SideOptions(symbols="bpe", size=60))
+    task, filled, _ = options.model_copy(update={"target": SideOptions(symbols="bpe")}).fit(
+        sentences(0)
+    )
+    assert filled.shared
+    assert filled.source.size == filled.target.size == 60
+    assert task.source is task.target
+
+
+def test_two_given_sizes_are_two_vocabularies() -> None:
+    sides = (SideOptions(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
+    assert not filled.shared
+    assert task.source is not task.target
+
+
+def test_sharing_that_was_asked_for_needs_equal_sides() -> None:
+    sides = (SideOptions(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    options = TransduceOptions(source=sides[0], target=sides[1], shared=True)
+    with pytest.raises(UserError, match=r"task\.shared: both sides must have the same"):
+        options.fit(sentences(0))
+
+
+def test_scripts_without_spaces_get_a_vocabulary_that_holds_their_characters() -> None:
+    generator = random.Random(1)
+    characters = [chr(0x4E00 + i) for i in range(1500)]
+    texts = ["".join(generator.choices(characters, k=20)) for _ in range(600)]
+    pairs = [Pair(text, text, line) for line, text in enumerate(texts, 1)]
+    _, filled, chosen = TransduceOptions().fit(pairs)
+    assert filled.source.symbols == "unigram"
+    assert filled.source.size is not None and filled.source.size > 1500
+    assert any(choice.key == "task.source.size" for choice in chosen)
+
+
+def test_a_reference_with_odd_spaces_can_be_met() -> None:
+    pairs = [Pair("ab", "A  B ", 1), Pair("ba", "B A", 2)]
+    options = TransduceOptions(target=SideOptions(symbols="space"), metric="exact")
+    task, _, _ = options.fit(pairs)
+    scores = task.score(["A B", "B A"], [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
+    assert scores["exact"] == 100
+    assert scores["cer"] == 0
