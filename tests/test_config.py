@@ -7,7 +7,8 @@ import yaml
 
 from regard.config import Config, changed, check_config, load_config, put, read_recipe
 from regard.errors import UserError
-from regard.presets import Facts, fill
+from regard.presets import fill
+from regard.tasks.base import Facts
 from regard.training.options import seconds
 
 

@@ -21,7 +21,8 @@ from regard.data.vocabulary import EOS
 from regard.errors import UserError
 from regard.models.generator import GeneratorOptions
 from regard.options import Options
-from regard.presets import Facts, fill
+from regard.presets import fill
+from regard.tasks.base import Facts
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "heads": 2, "feedforward": 12, "dropout": 0.1}

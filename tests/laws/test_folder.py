@@ -12,7 +12,8 @@ import regard
 from regard.config import Config, check_config, flatten
 from regard.data.read import Pair
 from regard.models.generator import GeneratorOptions
-from regard.presets import Facts, fill
+from regard.presets import fill
+from regard.tasks.base import Facts
 from regard.training.checkpoint import save_weights
 from regard.training.run import describe, start_run
 

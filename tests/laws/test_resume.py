@@ -71,7 +71,7 @@ def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path, limits: dict, s
 
     check_same(whole, second)
     assert torch.equal(torch.rand(3), random)
-    fields = ("step", "epoch", "share", "loss", "nll", "norm", "lr", "tokens", "padding")
+    fields = ("step", "epoch", "share", "loss", "parts", "norm", "lr", "tokens", "padding")
     for one, other in zip(records, head + tail, strict=True):
         assert all(getattr(one, name) == getattr(other, name) for name in fields)
 

@@ -451,7 +451,7 @@ def test_an_existing_run_is_kept_unless_forced(train: Command) -> None:
 
     assert train("--steps", "3", "--out", "run", "--force").code == 0
     assert progress("run")["step"] == 3 and files("run").keys() == FILES
-    assert [record["step"] for record in records("run", "train")] == [3]
+    assert records("run", "train")[-1]["step"] == 3
 
 
 def test_force_deletes_nothing_before_the_new_run_can_begin(

@@ -123,13 +123,20 @@ def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, dict[str, f
 def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
     """Why training stopped, and what to do."""
     what = "loss" if not math.isfinite(loss) else "gradient"
-    clip = run.config.training.clip
-    clipped = f", or training.clip=1 (now {clip:g})" if not 0 < clip <= 1 else ""
     return (
         f"step {run.progress.step + 1}: the {what} is not a finite number "
         f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
-        f"this update; the models saved before it are whole. Try --set training.lr="
-        f"{(run.config.training.lr or 1e-3) / 3:.1g} or a longer training.schedule.warmup{clipped}."
+        f"this update; the models saved before it are whole. {calmer(run)}"
+    )
+
+
+def calmer(run: Run) -> str:
+    """What to try when training is too wild."""
+    config = run.config.training
+    clip = "" if 0 < config.clip <= 1 else f", or training.clip=1 (now {config.clip:g})"
+    return (
+        f"Try --set training.lr={(config.lr or 1e-3) / 3:.1g} (now {config.lr:g}) or a longer "
+        f"training.schedule.warmup{clip}."
     )
 
 

@@ -6,6 +6,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from regard.models.generator import Embedding, Head
 from regard.options import Options
 
 
@@ -42,13 +43,15 @@ class AdamW(AdamLike):
 
 def _groups(model: nn.Module, decay: float) -> list[dict]:
     """Matrices, which decay, and everything else (and embeddings), which does not."""
-    named = dict(model.named_parameters())  # tied weights once
-    plain = [name for name, p in named.items() if p.dim() < 2 or name.startswith(EMBEDDINGS)]
+    spared = (part for part in model.modules() if isinstance(part, Embedding | Head))
+    embedded = {id(weight) for part in spared for weight in part.parameters()}
+    everything = list(model.parameters())  # tied weights once
+    plain = [p for p in everything if p.dim() < 2 or id(p) in embedded]
+    matrices = [p for p in everything if p.dim() >= 2 and id(p) not in embedded]
     return [
-        {"params": [p for name, p in named.items() if name not in plain], "weight_decay": decay},
-        {"params": [named[name] for name in plain], "weight_decay": 0.0},
+        {"params": matrices, "weight_decay": decay},
+        {"params": plain, "weight_decay": 0.0},
     ]
 
 
-EMBEDDINGS = ("source.weight", "target.weight", "head.weight")
 Optimizer = Annotated[Adam | AdamW, Field(discriminator="kind")]

@@ -16,7 +16,7 @@ from regard.files import write_json
 from regard.report import write_report
 from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
 from regard.training.log import Display, Log, Validated, append
-from regard.training.loop import Record, share_done, train
+from regard.training.loop import Record, calmer, share_done, train
 from regard.training.memory import keep_freed_memory
 from regard.training.run import Run
 
@@ -106,8 +106,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     if not result.loss < DIVERGED:
         raise UserError(
             f"step {progress.step}: the loss on the dev part is {result.loss:g}: training has "
-            "diverged, and this model was not kept. Try a smaller training.lr (now "
-            f"{config.training.lr:g})."
+            f"diverged, and this model was not kept. {calmer(run)}"
         )
     progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
