@@ -9,25 +9,13 @@ from dataclasses import dataclass
 from regard.errors import UserError
 
 # A first row (or the keys of a JSON object) with both names of a pair is a header.
-HEADERS = (
-    ("source", "target"),
-    ("src", "tgt"),
-    ("src", "trg"),
-    ("source", "translation"),
-    ("input", "output"),
-    ("input", "target"),
-    ("text", "label"),
-    ("sentence", "label"),
-    ("text", "translation"),
-    ("sentence", "translation"),
-    ("original", "translation"),
-    ("question", "answer"),
-    ("word", "pronunciation"),
-    ("word", "phonemes"),
-    ("word", "ipa"),
-    ("grapheme", "phoneme"),
-    ("graphemes", "phonemes"),
-    ("lemma", "form"),
+SOURCES = (
+    *("source", "src", "input", "text", "sentence", "original", "question"),
+    *("word", "spelling", "orthography", "grapheme", "graphemes", "lemma"),
+)
+TARGETS = (
+    *("target", "tgt", "trg", "output", "translation", "label", "answer"),
+    *("pronunciation", "pron", "phoneme", "phonemes", "phones", "ipa", "transcription", "form"),
 )
 
 
@@ -49,10 +37,9 @@ class Columns:
 def known_header(names: Sequence[str]) -> tuple[str, str] | None:
     """The names of source and target, if both are among the names."""
     lower = {name.strip().lower(): name for name in reversed(names)}
-    for source, target in HEADERS:
-        if source in lower and target in lower:
-            return lower[source], lower[target]
-    return None
+    source = next((lower[name] for name in SOURCES if name in lower), None)
+    target = next((lower[name] for name in TARGETS if name in lower), None)
+    return (source, target) if source and target else None
 
 
 def choose_columns(
