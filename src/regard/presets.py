@@ -109,7 +109,7 @@ def _passes(facts: Facts, tree: Tree) -> float:
 
 def _dropout(passes: float) -> float:
     """More where the data is seen often; none where time allows few passes."""
-    return 0.0 if passes < 5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
+    return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
 
 
 def _epochs(facts: Facts) -> float:
