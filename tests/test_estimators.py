@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import regard
 from regard import Transducer, UserError
 from regard.metrics import HIGHER_IS_BETTER
-from regard.training.log import Silent
+from regard.training.log import Display
 
 SMALL = {
     **{f"model.{side}.kind": "recurrent" for side in ("encoder", "decoder")},
@@ -167,7 +167,7 @@ def test_ctrl_c_keeps_the_model_and_goes_on_up(
 ) -> None:
     """A search over many fits must stop, not only the fit of the moment."""
 
-    class Impatient(Silent):
+    class Impatient(Display):
         def step(self, *_: Any) -> None:
             signal.raise_signal(signal.SIGINT)
 

@@ -21,7 +21,7 @@ def choose_display() -> Display:
     return Live() if sys.stderr.isatty() else Plain()
 
 
-class Plain:
+class Plain(Display):
     """Plain lines on stderr."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from regard.evaluation import evaluate
 from regard.files import read_json
 from regard.tasks.base import Prediction, Task
 from regard.training.checkpoint import load_weights
-from regard.training.log import Display, Silent
+from regard.training.log import Display
 from regard.training.memory import keep_freed_memory
 from regard.training.run import FORMAT, best_device, describe, read_config, start_run
 from regard.training.session import train_run
@@ -177,7 +177,7 @@ class Transducer:
 
     def _display(self) -> Display:
         if not self.verbose:
-            return Silent()
+            return Display()
         from regard.display import choose_display
 
         return choose_display()

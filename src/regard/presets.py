@@ -47,7 +47,7 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
     if not (training["budget"] or training["steps"] or training["epochs"]):
         choose(training, "training", "epochs", _epochs(facts))
         choose(training, "training", "patience", 5)
-    return check_config(tree, "presets"), chosen
+    return check_config(tree, "settings"), chosen
 
 
 def _choose_kinds(model: Tree, facts: Facts, chosen: list[Choice]) -> None:

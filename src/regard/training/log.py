@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from regard.data.read import Example
 from regard.evaluation import Evaluation
@@ -17,24 +17,8 @@ LOG_EVERY = 10  # steps in a line of metrics.jsonl
 SAMPLES = 5
 
 
-class Display(Protocol):
-    """What is shown while a session goes on."""
-
-    def start(self, run: Run) -> None: ...
-
-    def step(self, run: Run, record: Record, speed: float) -> None: ...
-
-    def validated(self, run: Run, result: "Validated") -> None: ...
-
-    def finished(self, run: Run, result: "Validated") -> None: ...
-
-    def interrupted(self, run: Run) -> None: ...
-
-    def close(self) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
+class Display:
+    """What is shown while a session goes on: here nothing; other displays override."""
 
     def start(self, run: Run) -> None: ...
 

@@ -1,0 +1,32 @@
+"""What whole runs leave behind, for the tests to look at."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+FILES = {
+    *("config.yaml", "run.json", "settings.json", "check.json", "version.txt"),
+    *("vocabulary/source.json", "vocabulary/target.json", "vocabulary/task.json"),
+    *("model.safetensors", "metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
+    *("last/model.safetensors", "last/training.safetensors", "last/progress.json"),
+}
+
+
+def files(folder: str | Path) -> dict[str, str]:
+    """A digest of each file in a folder."""
+    paths = [path for path in Path(folder).rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def records(folder: str | Path, kind: str) -> list[dict[str, Any]]:
+    """The lines of this kind in metrics.jsonl."""
+    lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+def progress(folder: str | Path) -> dict[str, Any]:
+    return json.loads((Path(folder) / "last" / "progress.json").read_text())

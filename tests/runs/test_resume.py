@@ -1,0 +1,211 @@
+"""Runs that are stopped, killed and taken up again."""
+
+import json
+import math
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from folders import FILES, files, progress, records
+
+import regard
+from regard.display import Plain
+
+Command = Callable[..., Any]
+LAST = "last/model.safetensors"
+STEPS = ("--steps", "100", "--set", "training.validate_every=40")
+
+
+@pytest.fixture(scope="module")
+def whole(
+    tmp_path_factory: pytest.TempPathFactory, command: Command, tiny: list[str], words: list[str]
+) -> Path:
+    """A run that nothing interrupted."""
+    folder = tmp_path_factory.mktemp("whole")
+    data = folder / "words.tsv"
+    data.write_text("".join(f"{word}\t{word[::-1]}\n" for word in words[:120]))
+    assert command("train", data, *tiny, *STEPS, "--out", folder / "run").code == 0
+    return folder / "run"
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    return all(
+        (one / name).read_bytes() == (other / name).read_bytes()
+        for name in ("model.safetensors", LAST)
+    )
+
+
+def start(*words: str | Path) -> subprocess.Popen[str]:
+    """A process that trains; one thread, so that numbers repeat."""
+    where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    run = [sys.executable, "-m", "regard", *map(str, words)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(run, env=os.environ | where, stdout=pipe, stderr=pipe, text=True)
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], whole: Path) -> None:
+    process = start("train", "words.tsv", *tiny, *STEPS, "--out", "my run")
+    wait_for(Path("my run/metrics.jsonl"), process)  # ten steps are done
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == "" and "Traceback" not in err
+    (said,) = re.findall(r"stopped at step (\d+); everything is saved in my run\. (.*)\n", err)
+    assert 10 <= int(said[0]) < 100 and progress("my run")["step"] == int(said[0])
+
+    assert command("predict", "my run", "abc").code == 0  # it can be used as it is
+    assert "not finished" in Path("my run/report.html").read_text()
+    _, *words = shlex.split(said[1].removeprefix("Go on with: "))
+    resumed = command(*words)
+    assert resumed.code == 0 and f"resumed at step {said[0]}" in resumed.err
+    assert progress("my run")["step"] == 100 and same_weights(Path("my run"), whole)
+    assert files("my run").keys() == FILES
+
+
+def test_a_killed_run_goes_on_from_its_checkpoint(
+    command: Command, tiny: list[str], whole: Path
+) -> None:
+    often = ("--set", "training.checkpoint_every=5")
+    process = start("train", "words.tsv", *tiny, *STEPS, *often, "--out", "run")
+    wait_for(Path("run/last/progress.json"), process)
+    time.sleep(0.1)
+    process.kill()
+    process.communicate(timeout=60)
+    assert progress("run")["step"] < 100
+    assert command("train", "--resume", "--out", "run").code == 0
+    assert progress("run")["step"] == 100 and same_weights(Path("run"), whole)
+
+
+def test_what_came_after_the_checkpoint_is_logged_once(
+    command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = ("--steps", "30", "--set", "training.validate_every=10")
+    assert train(*every, "--out", "whole").code == 0
+
+    class Killed(BaseException):
+        pass
+
+    def die(display: Plain, run: Any, record: Any, speed: float) -> None:
+        if record.step == 29:
+            raise Killed
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Plain, "step", die)
+        train(*every, "--out", "run")
+    assert [record["step"] for record in records("run", "train")] == [10, 20, 29]
+    with open("run/metrics.jsonl", "a") as file:
+        file.write('{"kind": "train", "st')  # cut off in the middle of a line
+    assert command("train", "--resume", "--out", "run").code == 0
+    for kind in ("train", "dev"):
+        losses = [(r["step"], r["loss"]) for r in records("run", kind)]
+        assert losses == [(r["step"], r["loss"]) for r in records("whole", kind)]
+    assert Path("run/samples.jsonl").read_text() == Path("whole/samples.jsonl").read_text()
+
+
+@pytest.fixture
+def interrupted(train: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of 30 steps that Ctrl-C ended after step 12."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Plain, "step", interrupt_at_12)
+        assert train("--steps", "30", "--out", "run").code == 130
+    assert progress("run")["step"] == 12
+    return Path("run")
+
+
+def interrupt_at_12(display: Plain, run: Any, record: Any, speed: float) -> None:
+    if record.step == 12:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (["--steps", "40"], "training.steps is 30 in run, 40 was asked for"),
+        (["--seed", "7"], "training.seed is 1 in run, 7 was asked for"),
+        (["--budget", "1m"], "training.budget is None in run, 60.0 was asked for"),
+        (["--set", "model.encoder.layers=4"], "model.encoder.layers is "),
+        (["--set", "training.lr=0.1"], "training.lr is 0.02 in run, 0.1 was asked for"),
+        (["--recipe", "recipe.yaml"], "search.beam is 5 in run, 2 was asked for"),
+    ],
+)
+def test_resume_keeps_its_settings(
+    command: Command, interrupted: Path, words: list[str], key: str
+) -> None:
+    Path("recipe.yaml").write_text("search: {beam: 2}\n")
+    before = files("run")
+    said = command("train", "--resume", "--out", "run", *words)
+    assert said.code == 2 and said.err.startswith(f"error: --resume: {key}")
+    assert files("run") == before
+
+
+def test_a_default_is_a_changed_setting_too(command: Command, train: Command) -> None:
+    assert train("--steps", "3", "--seed", "5", "--out", "run").code == 0
+    said = command("train", "--resume", "--out", "run", "--seed", "1")
+    assert said.code == 2 and "training.seed is 5 in run, 1 was asked for" in said.err
+
+
+def test_resume_with_the_same_settings_and_data(train: Command, interrupted: Path) -> None:
+    said = train("--steps", "30", "--out", "run", "--resume")
+    assert said.code == 0 and "resumed at step 12" in said.err and progress("run")["step"] == 30
+    before = files("run")
+    again = train("--steps", "30", "--out", "run", "--resume")
+    assert again == (0, "", "run: finished after 30 steps; nothing is left to do\n")
+    assert files("run") == before
+
+
+def test_resume_finds_the_newest_run_of_the_data(train: Command, command: Command) -> None:
+    for _ in range(2):
+        assert train("--steps", "2").code == 0
+    shutil.copytree("runs/words-1", "runs/words-old-1")
+    said = command("train", "words.tsv", "--resume")
+    assert said.err == "runs/words-2: finished after 2 steps; nothing is left to do\n"
+
+
+def test_resume_with_other_data_is_refused(command: Command, interrupted: Path) -> None:
+    with open("words.tsv", "a") as file:
+        file.write("new\twen\n")
+    before = files("run")
+    said = command("train", "--resume", "--out", "run")
+    assert said.code == 2 and "the training data are not those this run began with" in said.err
+    assert files("run") == before
+
+
+def test_resume_of_a_run_from_python_asks_for_the_data(command: Command) -> None:
+    pairs = [("ab", "ba"), ("cd", "dc"), ("ef", "fe")]
+    regard.Transducer(steps=1, out="run").fit(pairs)
+    said = command("train", "--resume", "--out", "run")
+    assert said.code == 2 and said.err.startswith("error: no data: name a file")
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_anew(
+    command: Command, train: Command
+) -> None:
+    assert train("--steps", "4", "--out", "run").code == 0
+    weights = (Path("run") / LAST).read_bytes()
+    shutil.rmtree("run/last")
+    assert command("train", "--resume", "--out", "run").code == 0
+    assert (Path("run") / LAST).read_bytes() == weights
+
+
+def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Command) -> None:
+    assert train("--steps", "4", "--out", "run").code == 0
+    scores = Path("run/scores.json").read_bytes()
+    os.remove("run/scores.json")
+    assert command("train", "--resume", "--out", "run").code == 0
+    wanted, got = json.loads(scores), json.loads(Path("run/scores.json").read_bytes())
+    assert got["scores"] == wanted["scores"] and math.isfinite(got["scores"]["perplexity"])
