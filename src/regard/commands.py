@@ -3,6 +3,7 @@
 import contextlib
 import datetime
 import json
+import math
 import re
 import shlex
 import shutil
@@ -145,9 +146,17 @@ def _forget(path: Path, step: int) -> None:
     """Drops the lines of a log after a step: a killed run does that part again."""
     text = path.read_text("utf-8") if path.exists() else ""
     whole = text.split("\n")[:-1]  # what follows the last line end was cut short
-    kept = "".join(f"{line}\n" for line in whole if json.loads(line)["step"] <= step)
+    kept = "".join(f"{line}\n" for line in whole if _step(line) <= step)
     if kept != text:
         write_text(path, kept)
+
+
+def _step(line: str) -> float:
+    """The step of a line of a log; infinite for a line that cannot be read."""
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError, TypeError):
+        return math.inf
 
 
 def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:

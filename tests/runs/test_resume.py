@@ -209,3 +209,29 @@ def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Com
     assert command("train", "--resume", "--out", "run").code == 0
     wanted, got = json.loads(scores), json.loads(Path("run/scores.json").read_bytes())
     assert got["scores"] == wanted["scores"] and math.isfinite(got["scores"]["perplexity"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("run.json", '{"format": 1}', "data"),
+        ("last/progress.json", '{"stepp": 3}', "progress.json: damaged"),
+        ("last/progress.json", "[1", "progress.json: cannot be read"),
+    ],
+)
+def test_a_damaged_run_is_not_resumed(
+    train: Command, interrupted: Path, name: str, content: str, message: str
+) -> None:
+    (interrupted / name).write_text(content)
+    said = train("--resume", "--out", interrupted)
+    assert said.code == 2 and "Traceback" not in said.err
+    assert said.err.splitlines()[-1].startswith("error: ") and message in said.err
+
+
+def test_a_line_of_the_log_that_cannot_be_read_is_dropped(
+    train: Command, interrupted: Path
+) -> None:
+    path = interrupted / "metrics.jsonl"
+    path.write_text('{"kind": "tra\n' + path.read_text("utf-8"))
+    assert train("--resume", "--out", interrupted).code == 0
+    assert all(json.loads(line) for line in path.read_text("utf-8").splitlines())

@@ -107,7 +107,10 @@ def load_checkpoint(
     for full, value in tensors.items():
         key, name = full.split("/", 1)
         optimizer.state[own[name]][key] = value.to(own[name].device)
-    return Progress(**read_json(place / "progress.json"))
+    try:
+        return Progress(**read_json(place / "progress.json"))
+    except TypeError as error:
+        raise UserError(f"{place / 'progress.json'}: damaged: {error}") from error
 
 
 def _once(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -83,9 +83,9 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     task = config.task.load(folder)
     kept, _ = usable(train, config.task.max_length, task)
     run = _assemble(folder, config, task, task.corpus(kept), dev)
-    facts = read_json(folder / "run.json")
+    facts = read_json(folder / "run.json").get("fingerprints", {})
     for name, mark in fingerprints(run).items():
-        if facts["fingerprints"][name] != mark:
+        if facts.get(name) != mark:
             raise UserError(
                 f"{folder}: the {name} data are not those this run began with; resume with the "
                 "same files, or start anew with another --out"
