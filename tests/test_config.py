@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from regard.config import Config, changed, check_config, load_config, put, read_recipe
+from regard.config import changed, check_config, load_config, put, read_recipe
+from regard.tasks.configs import TransduceConfig
 from regard.errors import UserError
 from regard.presets import fill
 from regard.tasks.base import Facts
@@ -302,14 +303,14 @@ def test_no_time_at_all(text: str) -> None:
 
 
 def test_settings_cannot_be_changed_afterwards() -> None:
-    config = Config()
+    config = TransduceConfig()
     with pytest.raises(ValueError, match="frozen"):
         config.training.lr = 1.0
 
 
 def test_the_default_comes_back() -> None:
-    assert check_config(yaml.safe_load(Config().dump()), "test") == Config()
-    assert changed(Config()) == {}
+    assert check_config(yaml.safe_load(TransduceConfig().dump()), "test") == TransduceConfig()
+    assert changed(TransduceConfig()) == {}
 
 
 def test_what_is_changed() -> None:
@@ -331,7 +332,7 @@ def test_a_recipe_with_settings_on_top(tmp_path: Path) -> None:
 def test_an_empty_recipe_is_the_default(tmp_path: Path) -> None:
     recipe = tmp_path / "empty.yaml"
     recipe.write_text("# nothing yet\n", "utf-8")
-    assert load_config(str(recipe)) == Config()
+    assert load_config(str(recipe)) == TransduceConfig()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 import typer
 
 from regard.cli import app
-from regard.config import Config, flatten, load_config, recipe_names
+from regard.config import flatten, load_config, recipe_names
+from regard.tasks.configs import TransduceConfig
 from regard.errors import UserError
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +46,7 @@ def test_links_lead_to_files() -> None:
 
 
 def test_settings_named_in_the_documentation_exist() -> None:
-    known = set(flatten(Config().model_dump()))
+    known = set(flatten(TransduceConfig().model_dump()))
     for recipe in recipe_names():
         known |= set(flatten(load_config(recipe).model_dump()))
     sections = {key.rsplit(".", 1)[0] for key in known}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.open import Place, open_test, open_training
+from regard.data.open import Place, open_pairs, open_test
 from regard.errors import UserError
 
 
@@ -20,13 +20,13 @@ from regard.errors import UserError
 )
 def test_mixtures_are_refused(place: Place, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        open_training(place, Place())
+        open_pairs(place, Place(), Place.read)
     with pytest.raises(UserError, match=message):
-        open_test(place)
+        open_test(place, Place.read)
 
 
 def test_built_in_data_as_dev_part() -> None:
-    data = open_training(Place("copy"), Place("reverse", option="--dev-"))
+    data = open_pairs(Place("copy"), Place("reverse", option="--dev-"), Place.read)
     assert all(pair.target == pair.source[::-1] for pair in data.dev)
     assert all(pair.target == pair.source for pair in data.train)
 

@@ -13,14 +13,30 @@ from regard.errors import UserError
 from regard.version import __version__
 
 if TYPE_CHECKING:
-    from regard.estimators import Transducer, load
+    from regard.estimators import (
+        Classifier,
+        LanguageModel,
+        Regressor,
+        Tagger,
+        Transducer,
+        load,
+    )
 
-__all__ = ["Transducer", "UserError", "__version__", "load"]
+__all__ = [
+    "Classifier",
+    "LanguageModel",
+    "Regressor",
+    "Tagger",
+    "Transducer",
+    "UserError",
+    "__version__",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:
     """The estimators, imported when first used: `regard --help` need not wait for torch."""
-    if name in ("Transducer", "load"):
+    if name in __all__:
         from regard import estimators
 
         return getattr(estimators, name)

@@ -8,42 +8,104 @@ import queue
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
 
 from regard.data.read import read_lines
+from regard.data.tagged import Sentence, read_sentences
 from regard.errors import UserError, say
-from regard.estimators import load
+from regard.estimators import Estimator, LanguageModel, load
 from regard.tasks.base import Prediction
+from regard.tasks.tag import Tag
 
+COLUMNS = ("source_column", "target_column")
 CHUNK = 4096  # lines answered together when they are all there
 
 
+@dataclass(frozen=True)
+class Question:
+    """A source, and how its answer is written where it is not simply a line."""
+
+    source: Any
+    render: Callable[[Prediction], str] | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How answers are wanted."""
+
+    nbest: int
+    batch_size: int
+    json_lines: bool
+    search: dict[str, Any]
+    columns: tuple[str | None, str | None] = (None, None)
+
+
 def predict_command(
-    model: str,
-    texts: list[str] | None,
-    input: str,
-    output: Path | None,
-    beam: int | None,
-    nbest: int,
-    batch_size: int,
-    json_lines: bool,
+    model: str, texts: list[str] | None, input: str, output: Path | None, wanted: Wanted
 ) -> None:
     """Answers texts in their order, as soon as they come."""
     _refuse_bytes(texts or [])
     estimator = load(model)
-    chunks: Iterable[list[str]] = [texts] if texts else _chunks(_lines(input))
+    task, search = estimator.task_, estimator.search(**wanted.search)
+    if isinstance(estimator, LanguageModel) and texts and not wanted.json_lines and not output:
+        return _write_on(estimator, texts, wanted)
+    chunks: Iterable[list[Question]]
+    if texts:
+        chunks = [[Question(task.parse(text)) for text in texts]]
+    else:
+        chunks = _chunks(_questions(estimator, input, wanted.columns))
     odd = Oddities()
     with _answers(output) as file:
         for chunk in chunks:
-            predictions = estimator.predictions(chunk, beam, nbest, batch_size)
-            for text, found in zip(chunk, predictions, strict=True):
-                odd.add(found)
-                line = _json_line(text, found, nbest) if json_lines else _plain_line(found, nbest)
-                file.write(line)
+            sources = [question.source for question in chunk]
+            found = task.predict(estimator.model_, sources, search, wanted.nbest, wanted.batch_size)
+            for question, prediction in zip(chunk, found, strict=True):
+                odd.add(prediction)
+                file.write(_line(question, prediction, wanted))
             file.flush()
     odd.say()
+
+
+def _write_on(estimator: LanguageModel, texts: list[str], wanted: Wanted) -> None:
+    """Prints each text and what follows it, symbol by symbol."""
+    for text in texts:
+        for row in range(wanted.nbest):
+            sys.stdout.write(text)
+            for piece in estimator.generate(text, row, **wanted.search):
+                sys.stdout.write(piece)
+                sys.stdout.flush()
+            sys.stdout.write("\n")
+
+
+def _questions(
+    estimator: Estimator, input: str, columns: tuple[str | None, str | None]
+) -> Iterator[Question]:
+    """What is asked, as soon as it is there: lines, or sentences in the format of the input."""
+    task = estimator.task_
+    if not isinstance(task, Tag):
+        return (Question(task.parse(line)) for line in _lines(input))
+    trained = estimator.place()
+    given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
+    sentences, layout = read_sentences(input, *given)
+    for note in layout.notes:
+        say(note)
+
+    def render(sentence: Sentence) -> Callable[[Prediction], str]:
+        return lambda found: layout.render(sentence, found.value)
+
+    return (Question(sentence.tokens, render(sentence)) for sentence in sentences)
+
+
+def _line(question: Question, found: Prediction, wanted: Wanted) -> str:
+    """An answer as it is printed."""
+    if wanted.json_lines:
+        return _json_line(question.source, found, wanted.nbest) if question.source else ""
+    if question.render is not None:
+        return question.render(found)
+    return _plain_line(found, wanted.nbest)
 
 
 def _refuse_bytes(texts: list[str]) -> None:
@@ -106,11 +168,14 @@ def _plain_line(found: Prediction, nbest: int) -> str:
     return "".join(f"{other.score:.4f}\t{other.text}\n" for other in found.alternatives)
 
 
-def _json_line(text: str, found: Prediction, nbest: int) -> str:
+def _json_line(source: Any, found: Prediction, nbest: int) -> str:
     """One JSON object for a source."""
     answers = [{"text": other.text, "score": round(other.score, 6)} for other in found.alternatives]
-    record: dict[str, Any] = {"source": text, "prediction": found.text, "score": found.score}
+    value = found.text if isinstance(source, str) and found.probabilities is None else found.value
+    record: dict[str, Any] = {"source": source, "prediction": value, "score": found.score}
     record |= {"nbest": answers} if nbest > 1 else {}
+    record |= {"probabilities": found.probabilities} if found.probabilities else {}
+    record |= {"confidence": found.symbol_scores} if isinstance(found.value, tuple) else {}
     record |= {"unknown": list(found.unknown)} if found.unknown else {}
     return json.dumps(record, ensure_ascii=False) + "\n"
 
@@ -123,9 +188,9 @@ def _lines(input: str) -> Iterator[str]:
     return lines
 
 
-def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+def _chunks(lines: Iterator[Question]) -> Iterator[list[Question]]:
     """Lines in groups: as many as are there already, so that a slow stream is answered at once."""
-    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * CHUNK)
+    waiting: queue.Queue[Question | BaseException | None] = queue.Queue(maxsize=2 * CHUNK)
 
     def fill() -> None:
         try:
@@ -137,9 +202,9 @@ def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
 
     threading.Thread(target=fill, daemon=True).start()
     while True:
-        chunk: list[str] = []
+        chunk: list[Question] = []
         item = waiting.get()
-        while isinstance(item, str):
+        while isinstance(item, Question):
             chunk.append(item)
             if len(chunk) == CHUNK or waiting.empty():
                 break

@@ -22,8 +22,18 @@ SourceFile = Annotated[str | None, typer.Option("--source", help="File of source
 TargetFile = Annotated[str | None, typer.Option("--target", help="File of targets, one a line.")]
 SourceColumn = Annotated[str | None, typer.Option(help="Column of the source: number or name.")]
 TargetColumn = Annotated[str | None, typer.Option(help="Column of the target: number or name.")]
+TaskName = Annotated[
+    str | None,
+    typer.Option("--task", help="transduce, tag, classify, regress or language-model."),
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Changes a setting.")
+]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder.")]
-DATA = "TSV, CSV or JSONL file (also .gz), - for stdin, or g2p, reverse, copy, sort, dates."
+DATA = (
+    "TSV, CSV, JSONL, CoNLL-U or text file (also .gz), - for stdin, or g2p, reverse, copy, sort, "
+    "dates."
+)
 
 
 def main() -> None:
@@ -46,6 +56,7 @@ def main() -> None:
 @app.command()
 def train(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA)] = None,
+    task: TaskName = None,
     source: SourceFile = None,
     target: TargetFile = None,
     dev: Annotated[str | None, typer.Option(help="Dev file; else a part is held back.")] = None,
@@ -54,8 +65,9 @@ def train(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     recipe: Annotated[str | None, typer.Option(help="Name or file; see regard recipes.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Changes a setting.")
+    settings: Settings = None,
+    origin: Annotated[
+        Path | None, typer.Option("--from", metavar="MODEL", help="Start from another model.")
     ] = None,
     budget: Annotated[str | None, typer.Option(help="Time to train: 90s, 10m, 2h.")] = None,
     steps: Annotated[int | None, typer.Option(help="Updates to train.")] = None,
@@ -79,10 +91,11 @@ def train(
         place=Place(data, source, target, source_column, target_column),
         dev=Place(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
-        settings=[*(settings or []), *given],
+        settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *given],
         out=out,
         resume=resume,
         force=force,
+        origin=origin,
     )
     train_command(wish, print_config)
 
@@ -93,22 +106,51 @@ def predict(
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")] = None,
     input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
     output: Annotated[Path | None, typer.Option(help="File for the answers.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
     beam: Beam = None,
     nbest: Annotated[
         int, typer.Option(min=1, help="Answers for each text; the beam is at least as wide.")
     ] = 1,
+    temperature: Annotated[float | None, typer.Option(help="Writing: 0 is greedy.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Writing: only the k best symbols.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Writing: the best up to this share.")] = None,
+    length: Annotated[int | None, typer.Option(help="Writing: symbols, at most.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Writing: another seed, another text.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Several labels: give from here.")] = None,
     batch_size: BatchSize = 64,
     json_lines: Json = False,
     debug: Debug = False,
 ) -> None:
     """Answer texts: regard predict runs/g2p-1 attention."""
-    from regard.answers import predict_command
+    from regard.answers import Wanted, predict_command
 
     if texts and input:
         raise UserError("give texts on the command line or --input, not both")
     if not texts and input is None and sys.stdin.isatty():
         raise UserError("nothing to answer: give texts, --input FILE, or pipe lines in")
-    predict_command(model, texts, input or "-", output, beam, nbest, batch_size, json_lines)
+    search = {"beam": beam, "temperature": temperature, "top_k": top_k, "top_p": top_p}
+    search |= {"length": length, "seed": seed, "threshold": threshold}
+    columns = (source_column, target_column)
+    wanted = Wanted(nbest, batch_size, json_lines, search, columns)
+    predict_command(model, texts, input or "-", output, wanted)
+
+
+@app.command()
+def score(
+    model: Model,
+    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")] = None,
+    input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
+    batch_size: BatchSize = 64,
+    json_lines: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say how probable texts are: regard score runs/novel-1 "a text"."""
+    from regard.commands import score_command
+
+    if texts and input:
+        raise UserError("give texts on the command line or --input, not both")
+    score_command(model, texts or [], input, json_lines, batch_size)
 
 
 @app.command()
@@ -135,6 +177,7 @@ def evaluate(
 @app.command()
 def check(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=DATA)] = None,
+    task: TaskName = None,
     source: SourceFile = None,
     target: TargetFile = None,
     dev: Annotated[str | None, typer.Option(help="Dev file; else a part is held back.")] = None,
@@ -143,6 +186,10 @@ def check(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Length limit to try out.")] = None,
+    settings: Settings = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw Zipf's law of a running text: an SVG file.")
+    ] = None,
     json_object: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -150,11 +197,14 @@ def check(
     from regard.commands import check_command
     from regard.data.open import Place
 
+    given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]
     check_command(
+        task or "transduce",
         Place(data, source, target, source_column, target_column),
         Place(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
-        limit,
+        given,
         json_object,
+        plot,
     )
 
 

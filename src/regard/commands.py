@@ -8,24 +8,26 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from regard import metrics
 from regard.answers import Oddities
 from regard.config import Config, flatten, load_config, put, read_recipe
-from regard.data.check import check
-from regard.data.lines import stem
-from regard.data.open import Place, open_test, open_training
-from regard.data.read import group
+from regard.data.lines import read_lines, stem
+from regard.data.open import Place, open_test
 from regard.display import choose_display
 from regard.errors import UserError, say
-from regard.estimators import check_version, load
+from regard.estimators import LanguageModel, check_version, load
 from regard.evaluation import evaluate
 from regard.files import read_json, write_text
-from regard.tasks.transduce import TransduceOptions
-from regard.training.run import Run, describe, read_config, resume_run, start_run, usable
+from regard.metrics.tables import confusion_lines, table_lines
+from regard.report.scores import shown
+from regard.report.zipf import zipf_svg
+from regard.training.run import Run, describe, read_config, resume_run, start_run
 from regard.training.session import train_run
+from regard.training.transfer import read_origin
 
 RUN_FILES = (  # all that training writes
     *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
@@ -45,6 +47,7 @@ class Wish:
     out: Path | None
     resume: bool
     force: bool
+    origin: Path | None = None
 
 
 def train_command(wish: Wish, print_config: bool) -> None:
@@ -64,10 +67,14 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
     folder = Path() if print_config else _new_folder(wish)
-    data = open_training(wish.place, wish.dev)
+    origin = None
+    if wish.origin is not None:
+        check_version(wish.origin)
+        origin = read_origin(wish.origin, read_config(wish.origin))
+    data = config.task.open(wish.place, wish.dev)
     for note in data.notes:
         say(note)
-    run = start_run(folder, config, data.train, data.dev)
+    run = start_run(folder, config, data.train, data.dev, origin)
     if print_config:
         print(run.config.dump(), end="")
         return None
@@ -132,7 +139,7 @@ def _resumed(wish: Wish, print_config: bool) -> Run | None:
     facts = read_json(folder / "run.json")
     place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
     dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
-    data = open_training(place, dev)
+    data = config.task.open(place, dev)
     run = resume_run(folder, data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
@@ -192,36 +199,59 @@ def evaluate_command(
 ) -> None:
     """Measures a model and prints the figures."""
     estimator = load(model)
-    pairs, notes = open_test(place)
+    task, config = estimator.task_, estimator.config_
+    pairs, notes = open_test(place, config.task.read)
     for note in notes:
         say(note)
-    examples = group(pairs)
-    task, config = estimator.task_, estimator.config_
-    search = estimator.search(beam)
+    examples = task.examples(pairs)
+    search = estimator.search(beam=beam)
     result = evaluate(task, estimator.model_, examples, config.objective, search, batch_size)
-    texts = [prediction.text for prediction in result.predictions]
     odd = Oddities()
     for found in result.predictions:
         odd.add(found)
     odd.say()
     if json_object:
-        print(json.dumps({"metrics": result.scores, "examples": len(examples)}))
+        record = {"metrics": result.scores, "examples": len(examples), "details": result.details}
+        print(json.dumps(record, ensure_ascii=False))
         return
-    intervals = task.intervals(texts, examples)
-    print(f"{len(examples):,} sources, {len(pairs):,} references, beam {search.beam}")
+    intervals = task.intervals(result.predictions, examples)
+    references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
+    print(f"{len(examples):,} {task.unit}{references}")
     for name, value in result.scores.items():
         interval = "   95 %: {:.2f} to {:.2f}".format(*intervals[name]) if name in intervals else ""
-        print(f"{name:<12}{value:8.2f}{interval}")
-    for name, signature in metrics.signatures([e.references for e in examples]).items():
+        print(f"{name:<20}{shown(name, value, 2):>10}{interval}")
+    for line in details_lines(result.details):
+        print(line)
+    for name, signature in task.signatures(examples).items():
         say(f"{name}: {signature}")
 
 
-def check_command(place: Place, dev: Place, limit: int | None, json_object: bool) -> None:
+def details_lines(details: dict[str, Any]) -> Iterator[str]:
+    """Tables and the confusion matrix as text."""
+    for name in ("spans", "classes", "numbers"):
+        if rows := details.get(name):
+            yield from ["", *table_lines(rows)]
+    if confusion := details.get("confusion"):
+        yield from ["", *confusion_lines(confusion)]
+    if len(rows := details.get("documents", [])) > 1:
+        yield from ["", *table_lines([{"document": n, **row} for n, row in enumerate(rows, 1)])]
+
+
+def check_command(
+    task: str, place: Place, dev: Place, settings: list[str], json_object: bool, plot: Path | None
+) -> None:
     """Prints what is in the data."""
-    data = open_training(place, dev)
-    kept, left_out = usable(data.train, None)
-    task, _, chosen = TransduceOptions().fit(kept)
-    found = check(data.train, data.dev, task.source, task.target, limit)
+    config = load_config(None, [f"task.kind={task}", *settings])
+    data = config.task.open(place, dev)
+    kept, left_out = config.task.usable(data.train)
+    fitted, _, chosen = config.task.fit(kept, config.model)
+    found = fitted.check(data.train, data.dev)
+    if plot is not None:
+        drawn = zipf_svg(found.as_dict())
+        if not drawn:
+            raise UserError("--plot: only running text has a curve to draw (--task language-model)")
+        write_text(plot, drawn)
+        say(f"drawn: {plot}")
     if json_object:
         print(json.dumps({**found.as_dict(), "notes": data.notes}, ensure_ascii=False))
         return
@@ -229,3 +259,24 @@ def check_command(place: Place, dev: Place, limit: int | None, json_object: bool
         print(line)
     for line in found.lines():
         print(line)
+
+
+def score_command(
+    model: str, texts: list[str], input: str | None, json_lines: bool, batch_size: int
+) -> None:
+    """How probable texts are for a language model."""
+    estimator = load(model)
+    if not isinstance(estimator, LanguageModel):
+        raise UserError(f"{model}: a {estimator.task} model; only language models score texts")
+    lines = texts or [line for line in read_lines(input or "-") if line]
+    if not lines:
+        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
+    rows = estimator.scores(lines, batch_size)
+    if not json_lines:
+        print("perplexity\tbits_per_character\tnats\ttext")
+    for text, row in zip(lines, rows, strict=True):
+        if json_lines:
+            print(json.dumps({"text": text, **row}, ensure_ascii=False))
+        else:
+            figures = (row["perplexity"], row["bits_per_character"], row["nats"])
+            print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))

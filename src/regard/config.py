@@ -8,28 +8,9 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from regard.errors import UserError
-from regard.models.generator import GeneratorOptions
-from regard.objectives import CrossEntropy, Objective
-from regard.options import Options
-from regard.search import Beam, Search
-from regard.tasks.transduce import TransduceOptions
-from regard.training.options import Training
+from regard.tasks.configs import CONFIGS, Config
 
 Tree = dict[str, Any]
-
-
-class Config(Options):
-    """Task, model, objective, training, search: all choices; facts of the data are none."""
-
-    task: TransduceOptions = TransduceOptions()
-    model: GeneratorOptions = GeneratorOptions()
-    objective: Objective = CrossEntropy()
-    training: Training = Training()
-    search: Search = Beam()
-
-    def dump(self) -> str:
-        """The configuration as YAML, every default written out."""
-        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:
@@ -42,11 +23,23 @@ def load_config(recipe: str | None = None, settings: list[str] | None = None) ->
 
 def check_config(tree: Tree, where: str) -> Config:
     """The configuration of a tree of settings; all that is wrong is said at once."""
+    owner = _task_config(tree, where)
     try:
-        return Config.model_validate(_with_kinds(tree, Config))
+        return owner.model_validate(_with_kinds(tree, owner))
     except ValidationError as error:
-        lines = [_explain(e) for e in error.errors()]
+        lines = [_explain(e, owner) for e in error.errors()]
         raise UserError("\n".join([f"{where}: the configuration is not valid", *lines])) from error
+
+
+def _task_config(tree: Tree, where: str) -> type[Config]:
+    """What the task of the tree is made of; transduce where none is named."""
+    section = tree.get("task")
+    kind = str(section.get("kind", "transduce")) if isinstance(section, dict) else "transduce"
+    if kind not in CONFIGS:
+        near = difflib.get_close_matches(kind, CONFIGS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"{where}: task {kind!r}: {', '.join(CONFIGS)} expected{hint}")
+    return CONFIGS[kind]
 
 
 def recipe_folder() -> Path:
@@ -111,7 +104,9 @@ def put(tree: Tree, setting: str) -> None:
 
 def changed(config: Config) -> dict[str, list[Any]]:
     """What differs from the defaults: dotted key to [default, value]."""
-    ours, default = (flatten(c.model_dump(mode="json")) for c in (config, Config()))
+    ours, default = (
+        flatten(c.model_dump(mode="json")) for c in (config, type(config).model_validate({}))
+    )
     return {k: [default.get(k), v] for k, v in ours.items() if k not in default or default[k] != v}
 
 
@@ -149,9 +144,9 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
     return out
 
 
-def _explain(error: Any) -> str:
+def _explain(error: Any, config: type[BaseModel]) -> str:
     """One error of pydantic as a line for the user."""
-    path, owner, kinds = _locate(error["loc"])
+    path, owner, kinds = _locate(error["loc"], config)
     name = ".".join(path)
     if error["type"] == "extra_forbidden":
         return f"  {name}: {_unknown(path[-1], owner, kinds)}"
@@ -179,11 +174,11 @@ def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[Base
 
 
 def _locate(
-    loc: tuple[Any, ...],
+    loc: tuple[Any, ...], config: type[BaseModel]
 ) -> tuple[list[str], type[BaseModel] | None, dict[str, type[BaseModel]]]:
     """The dotted path of an error, the options it lies in, and the kinds of that slot."""
     path: list[str] = []
-    owner: type[BaseModel] | None = Config
+    owner: type[BaseModel] | None = config
     kinds: dict[str, type[BaseModel]] = {}
     for part in loc:
         if part in kinds and part not in (owner.model_fields if owner else {}):

@@ -3,16 +3,19 @@
 import itertools
 import shlex
 import sys
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.report.page import duration
+from regard.report.scores import shown
 from regard.training.log import Display, Validated
 from regard.training.loop import Record
 from regard.training.run import Run
 
+BESIDE = ("ser", "macro_f1", "rmse", "perplexity", "bits_per_character")
 PLAIN_EVERY = 15.0  # seconds between lines where there is no terminal
 
 
@@ -67,20 +70,19 @@ class Plain(Display):
         """The dev scores and a few predictions."""
         metric = run.task.metric
         scores = result.evaluation.scores
-        self.measure = f"dev {metric} {scores[metric]:.1f}"
+        value = shown(metric, scores[metric], 2)
+        self.measure = f"dev {metric} {shown(metric, scores[metric], 1)}"
         best = " (best so far)" if result.best else ""
-        shown = [name for name in ("ser", "perplexity") if name in scores and name != metric]
-        others = "".join(f", {name} {scores[name]:.2f}" for name in shown)
+        named = [name for name in BESIDE if name in scores and name != metric]
+        others = "".join(f", {name} {shown(name, scores[name], 2)}" for name in named)
         part = "" if len(result.examples) == len(run.dev) else f" of {len(run.dev):,}"
         self.say(
-            f"step {run.progress.step}: dev {metric} {scores[metric]:.2f}{best}{others} "
-            f"on {len(result.examples):,}{part} dev sources",
+            f"step {run.progress.step}: dev {metric} {value}{best}{others} "
+            f"on {len(result.examples):,}{part} dev {run.task.unit}",
             "bold",
         )
-        for example, text in result.samples:
-            mark = "=" if text in example.references else "x"
-            wanted = "" if mark == "=" else f"   wanted: {example.references[0]}"
-            self.say(f"  {mark} {example.source} -> {text}{wanted}")
+        for sample in result.samples:
+            self.say(sample_line(sample))
 
     def finished(self, run: Run, result: Validated) -> None:
         """The scores of the best model on the whole dev part."""
@@ -96,7 +98,8 @@ class Plain(Display):
             interval = ""
             if name == metric and name in result.intervals:  # perplexity has none
                 interval = "   (95 %: {:.2f} to {:.2f})".format(*result.intervals[name])
-            self.say(f"  dev {name:<11}{result.evaluation.scores[name]:8.2f}{interval}")
+            value = shown(name, result.evaluation.scores[name], 2)
+            self.say(f"  dev {name:<18} {value:>8}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
         self.say(f"use it: regard predict {shlex.quote(str(run.folder))} TEXT")
 
@@ -136,6 +139,16 @@ class Live(Plain):
 
     def close(self) -> None:
         self.progress.stop()
+
+
+def sample_line(sample: dict[str, Any]) -> str:
+    """A prediction beside what was wanted, or a text that the model wrote."""
+    if sample.get("kind") == "generated":
+        return f"  > {sample['text'][:200]!r}"
+    text, references = sample["prediction"], sample["references"]
+    mark = "=" if text in references else "x"
+    wanted = "" if mark == "=" else f"   wanted: {references[0]}"
+    return f"  {mark} {sample['source']} -> {text}{wanted}"
 
 
 def time_left(run: Run, record: Record) -> float:

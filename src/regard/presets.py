@@ -6,14 +6,9 @@ import torch
 from pydantic import TypeAdapter
 
 from regard.config import Config, Tree, check_config
-from regard.models.decoder import Decoder
-from regard.models.encoder import Encoder
 from regard.tasks.base import Choice, Facts
 
-SIDES: dict[str, TypeAdapter[Any]] = {
-    "encoder": TypeAdapter(Encoder),
-    "decoder": TypeAdapter(Decoder),
-}
+SIDES = ("encoder", "decoder")
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -28,58 +23,77 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
             section[key] = value
             chosen.append(Choice(f"{path}.{key}", value, why))
 
-    _choose_kinds(tree["model"], facts, chosen)
-    for side in SIDES:
-        part, path = tree["model"][side], f"model.{side}"
-        other = tree["model"]["decoder" if side == "encoder" else "encoder"]
-        recurrent = part["kind"] == "recurrent"
-        width = other["width"] or _width(facts)
+    model, training = tree["model"], tree["training"]
+    sides = [side for side in SIDES if side in model]
+    _choose_kinds(config, tree, facts, chosen)
+    for side in sides:
+        part, path = model[side], f"model.{side}"
+        width = next((model[s]["width"] for s in sides if model[s]["width"]), _width(facts))
         choose(part, path, "width", width)
-        choose(part, path, "layers", _layers(facts, recurrent, side))
+        choose(part, path, "layers", _layers(facts, part["kind"], side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
-    training = tree["training"]
+    if "pool" in model:
+        choose(model, "model", "pool", _pool(model))
     choose(training, "training", "tokens", _tokens(facts))
-    for side in SIDES:
+    for side in sides:
         passes = _passes(facts, tree)
-        choose(tree["model"][side], f"model.{side}", "dropout", _dropout(passes))
-    choose(training, "training", "lr", 2e-3)
+        choose(model[side], f"model.{side}", "dropout", _dropout(passes, facts, model[side]))
+    _choose_optimizer(tree, facts, chosen)
+    choose(training, "training", "lr", _lr(facts, model))
     if not (training["budget"] or training["steps"] or training["epochs"]):
         choose(training, "training", "epochs", _epochs(facts))
         choose(training, "training", "patience", 5)
     return check_config(tree, "settings"), chosen
 
 
-def _choose_kinds(model: Tree, facts: Facts, chosen: list[Choice]) -> None:
-    """Fills `kind=auto`: as the other side where that is given, else what suits the symbols."""
-    named = [model[side]["kind"] for side in SIDES if model[side]["kind"] != "auto"]
-    if named:
-        kind, why = named[0], "the kind of the other side"
-    elif facts.subwords:
-        kind, why = "transformer", "sentences of words and subwords"
-    else:
-        kind, why = "recurrent", "short strings of letters, which an LSTM learns sooner"
-    for side in SIDES:
+def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]) -> None:
+    """Fills `kind=auto`: as the other side where that is given, else what suits the data."""
+    model = tree["model"]
+    sides = [side for side in SIDES if side in model]
+    named = [model[side]["kind"] for side in sides if model[side]["kind"] != "auto"]
+    kind, why = (named[0], "the kind of the other side") if named else _kind(facts)
+    for side in sides:
         if model[side]["kind"] == "auto":
             given = {key: value for key, value in model[side].items() if value is not None}
-            options = SIDES[side].validate_python({"kind": kind})
+            slot: TypeAdapter[Any] = TypeAdapter(type(config.model).model_fields[side].annotation)
+            options = slot.validate_python({"kind": kind})
             model[side] = options.model_dump(mode="json") | given | {"kind": kind}
             chosen.append(Choice(f"model.{side}.kind", kind, why))
 
 
+def _kind(facts: Facts) -> tuple[str, str]:
+    """The kind of network that suits the data, and why."""
+    if facts.vectors:
+        return "mlp", "vectors of numbers"
+    if facts.task == "tag":
+        return "recurrent", "an LSTM from both ends learns tags soonest"
+    if facts.task in ("classify", "regress"):
+        return "window", "phrases decide, wherever they stand"
+    if facts.subwords:
+        return "transformer", "sentences of words and subwords"
+    return "recurrent", "short strings of letters, which an LSTM learns sooner"
+
+
 def _width(facts: Facts) -> int:
     """Larger data, wider vectors."""
+    if facts.vectors:
+        return 64
+    if facts.task in ("tag", "language-model"):
+        return 256
     if facts.subwords:
         return 192 if facts.symbols < 5_000_000 else 256 if facts.symbols < 50_000_000 else 512
     return 128 if facts.symbols < 500_000 else 256
 
 
-def _layers(facts: Facts, recurrent: bool, side: str) -> int:
+def _layers(facts: Facts, kind: str, side: str) -> int:
     """Deeper encoders than decoders: they cost the same to train, and decoding stays fast."""
-    if recurrent:
-        return 2 if side == "encoder" else 1
+    if kind in ("mlp", "window"):
+        return 1
+    if kind == "recurrent":
+        return 2 if side == "encoder" or facts.task == "language-model" else 1
     if facts.symbols < 50_000_000:
-        return 3 if side == "encoder" else 2
+        return 3 if side == "encoder" else 4 if facts.task == "language-model" else 2
     return 6
 
 
@@ -88,16 +102,38 @@ def _heads(width: int) -> int:
     return next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
 
 
+def _pool(model: Tree) -> str:
+    """What suits the encoder."""
+    return "max" if model["encoder"]["kind"] == "window" else "mean"
+
+
+def _choose_optimizer(tree: Tree, facts: Facts, chosen: list[Choice]) -> None:
+    """Fills `kind=auto`: a formula where there is one; no decay where the answer must be exact."""
+    training, model = tree["training"], tree["model"]
+    if training["optimizer"]["kind"] != "auto":
+        return
+    encoder = model.get("encoder") or {}
+    linear = bool(facts.vectors) and encoder.get("kind") == "linear"
+    if model.get("kind") == "ngram" or (linear and tree["objective"]["kind"] == "mse"):
+        kind, why = "exact", "it is solved by a formula"
+    else:
+        kind = "adam" if linear else "adamw"
+        why = "linear: nothing may decay" if linear else "the usual one"
+    training["optimizer"] = {"kind": kind}
+    chosen.append(Choice("training.optimizer.kind", kind, why))
+
+
 def _passes(facts: Facts, tree: Tree) -> float:
     """How often the run will see the data: given, or guessed from the time and the size.
 
     A symbol costs about 6 operations a weight; a core does some 3e10 a second.
     """
-    training, parts = tree["training"], [tree["model"][side] for side in SIDES]
-    weights = sum(12 * part["layers"] * part["width"] ** 2 for part in parts)
-    weights += facts.vocabulary * parts[1]["width"]
+    training, model = tree["training"], tree["model"]
+    parts = [model[side] for side in SIDES if side in model]
+    weights = sum(12 * part.get("layers", 1) * part["width"] ** 2 for part in parts)
+    weights += facts.vocabulary * parts[-1]["width"] if parts else 1
     speed = 1e13 if torch.cuda.is_available() else 3e10 * torch.get_num_threads()
-    batch = 2 * training["tokens"] * training["accumulate"]  # symbols of both sides
+    batch = len(parts) * training["tokens"] * training["accumulate"]  # symbols of all sides
     given = {
         "epochs": 1.0,
         "steps": batch / facts.symbols,
@@ -107,9 +143,18 @@ def _passes(facts: Facts, tree: Tree) -> float:
     return min(passes, default=_epochs(facts))
 
 
-def _dropout(passes: float) -> float:
+def _dropout(passes: float, facts: Facts, part: Tree) -> float:
     """More where the data is seen often; none where time allows few passes."""
+    if part["kind"] == "linear":
+        return 0.0 if facts.vectors else 0.3
+    if facts.task in ("tag", "classify") and not facts.vectors:
+        return 0.33
     return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
+
+
+def _lr(facts: Facts, model: Tree) -> float:
+    """The highest rate."""
+    return 2e-3
 
 
 def _epochs(facts: Facts) -> float:

@@ -15,7 +15,8 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from regard.config import Config, check_config, flatten
+from regard.config import check_config, flatten
+from regard.tasks.configs import TransduceConfig
 from regard.data.batch import Batch, Padded, pad
 from regard.data.vocabulary import EOS
 from regard.errors import UserError
@@ -163,7 +164,7 @@ MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree) for tree in TREES]
 SECTIONS = {
     name: [tree for part in members(field.annotation) for tree in variants(part)]
-    for name, field in Config.model_fields.items()
+    for name, field in TransduceConfig.model_fields.items()
     if name != "model"
 }
 

@@ -9,7 +9,8 @@ import torch
 import yaml
 
 import regard
-from regard.config import Config, check_config, flatten
+from regard.config import check_config, flatten
+from regard.tasks.configs import TransduceConfig
 from regard.data.read import Pair
 from regard.models.generator import GeneratorOptions
 from regard.presets import fill
@@ -21,13 +22,13 @@ PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab",
 SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
 
 
-def back(config: Config) -> Config:
+def back(config: TransduceConfig) -> TransduceConfig:
     """Written and read again."""
     return check_config(yaml.safe_load(config.dump()), "laws")
 
 
 def test_a_model_s_settings_come_back(options: GeneratorOptions) -> None:
-    config = Config(model=options)
+    config = TransduceConfig(model=options)
     assert back(config) == config and back(config).dump() == config.dump()
 
 

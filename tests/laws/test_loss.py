@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.config import Config, check_config
+from regard.config import check_config
+from regard.tasks.configs import TransduceConfig
 from regard.data.batch import Batch, Padded
 from regard.data.read import Pair
 from regard.models.generator import GeneratorOptions
@@ -19,13 +20,13 @@ PAIRS = [Pair("ab", "b", 1), Pair("bca", "abca", 2), Pair("c", "cc", 3), Pair("a
 
 def objectives() -> list[Objective]:
     """One of each kind."""
-    annotation = Config.model_fields["objective"].annotation
+    annotation = TransduceConfig.model_fields["objective"].annotation
     return [kind() for kind in getattr(annotation, "__args__", (annotation,))]
 
 
 def rows(batch: Batch, some: list[int]) -> Batch:
     """These rows of a batch, padded as before."""
-    source, target = (Padded(side.data[some], side.mask[some]) for side in batch)
+    source, target = (Padded(side.data[some], side.mask[some]) for side in batch[:2])
     return Batch(source, target)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.config import Config, check_config
+from regard.config import check_config
+from regard.tasks.configs import TransduceConfig
 from regard.data.read import Pair
 from regard.models.generator import GeneratorOptions
 from regard.nn import dropout
@@ -19,12 +20,12 @@ PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
 SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
 
 
-def config_of(options: GeneratorOptions, training: dict) -> Config:
+def config_of(options: GeneratorOptions, training: dict) -> TransduceConfig:
     tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS}
     return check_config(tree | {"training": {"tokens": 12, "lr": 0.01, **training}}, "laws")
 
 
-def begin(folder: Path, config: Config) -> Run:
+def begin(folder: Path, config: TransduceConfig) -> Run:
     run = start_run(folder, config, PAIRS, PAIRS[:2])
     describe(run, {})
     return run

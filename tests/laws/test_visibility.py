@@ -37,10 +37,10 @@ def test_a_source_alone_is_the_source_in_a_batch(model: nn.Module, source: Padde
 @torch.no_grad()
 def test_the_encoding_of_a_source_alone(model: nn.Module, source: Padded) -> None:
     """Position by position, and the summary that a decoder without attention begins from."""
-    many = model.encoder(source._replace(data=model.source(source.data)))
+    many = model.encoder(source._replace(data=model.frontend.symbols(source.data)))
     for row in range(len(source.data)):
         single = alone(source, row)
-        one = model.encoder(single._replace(data=model.source(single.data)))
+        one = model.encoder(single._replace(data=model.frontend.symbols(single.data)))
         close(one.data[0], many.data[row][many.mask[row]])
         close(one.pooled()[0], many.pooled()[row])
 
@@ -83,7 +83,7 @@ def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
 
 
 def test_every_source_symbol_counts_and_no_padding(model: nn.Module, source: Padded) -> None:
-    vectors = model.source(source.data).detach().requires_grad_()
+    vectors = model.frontend.symbols(source.data).detach().requires_grad_()
     state = model.decoder.start(model.encoder(source._replace(data=vectors)))
     logits, _ = model.step(SYMBOLS.expand(len(source.data), -1), state)
     (gradient,) = torch.autograd.grad((logits**2).sum(), vectors)

@@ -1,6 +1,6 @@
 """Padded tensors and batches: what flows between the parts of a model.
 
-B rows, S source length, T target length, D width, H heads.
+B rows, S source length, T target length, D width, H heads, U different words, L letters.
 """
 
 from typing import NamedTuple
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.data.vocabulary import PAD
+from regard.nn.state import Tree, tree_map
 
 
 class Padded(NamedTuple):
@@ -34,20 +35,36 @@ class Padded(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Examples side by side. `target` ends each row with EOS; None where there is no target."""
+    """Examples side by side; what a task does not have is None.
 
-    source: Padded
-    target: Padded | None
+    source: what goes in. target: a sequence that comes out; where it has its own length each row
+    ends with EOS. labels: one answer a row, (B,) a class or (B, C) numbers. letters: (U, L), the
+    different words of the source; `source.data` is then (B, S, 2), the number of the word and
+    its place among the letters. weight: (B,) how much each row counts. before: (B,), the symbol
+    before the first of each target. carry: what the batch before this one left behind.
+    """
+
+    source: Padded | None = None
+    target: Padded | None = None
+    labels: Tensor | None = None
+    letters: Padded | None = None
+    weight: Tensor | None = None
+    before: Tensor | None = None
+    carry: Tree = None
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
-        source = self.source._replace(
-            data=self.source.data.to(device), mask=self.source.mask.to(device)
-        )
-        if self.target is None:
-            return Batch(source, None)
-        target = Padded(self.target.data.to(device), self.target.mask.to(device))
-        return Batch(source, target)
+        return tree_map(lambda tensor: tensor.to(device), self)
+
+    @property
+    def masks(self) -> list[Tensor]:
+        """The masks of source and target, as far as they are there."""
+        return [side.mask for side in (self.source, self.target) if side is not None]
+
+    @property
+    def rows(self) -> int:
+        """The number of examples."""
+        return len(self.masks[0])
 
 
 def pad(rows: list[list[int]]) -> Padded:

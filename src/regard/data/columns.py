@@ -1,21 +1,27 @@
-"""Columns: which ones hold source and target, by number, by name, or by a header that is known."""
+"""Tables: their rows, and which columns hold source and target: by number, name or known header."""
 
 from __future__ import annotations
 
+import csv
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from regard.data.lines import refuse, split_lines
 from regard.errors import UserError
+
+Row = tuple[int, list[str]]  # line number, cells
 
 # A first row (or the keys of a JSON object) with both names of a pair is a header.
 SOURCES = (
     *("source", "src", "input", "text", "sentence", "original", "question"),
     *("word", "spelling", "orthography", "grapheme", "graphemes", "lemma"),
+    *("review", "utterance"),
 )
 TARGETS = (
     *("target", "tgt", "trg", "output", "translation", "label", "answer"),
     *("pronunciation", "pron", "phoneme", "phonemes", "phones", "ipa", "transcription", "form"),
+    *("labels", "class", "category", "sentiment", "score"),
 )
 
 
@@ -34,6 +40,72 @@ class Columns:
         return max(*self.source, *self.target) + 1
 
 
+def read_rows(path: str, text: str, kind: str, notes: list[str]) -> list[Row]:
+    """The rows of a table of two columns or more, blank lines left out."""
+    rows = (_tsv_rows if kind == "TSV" else _csv_rows)(path, text, notes)
+    _refuse_single_column(path, kind, rows)
+    return rows
+
+
+def _tsv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
+    lines = split_lines(path, text, notes)
+    return _skip_blank(
+        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)],
+        lambda cells: len(cells) == 1 and not cells[0].strip(),
+        notes,
+    )
+
+
+def _csv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
+    first = text.split("\n", 1)[0]
+    comma = next((mark for mark in ",;\t" if mark in first), ",")
+    if comma != ",":
+        notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
+    if first.endswith("\r"):
+        notes.append("Windows line ends (CR LF) removed")
+    rows: list[Row] = []
+    problems: list[tuple[int, str]] = []
+    reader = csv.reader((line + "\n" for line in text.split("\n")), delimiter=comma, strict=True)
+    while True:
+        start = reader.line_num + 1
+        try:
+            rows.append((start, next(reader)))
+        except StopIteration:
+            break
+        except csv.Error as error:
+            problems.append(
+                (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
+            )
+            if "field larger" in str(error):
+                break
+    refuse(path, problems)
+    if rows and not rows[-1][1]:
+        rows.pop()  # what follows the last line end
+    return _skip_blank(rows, lambda cells: not cells, notes)
+
+
+def _skip_blank(
+    rows: list[Row], is_blank: Callable[[list[str]], bool], notes: list[str]
+) -> list[Row]:
+    kept = [row for row in rows if not is_blank(row[1])]
+    if len(kept) < len(rows):
+        notes.append(f"blank lines skipped: {len(rows) - len(kept):,}")
+    return kept
+
+
+def _refuse_single_column(path: str, kind: str, rows: list[Row]) -> None:
+    if any(len(cells) > 1 for _, cells in rows):
+        return
+    line, cells = rows[0]
+    separator = "tab" if kind == "TSV" else "comma"
+    commas = kind == "TSV" and "," in cells[0]
+    hint = "; if commas separate the columns, name the file .csv" if commas else ""
+    raise UserError(
+        f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
+        f"{len(rows):,} lines{hint}; for two files use --source A --target B"
+    )
+
+
 def known_header(names: Sequence[str]) -> tuple[str, str] | None:
     """The names of source and target, if both are among the names."""
     lower = {name.strip().lower(): name for name in reversed(names)}
@@ -50,8 +122,8 @@ def choose_columns(
     # Numbers come from the command line or from the first two columns, names from a header.
     source_column = source or (known[0] if known else "1")
     target_column = target or (known[1] if known else "2")
-    source_places, source_named = _find(path, "source", source_column, first)
-    target_places, target_named = _find(path, "target", target_column, first)
+    source_places, source_named = find_columns(path, "source", source_column, first)
+    target_places, target_named = find_columns(path, "target", target_column, first)
     if source_places == target_places:
         raise UserError(
             f"{path}: source and target are the same column ({source_column}); "
@@ -71,7 +143,9 @@ def choose_columns(
     return Columns(source_places, target_places, header, chosen)
 
 
-def _find(path: str, side: str, column: str, first: list[str]) -> tuple[tuple[int, ...], bool]:
+def find_columns(
+    path: str, side: str, column: str, first: list[str]
+) -> tuple[tuple[int, ...], bool]:
     """The places of a column or of a comma list of columns, and whether one went by its name."""
     names = [name.strip() for name in first]
     parts = [column] if column in names or column in first else column.split(",")

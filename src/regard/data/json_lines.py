@@ -16,15 +16,11 @@ def read_json(
     path: str, text: str, source: str | None, target: str | None, notes: list[str]
 ) -> list[Found]:
     """Source, target and line of each object; a list of targets gives one entry each."""
-    if text.lstrip().startswith("["):
-        raise UserError(
-            f"{path}: one JSON array; one object a line is expected: jq -c '.[]' {path} > new.jsonl"
-        )
-    records, problems = _parse(split_lines(path, text, notes), notes)
+    records, problems = parse_objects(path, text, notes)
     names = list(records[0][1]) if records else []
     known = known_header(names) or ("source", "target")
-    source_keys = _keys(source or known[0], names)
-    target_keys = _keys(target or known[1], names)
+    source_keys = find_keys(source or known[0], names)
+    target_keys = find_keys(target or known[1], names)
     if (source_keys, target_keys) != (("source",), ("target",)):
         notes.append(f"source is {' + '.join(source_keys)}, target is {' + '.join(target_keys)}")
 
@@ -39,50 +35,68 @@ def read_json(
     return found
 
 
-def _parse(
-    lines: list[str], notes: list[str]
+def parse_objects(
+    path: str, text: str, notes: list[str]
 ) -> tuple[list[tuple[int, dict[str, Any]]], list[tuple[int, str]]]:
-    """The objects, and the lines that are none."""
+    """The objects with their lines, and the lines that are none."""
+    if text.lstrip().startswith("["):
+        raise UserError(
+            f"{path}: one JSON array; one object a line is expected: jq -c '.[]' {path} > new.jsonl"
+        )
     records, problems = [], []
+    lines = split_lines(path, text, notes)
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            problems.append((number, f"bad JSON: {error}"))
-            continue
-        if isinstance(record, dict):
-            records.append((number, record))
-        else:
-            problems.append((number, f"a JSON object expected, {_name(record)} found"))
+            records.append((number, parse_object(line)))
+        except ValueError as error:
+            problems.append((number, str(error)))
     blank = len(lines) - len(records) - len(problems)
     if blank:
         notes.append(f"blank lines skipped: {blank:,}")
     return records, problems
 
 
-def _keys(column: str, names: list[str]) -> tuple[str, ...]:
+def parse_object(line: str) -> dict[str, Any]:
+    """The object of a line; a ValueError says what is wrong."""
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"bad JSON: {error}") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON object expected, {name_of(record)} found")
+    return record
+
+
+def find_keys(column: str, names: list[str]) -> tuple[str, ...]:
+    """The key of that name, or else the keys of a comma list."""
     return (column,) if column in names else tuple(part.strip() for part in column.split(","))
 
 
-def _values(record: dict[str, Any], keys: tuple[str, ...], several: bool) -> list[str]:
-    """The strings under the keys: alternatives if one key holds a list, else joined by a space."""
+def pick(record: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
+    """What is under the keys; a ValueError says which key is missing."""
     for key in keys:
         if key not in record:
             raise ValueError(
                 f"key '{key}' expected, {', '.join(record) or 'no key'} found; "
                 f"choose with --source-column and --target-column"
             )
-    values = [record[key] for key in keys]
+    return [record[key] for key in keys]
+
+
+def _values(record: dict[str, Any], keys: tuple[str, ...], several: bool) -> list[str]:
+    """The strings under the keys: alternatives if one key holds a list, else joined by a space."""
+    values = pick(record, keys)
     if several and len(values) == 1 and isinstance(values[0], list) and values[0]:
-        return [_text(value, keys[0]) for value in values[0]]
-    return [" ".join(_text(value, key) for key, value in zip(keys, values, strict=True))]
+        return [text_of(value, keys[0]) for value in values[0]]
+    return [" ".join(text_of(value, key) for key, value in zip(keys, values, strict=True))]
 
 
-def _text(value: object, key: str) -> str:
+def text_of(value: object, key: str) -> str:
+    """The value itself, if it is a string of whole characters."""
     if not isinstance(value, str):
-        raise ValueError(f"'{key}' must be a string, {_name(value)} found")
+        raise ValueError(f"'{key}' must be a string, {name_of(value)} found")
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -90,6 +104,7 @@ def _text(value: object, key: str) -> str:
     return value
 
 
-def _name(value: object) -> str:
+def name_of(value: object) -> str:
+    """What a JSON value is called in messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")

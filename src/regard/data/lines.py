@@ -32,7 +32,7 @@ def refuse(path: str, problems: list[tuple[int, str]], advice: str = "") -> None
     raise UserError("\n".join([*report, advice] if advice else report))
 
 
-def read_text(path: str) -> tuple[str, list[str]]:
+def read_text(path: str, expected: str = "pairs of source and target are") -> tuple[str, list[str]]:
     """The whole text of a file or of standard input (`-`), and notes on what was recognised."""
     shown = show_path(path)
     with explain(shown), open_bytes(path) as stream:
@@ -40,7 +40,7 @@ def read_text(path: str) -> tuple[str, list[str]]:
     _refuse_binary(shown, data)
     text = _decode(shown, data)
     if not text.strip():
-        raise UserError(f"{shown}: the file is empty; pairs of source and target are expected")
+        raise UserError(f"{shown}: the file is empty; {expected} expected")
     if text.startswith(BOM):
         return text[1:], ["byte order mark removed"]
     return text, []

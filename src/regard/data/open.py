@@ -1,6 +1,7 @@
 """Which data a command means: a file, two files, or something built in."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from regard.data.builtin import builtin, is_builtin, unknown_data
@@ -32,6 +33,14 @@ class Place:
         if self.data != "-" and not os.path.exists(self.data) and "." not in self.data:
             raise UserError(unknown_data(self.data))
         return read_pairs(self.data, self.source_column, self.target_column)
+
+    def file(self) -> str:
+        """The one file, where two make no sense."""
+        if self.source or self.target:
+            raise UserError("one file expected, with a sequence and its answer in each line")
+        if not self.data:
+            raise UserError("no data: name a file")
+        return self.data
 
     def part(self) -> str | None:
         """The name of the built-in data meant, or None for files, which come first."""
@@ -74,33 +83,36 @@ class Data:
     notes: list[str] = field(default_factory=list)
 
 
-def open_training(place: Place, dev: Place) -> Data:
-    """The pairs to train on and the dev pairs: those given, or a part held back."""
+Read = Callable[[Place], Pairs]
+
+
+def open_pairs(place: Place, dev: Place, read: Read) -> Data:
+    """What to train on and the dev part: the one given, or a part held back."""
     name = place.part()
     if name:
         splits = builtin(name)
         data = Data(name, splits.train, splits.dev, splits.notes)
     else:
-        pairs = place.read()
+        pairs = read(place)
         data = Data(pairs.name, pairs.pairs, [], list(pairs.notes))
     if dev.given():
         name = dev.part()
-        held = Pairs(name, name, builtin(name).dev) if name else dev.read()
+        held = Pairs(name, name, builtin(name).dev) if name else read(dev)
         data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
     elif not data.dev:
         data.train, data.dev = split_dev(data.train)
         data.notes.append(
             f"held back as the dev part, by a hash of the source: {len(data.dev):,} of "
-            f"{len(data.train) + len(data.dev):,} pairs; --dev names your own"
+            f"{len(data.train) + len(data.dev):,} examples; --dev names your own"
         )
     return data
 
 
-def open_test(place: Place) -> tuple[list[Pair], list[str]]:
-    """The pairs to evaluate on; of built-in data the test part."""
+def open_test(place: Place, read: Read) -> tuple[list[Pair], list[str]]:
+    """The examples to evaluate on; of built-in data the test part."""
     name = place.part()
     if name:
         test = builtin(name).test
         return test, [f"the test part of {name}: {len(test):,} pairs, none of them in training"]
-    pairs = place.read()
+    pairs = read(place)
     return pairs.pairs, pairs.notes

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from regard.data.columns import Columns, choose_columns
+from regard.data.columns import Columns, Row, choose_columns, read_rows
 from regard.data.json_lines import read_json
 from regard.data.lines import read_lines, read_text, refuse, show_path, split_lines, stem
 from regard.errors import UserError
@@ -27,15 +27,17 @@ __all__ = [
 
 FORMATS = {".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".jsonl": "JSONL", ".json": "JSONL"}
 LOOK = "choose with --source-column and --target-column"
-Row = tuple[int, list[str]]  # line number, cells
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One source and one target, and the line of the file they began in, from 1."""
+    """One source and one target, and the line of the file they began in, from 1.
 
-    source: str
-    target: str
+    A side is a text, the tuple of its words or tags, or a tuple of numbers.
+    """
+
+    source: Any
+    target: Any
     line: int
 
     def empty(self) -> bool:
@@ -47,8 +49,8 @@ class Pair:
 class Example:
     """One source with all its targets, in order, without repeats."""
 
-    source: str
-    references: tuple[str, ...]
+    source: Any
+    references: tuple[Any, ...]
 
 
 @dataclass
@@ -70,17 +72,15 @@ def read_pairs(
     """
     text, notes = read_text(path)
     shown = show_path(path)
-    kind, guessed = _format(path, text)
-    notes.insert(0, f"read as {kind}" + (", guessed from the first lines" if guessed else ""))
+    kind = recognise(path, text, notes)
     if kind == "JSONL":
         found = read_json(shown, text, source_column, target_column, notes)
         pairs = [Pair(source, target, line) for source, target, line in found]
     else:
-        rows = (_tsv_rows if kind == "TSV" else _csv_rows)(shown, text, notes)
-        _refuse_single_column(shown, kind, rows)
+        rows = read_rows(shown, text, kind, notes)
         columns = choose_columns(shown, rows[0][1], source_column, target_column, notes)
-        pairs = _table_pairs(shown, rows, columns, notes)
-    _refuse_empty_sides(shown, pairs)
+        pairs = table_pairs(shown, rows, columns, notes)
+    refuse_empty_sides(shown, pairs)
     return Pairs(stem(path), shown, pairs, notes)
 
 
@@ -101,7 +101,7 @@ def read_aligned(source: str, target: str) -> Pairs:
     numbered = enumerate(zip(left, right, strict=True), 1)
     pairs = [Pair(one, other, line) for line, (one, other) in numbered]
     shown = f"{source} and {target}"
-    _refuse_empty_sides(shown, pairs)
+    refuse_empty_sides(shown, pairs)
     return Pairs(stem(source), shown, pairs, ["read as two aligned files", *notes])
 
 
@@ -126,8 +126,9 @@ def split_dev(
     )
 
 
-def hash_source(source: str) -> bytes:
+def hash_source(source: Any) -> bytes:
     """A number for a source that is the same on every machine."""
+    source = source if isinstance(source, str) else repr(source)
     return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -139,78 +140,27 @@ def group(pairs: Iterable[Pair]) -> list[Example]:
     return [Example(source, tuple(references)) for source, references in targets.items()]
 
 
-def _format(path: str, text: str) -> tuple[str, bool]:
-    """The format, and whether it had to be guessed because the name does not say."""
+def recognise(path: str, text: str, notes: list[str]) -> str:
+    """The format by the name of the file, or guessed where the name does not say; it is noted."""
     extension = Path(path.removesuffix(".gz")).suffix.lower()
     if path != "-" and extension in FORMATS:
-        return FORMATS[extension], False
+        kind, how = FORMATS[extension], ""
+    else:
+        kind, how = _guess(text), ", guessed from the first lines"
+    notes.insert(0, f"read as {kind}{how}")
+    return kind
+
+
+def _guess(text: str) -> str:
     first = [line for line in text[:100_000].split("\n")[:20] if line.strip()]
     if first[0].lstrip().startswith("{"):
-        return "JSONL", True
+        return "JSONL"
     commas = all("," in line for line in first) and not any("\t" in line for line in first)
-    return ("CSV" if commas else "TSV"), True
+    return "CSV" if commas else "TSV"
 
 
-def _tsv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
-    lines = split_lines(path, text, notes)
-    return _skip_blank(
-        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)],
-        lambda cells: len(cells) == 1 and not cells[0].strip(),
-        notes,
-    )
-
-
-def _csv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
-    first = text.split("\n", 1)[0]
-    comma = next((mark for mark in ",;\t" if mark in first), ",")
-    if comma != ",":
-        notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
-    if first.endswith("\r"):
-        notes.append("Windows line ends (CR LF) removed")
-    rows: list[Row] = []
-    problems: list[tuple[int, str]] = []
-    reader = csv.reader((line + "\n" for line in text.split("\n")), delimiter=comma, strict=True)
-    while True:
-        start = reader.line_num + 1
-        try:
-            rows.append((start, next(reader)))
-        except StopIteration:
-            break
-        except csv.Error as error:
-            problems.append(
-                (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
-            )
-            if "field larger" in str(error):
-                break
-    refuse(path, problems)
-    if rows and not rows[-1][1]:
-        rows.pop()  # what follows the last line end
-    return _skip_blank(rows, lambda cells: not cells, notes)
-
-
-def _skip_blank(
-    rows: list[Row], is_blank: Callable[[list[str]], bool], notes: list[str]
-) -> list[Row]:
-    kept = [row for row in rows if not is_blank(row[1])]
-    if len(kept) < len(rows):
-        notes.append(f"blank lines skipped: {len(rows) - len(kept):,}")
-    return kept
-
-
-def _refuse_single_column(path: str, kind: str, rows: list[Row]) -> None:
-    if any(len(cells) > 1 for _, cells in rows):
-        return
-    line, cells = rows[0]
-    separator = "tab" if kind == "TSV" else "comma"
-    commas = kind == "TSV" and "," in cells[0]
-    hint = "; if commas separate the columns, name the file .csv" if commas else ""
-    raise UserError(
-        f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
-        f"{len(rows):,} lines{hint}; for two files use --source A --target B"
-    )
-
-
-def _table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) -> list[Pair]:
+def table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) -> list[Pair]:
+    """Source and target of each row."""
     counts = Counter(len(cells) for _, cells in rows if len(cells) > 1)
     expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
     if not columns.chosen and expected > 2:
@@ -229,7 +179,8 @@ def _table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str])
     return pairs
 
 
-def _refuse_empty_sides(path: str, pairs: list[Pair]) -> None:
+def refuse_empty_sides(path: str, pairs: list[Pair]) -> None:
+    """Raises an error if there are no pairs or if a side is empty in all of them."""
     if not pairs:
         raise UserError(f"{path}: no pairs, only a header; pairs of source and target are expected")
     for side in ("source", "target"):

@@ -108,8 +108,16 @@ class TableVocabulary(Vocabulary):
         return self.join(self.symbols(text))
 
     def encode(self, text: str) -> list[int]:
+        return self.number(self.symbols(text))
+
+    def number(self, symbols: Iterable[str]) -> list[int]:
+        """The ids of symbols that are cut already."""
         find = self._ids.get
-        return [find(symbol, UNK) for symbol in self.symbols(text)]
+        return [find(symbol, UNK) for symbol in symbols]
+
+    def knows(self, symbol: str) -> bool:
+        """Whether the symbol has an id of its own."""
+        return symbol in self._ids
 
     def decode(self, ids: Sequence[int]) -> str:
         names = self._names
@@ -197,6 +205,13 @@ TABLES: dict[str, type[TableVocabulary]] = {
 KINDS = (*TABLES, "bpe", "unigram")
 
 
+def count_symbols(symbols: Iterable[str], size: int | None = None) -> SpaceVocabulary:
+    """The vocabulary of symbols that are cut already, most frequent first, at most `size`."""
+    counts = Counter(symbols)
+    ordered = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+    return SpaceVocabulary(ordered[:size])
+
+
 def build_vocabulary(kind: str, texts: Iterable[str], size: int | None = None) -> Vocabulary:
     """The vocabulary of the texts, most frequent symbols first, at most `size` besides specials.
 
@@ -238,3 +253,11 @@ def load_vocabulary(folder: Path, name: str) -> Vocabulary:
     from regard.data.subword import load_subwords
 
     return load_subwords(folder / f"{name}.model", kind, symbols)
+
+
+def load_table(folder: Path, name: str) -> TableVocabulary:
+    """A vocabulary that is a plain list of symbols."""
+    vocabulary = load_vocabulary(folder, name)
+    if not isinstance(vocabulary, TableVocabulary):
+        raise UserError(f"{folder / name}.json: a list of symbols expected; copy the folder again")
+    return vocabulary

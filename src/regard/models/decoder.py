@@ -5,6 +5,7 @@ B rows of memory, k beams a row, S source length, T target length, D width, M me
 """
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 import torch
@@ -28,7 +29,7 @@ class TransformerDecoder(nn.Module):
     """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
 
     def __init__(
-        self, layers: list["DecoderLayer"], positions: Position, norm: nn.Module, dropout: float
+        self, layers: Sequence[nn.Module], positions: Position, norm: nn.Module, dropout: float
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(layers)

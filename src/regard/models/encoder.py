@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.data.batch import Padded
+from regard.models.window import Linear, Mlp, Window
 from regard.nn.attention import SelfAttention
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import Activation, FeedForward
@@ -138,7 +139,7 @@ class TransformerOptions(Options):
 class Transformer(TransformerOptions):
     """Self-attention over the source."""
 
-    def build(self) -> TransformerEncoder:
+    def build(self, inputs: int | None = None) -> TransformerEncoder:
         """The encoder; sizes must be filled."""
         assert self.width and self.heads and self.layers and self.dropout is not None
         layers = [
@@ -175,7 +176,7 @@ class Recurrent(Options):
         """What embeddings are multiplied by: they begin with variance 1 / width."""
         return math.sqrt(self.width or 1)
 
-    def build(self) -> RecurrentEncoder:
+    def build(self, inputs: int | None = None) -> RecurrentEncoder:
         """The encoder; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None
         kind = Bidirectional if self.bidirectional else Recurrence
@@ -183,4 +184,6 @@ class Recurrent(Options):
         return RecurrentEncoder(body, self.dropout)
 
 
-Encoder = Annotated[Auto | Transformer | Recurrent, Field(discriminator="kind")]
+Encoder = Annotated[
+    Auto | Transformer | Recurrent | Linear | Mlp | Window, Field(discriminator="kind")
+]

@@ -12,21 +12,9 @@ from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import BOS
 from regard.models.decoder import Decoder, RecurrentDecoder, TransformerDecoder
 from regard.models.encoder import Auto, Encoder
+from regard.models.frontend import Embedding, SymbolFrontend
 from regard.nn.state import State
 from regard.options import Options
-
-
-class Embedding(nn.Module):
-    """Symbols to vectors, scaled; begins with variance 1 / D before the scale."""
-
-    def __init__(self, size: int, width: int, scale: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.randn(size, width) * width**-0.5)
-        self.scale = scale
-
-    def forward(self, symbols: Tensor) -> Tensor:
-        """(B, T) to (B, T, D)."""
-        return F.embedding(symbols, self.weight) * self.scale
 
 
 class Head(nn.Module):
@@ -46,14 +34,14 @@ class Generator(nn.Module):
 
     def __init__(
         self,
-        source: Embedding,
+        frontend: SymbolFrontend,
         encoder: nn.Module,
         target: Embedding,
         decoder: TransformerDecoder | RecurrentDecoder,
         head: Head,
     ) -> None:
         super().__init__()
-        self.source = source
+        self.frontend = frontend
         self.encoder = encoder
         self.target = target
         self.decoder: TransformerDecoder | RecurrentDecoder = decoder
@@ -61,7 +49,7 @@ class Generator(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits (N, V) of every real target symbol, row by row; padding is left out."""
-        assert batch.target is not None
+        assert batch.source is not None and batch.target is not None
         symbols, mask = batch.target.data, batch.target.mask
         inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
         h, _ = self.decoder(self.target(inputs), self.start(batch.source))
@@ -69,8 +57,7 @@ class Generator(nn.Module):
 
     def start(self, source: Padded) -> State:
         """The decoder's state before its first symbol."""
-        encoded = self.encoder(source._replace(data=self.source(source.data)))
-        return self.decoder.start(encoded)
+        return self.decoder.start(self.encoder(self.frontend(Batch(source))))
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
@@ -108,6 +95,7 @@ class GeneratorOptions(Options):
         weight = other.weight
         if not self.tied:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
+        frontend = SymbolFrontend(embedding)
         return Generator(
-            embedding, encoder.build(), other, decoder.build(encoder.width), Head(weight)
+            frontend, encoder.build(), other, decoder.build(encoder.width), Head(weight)
         )

@@ -45,6 +45,33 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
     return tree
 
 
+def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
+    """The tensors of a tree of dicts and tuples, by their path."""
+    if isinstance(tree, Tensor):
+        return {path: tree}
+    below = tree.items() if isinstance(tree, dict) else enumerate(tree or ())
+    found: dict[str, Tensor] = {}
+    for key, value in below:
+        found |= leaves(value, f"{path}/{key}" if path else str(key))
+    return found
+
+
+def tree_of(tensors: dict[str, Tensor]) -> Tree:
+    """The way back from `leaves`; None where there is no tensor."""
+    if "" in tensors:
+        return tensors[""]
+    below: dict[str, dict[str, Tensor]] = {}
+    for path, tensor in tensors.items():
+        key, _, rest = path.partition("/")
+        below.setdefault(key, {})[rest] = tensor
+    built = {key: tree_of(part) for key, part in below.items()}
+    if not built:
+        return None
+    if all(key.isdecimal() for key in built):
+        return tuple(built[key] for key in sorted(built, key=int))
+    return built
+
+
 def select(tree: Tree, rows: Tensor) -> Tree:
     """These rows of every tensor."""
     return tree_map(lambda tensor: tensor.index_select(0, rows), tree)

@@ -11,16 +11,21 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.batch import Batch
+from regard.nn.state import Tree
 from regard.options import Options
 
 
 @dataclass
 class Loss:
-    """A sum over symbols and their count; parts: sums to log, by name."""
+    """A sum and the count it is divided by, symbols or examples by their weight.
+
+    parts: sums to log, by name; carry: what the next batch goes on from, where there is such.
+    """
 
     sum: Tensor
-    count: int
+    count: float
     parts: dict[str, float] = field(default_factory=dict)
+    carry: Tree = None
 
 
 class CrossEntropy(Options):

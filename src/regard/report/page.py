@@ -11,10 +11,21 @@ from regard.files import write_bytes
 from regard.metrics import HIGHER_IS_BETTER
 from regard.report.curves import Point, Series, draw
 from regard.report.folder import Record, RunFolder, number, points, read_folder
-from regard.report.samples import is_right, samples_table
-from regard.report.scores import LABELS, Headline, headline, scores_section
+from regard.report.labels import details_section
+from regard.report.samples import samples_section
+from regard.report.scores import (
+    LABELS,
+    SHARES,
+    Headline,
+    headline,
+    measure,
+    scores_section,
+    shown,
+)
+from regard.report.zipf import COUNTS, zipf_section
 
 _SMALL = (320, 170)
+_LOSSES = {"classify": "Loss, nats per example", "regress": "Loss"}  # by task
 
 
 def write_report(folder: Path) -> Path:
@@ -27,8 +38,10 @@ def write_report(folder: Path) -> Path:
         _top(run, main),
         _curves(run, main),
         scores_section(run, main),
-        _samples(run),
+        details_section(run.final.get("details") or {}),
+        samples_section(run.samples, str(run.facts.get("task", ""))),
         _check(run.check),
+        zipf_section(run.check),
         _settings(run.settings),
         _config(run.config),
     ]
@@ -82,21 +95,21 @@ def _command(facts: Record) -> str:
 
 def _top(run: RunFolder, main: Headline | None) -> str:
     if main:
-        sign = "<small>%</small>" if main.metric in {"exact", "ser", "cer", "wer"} else ""
+        sign = "<small>%</small>" if main.metric in SHARES else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
-        shown = (
-            f'<span class="label">{escape(LABELS.get(main.metric, main.metric))}</span>'
-            f'<span class="value">{main.value:.1f}{sign}</span>'
+        score = (
+            f'<span class="label">{escape(measure(main.metric, run))}</span>'
+            f'<span class="value">{shown(main.metric, main.value)}{sign}</span>'
             f'<span class="note">{interval}{escape(main.origin)}</span>'
         )
     else:
-        shown = '<span class="label">no score yet</span><span class="value">&ndash;</span>'
+        score = '<span class="label">no score yet</span><span class="value">&ndash;</span>'
     facts = "".join(
         f"<div><dt>{escape(label)}</dt><dd>{escape(value)}</dd></div>"
         for label, value in _facts(run)
     )
     return (
-        f'<section class="top"><p class="headline">{shown}</p>'
+        f'<section class="top"><p class="headline">{score}</p>'
         f'<dl class="facts">{facts}</dl></section>'
     )
 
@@ -125,12 +138,14 @@ def _facts(run: RunFolder) -> list[tuple[str, str]]:
 
 def _curves(run: RunFolder, main: Headline | None) -> str:
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
-    figures = [_wide(draw("Loss, nats per symbol", losses))]
+    figures = [
+        _wide(draw(_LOSSES.get(str(run.facts.get("task")), "Loss, nats per symbol"), losses))
+    ]
     if main:
-        label = LABELS.get(main.metric, main.metric)
+        label = measure(main.metric, run)
         measured = points(run.dev, "scores", main.metric)
         best = _best(measured, main.metric)
-        note = f"best {best[1]:.1f} at step {best[0]:,.0f}" if best else ""
+        note = f"best {shown(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
         title = label[0].upper() + label[1:] + " on dev"
         figure = draw(title, [Series(label, measured)], mark=best, note=note, from_zero=False)
         figures.append(_wide(figure))
@@ -153,22 +168,16 @@ def _best(measured: list[Point], metric: str) -> Point | None:
     return choose(measured, key=lambda point: point[1]) if measured else None
 
 
-def _samples(run: RunFolder) -> str:
-    if not run.samples:
-        return ""
-    right = sum(map(is_right, run.samples))
-    step = escape(str(run.samples[0].get("step", "?")))
-    note = f"{right} of {len(run.samples)} right at step {step}."
-    table = samples_table(run.samples)
-    return f'<section><h2>Samples</h2><p class="note">{note}</p>{table}</section>'
-
-
 def _check(check: Record) -> str:
     if not check:
         return ""
     lines = check.get("lines")
-    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(check)
+    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(_without_counts(check))
     return f"<section><h2>Data</h2><pre>{escape(text)}</pre></section>"
+
+
+def _without_counts(check: Record) -> Record:
+    return {key: value for key, value in check.items() if key not in COUNTS}
 
 
 def _settings(settings: Record) -> str:

@@ -8,9 +8,32 @@ from regard.metrics import edit_distance
 from regard.report.folder import Record
 
 
-def samples_table(samples: Sequence[Record]) -> str:
+def samples_section(samples: Sequence[Record], task: str = "") -> str:
+    """Answers beside the right ones, and texts that the model wrote on its own.
+
+    In a `regress` run answers are numbers: near ones are good too, so none is marked as wrong.
+    """
+    written = [sample for sample in samples if sample.get("kind") == "generated"]
+    answers = [sample for sample in samples if sample.get("kind") != "generated"]
+    parts = []
+    if answers:
+        right, step = sum(map(is_right, answers)), escape(str(answers[0].get("step", "?")))
+        marked = task != "regress"
+        note = f"{right} of {len(answers)} right at step {step}." if marked else f"At step {step}."
+        parts.append(f'<p class="note">{note}</p>{samples_table(answers, marked)}')
+    if written:
+        step = escape(str(written[0].get("step", "?")))
+        texts = "".join(
+            f'<pre dir="auto">{escape(_text(one.get("text")))}</pre>' for one in written
+        )
+        parts.append(f'<p class="note">Generated at step {step}.</p>')
+        parts.append(f'<div class="generated">{texts}</div>')
+    return f"<section><h2>Samples</h2>{''.join(parts)}</section>" if parts else ""
+
+
+def samples_table(samples: Sequence[Record], marked: bool = True) -> str:
     """A table with a row for each sample; an empty text if there is none."""
-    rows = [_row(sample) for sample in samples]
+    rows = [_row(sample, marked) for sample in samples]
     if not rows:
         return ""
     head = "<th></th><th>source</th><th>prediction</th><th>reference</th>"
@@ -19,7 +42,7 @@ def samples_table(samples: Sequence[Record]) -> str:
 
 def is_right(sample: Record) -> bool:
     """Whether the prediction equals one of the references."""
-    return sample.get("prediction", "") in _references(sample)
+    return _text(sample.get("prediction")) in _references(sample)
 
 
 def compare(prediction: str, reference: str) -> tuple[str, str]:
@@ -39,23 +62,26 @@ def compare(prediction: str, reference: str) -> tuple[str, str]:
     return joint.join(filter(None, shown_left)), joint.join(filter(None, shown_right))
 
 
-def _row(sample: Record) -> str:
-    prediction, references = str(sample.get("prediction", "")), _references(sample)
+def _row(sample: Record, marked: bool) -> str:
+    prediction, references = _text(sample.get("prediction")), _references(sample)
     right = is_right(sample)
     others: list[str] = []
-    if references:
+    if not marked:
+        answer, expected = escape(prediction), escape(" or ".join(references))
+    elif references:
         closest = prediction if right else min(references, key=lambda r: _distance(prediction, r))
         others = [reference for reference in references if reference != closest]
         answer, expected = compare(prediction, closest)
     else:
         answer, expected = escape(prediction), ""
 
-    sign = '<b aria-label="right">&#10003;</b>' if right else '<b aria-label="wrong">&#10007;</b>'
+    kind = ("right" if right else "wrong") if marked else "plain"
+    sign = f'<b aria-label="{kind}">&#{10003 if right else 10007};</b>' if marked else ""
     more = "".join(f'<small dir="auto">or {escape(other)}</small>' for other in others)
     empty = "<em>nothing</em>"
     return (
-        f'<tr class="{"right" if right else "wrong"}"><td>{sign}</td>'
-        f'<td dir="auto" data-label="source">{escape(str(sample.get("source", "")))}</td>'
+        f'<tr class="{kind}"><td>{sign}</td>'
+        f'<td dir="auto" data-label="source">{escape(_text(sample.get("source")))}</td>'
         f'<td dir="auto" data-label="prediction">{answer or empty}</td>'
         f'<td dir="auto" data-label="reference">{expected or empty}{more}</td></tr>'
     )
@@ -63,7 +89,14 @@ def _row(sample: Record) -> str:
 
 def _references(sample: Record) -> list[str]:
     references = sample.get("references") or []
-    return [str(text) for text in references] if isinstance(references, list) else []
+    return [_text(text) for text in references] if isinstance(references, list) else []
+
+
+def _text(value: object) -> str:
+    """A text as it is; tags and labels with spaces between them."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
 
 
 def _units(text: str, by_word: bool) -> list[str]:

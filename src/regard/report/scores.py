@@ -1,5 +1,6 @@
 """The scores of a run: the main one for the top of the page, and a table of all."""
 
+import math
 from dataclasses import dataclass
 from html import escape
 
@@ -14,8 +15,25 @@ LABELS = {
     "bleu": "BLEU",
     "chrf": "chrF",
     "bleu_d2l": "short-sentence BLEU",
+    "accuracy": "accuracy",
+    "f1": "F1",  # of labels or of spans: see `measure`
+    "macro_f1": "macro F1",
+    "unseen_accuracy": "accuracy on unseen words",
+    "sentences": "whole sentences right",
+    "subset_accuracy": "all labels right",
+    "log_loss": "log loss (nats)",
+    "ece": "calibration error",
+    "r2": "R\u00b2",
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "loss": "loss (nats)",
     "perplexity": "perplexity",
+    "bits_per_character": "bits per character",
 }
+# Not on a scale from 0 to 100; every other measure is.
+UNBOUNDED = {"log_loss", "r2", "rmse", "mae", "loss", "perplexity", "bits_per_character"}
+SHARES = {"exact", "ser", "cer", "wer", "accuracy", "unseen_accuracy", "sentences"}
+SHARES |= {"subset_accuracy", "ece"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +44,22 @@ class Headline:
     value: float
     interval: str
     origin: str
+
+
+def measure(name: str, run: RunFolder) -> str:
+    """The name of a measure in words."""
+    is_span = name == "f1" and run.facts.get("task") == "tag"
+    return "span F1" if is_span else LABELS.get(name, name)
+
+
+def shown(name: str, value: float, digits: int = 1) -> str:
+    """A score as text: with `digits` after the point if 0 to 100, else its first four digits."""
+    if name not in UNBOUNDED:
+        return f"{value:.{digits}f}"
+    if value and not 1e-3 <= abs(value) < 1e9:
+        return f"{value:.3g}"
+    places = 3 - math.floor(math.log10(abs(value))) if value else 3
+    return f"{value:,.{max(places, 0)}f}"
 
 
 def headline(run: RunFolder) -> Headline | None:
@@ -56,28 +90,30 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
         return ""
     names = [name for name in HIGHER_IS_BETTER if name in scores]
     names += [name for name in scores if name not in HIGHER_IS_BETTER]
-    rows = "".join(_row(record, name, name == main.metric) for name in names)
+    rows = "".join(_row(run, record, name, name == main.metric) for name in names)
     heads = '<th>measure</th><th class="number">score</th><th class="number">95 % interval</th>'
+    scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
     note = "" if run.final else f'<p class="note">At step {escape(str(record.get("step")))}.</p>'
     return (
         f'<section><h2>Scores</h2>{note}<table class="scores"><thead><tr>{heads}'
-        f'<th class="strip">0 to 100</th></tr></thead>{rows}</table></section>'
+        f'<th class="strip">{scale}</th></tr></thead>{rows}</table></section>'
     )
 
 
-def _row(record: Record, name: str, is_main: bool) -> str:
+def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     value, bounds = _scores(record)[name], _bounds(record, name)
     better = "higher is better" if HIGHER_IS_BETTER.get(name, True) else "lower is better"
-    strip = "" if name == "perplexity" else _strip(value, bounds)
+    strip = "" if name in UNBOUNDED else score_strip(value, bounds)
     return (
         f'<tr{" class=main" if is_main else ""}><td title="{better}">'
-        f"{escape(LABELS.get(name, name))} "
-        f'<span class="note">{escape(name)}</span></td><td class="number">{value:.2f}</td>'
+        f"{escape(measure(name, run))} "
+        f'<span class="note">{escape(name)}</span></td>'
+        f'<td class="number">{shown(name, value, 2)}</td>'
         f'<td class="number note">{_interval(record, name)}</td><td class="strip">{strip}</td></tr>'
     )
 
 
-def _strip(value: float, bounds: tuple[float, float] | None) -> str:
+def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
     """A rail from 0 to 100 with the interval as a bar and the score as a tick."""
     low, high = bounds or (value, value)
     low, high, at = (min(max(place, 0.0), 100.0) for place in (low, high, value))
@@ -106,4 +142,4 @@ def _bounds(record: Record, name: str) -> tuple[float, float] | None:
 
 def _interval(record: Record, name: str) -> str:
     bounds = _bounds(record, name)
-    return f"{bounds[0]:.1f} to {bounds[1]:.1f}" if bounds else ""
+    return " to ".join(shown(name, bound) for bound in bounds) if bounds else ""

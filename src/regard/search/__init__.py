@@ -10,8 +10,10 @@ from regard.data.batch import Padded
 from regard.models.generator import Generator
 from regard.options import Options
 from regard.search.beam import Hypothesis, beam_search
+from regard.search.decide import Decide
+from regard.search.sample import Sample
 
-__all__ = ["Beam", "Hypothesis", "Search"]
+__all__ = ["Beam", "Decide", "Hypothesis", "Sample"]
 
 
 class Beam(Options):
@@ -32,6 +34,3 @@ class Beam(Options):
         with torch.inference_mode():
             state = model.start(source)
             return beam_search(model.step, state, limits, max(self.beam, nbest), self.alpha, nbest)
-
-
-Search = Beam

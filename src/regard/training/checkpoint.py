@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from regard.errors import UserError
 from regard.files import read_json, write_bytes, write_json
+from regard.nn.state import Tree, leaves, tree_of
 
 
 @dataclass
@@ -44,16 +45,16 @@ def load_weights(model: nn.Module, path: Path) -> None:
     """Puts the weights of a file into a model of the same shape."""
     tensors = read_tensors(path)
     own = _once(model)
-    wrong = [n for n in own if n not in tensors or tensors[n].shape != own[n].shape]
+    fixed = dict(model.named_parameters())  # the size of a table may come from the data
+    wrong = [n for n in own if n not in tensors]
+    wrong += [n for n, p in fixed.items() if n in tensors and tensors[n].shape != p.shape]
     wrong += [name for name in tensors if name not in own]
     if wrong:
         raise UserError(
             f"{path}: the weights do not fit config.yaml: {', '.join(wrong[:3])}"
             f"{' and more' if len(wrong) > 3 else ''}; the folder mixes two runs"
         )
-    with torch.no_grad():
-        for name, parameter in own.items():
-            parameter.copy_(tensors[name])
+    model.load_state_dict(tensors, strict=False)  # tied weights are there once
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -67,7 +68,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def save_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
+    folder: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    progress: Progress,
+    carry: Tree = None,
 ) -> None:
     """Writes `last/` so that at each moment one whole checkpoint is there."""
     fresh, last, old = (folder / name for name in ("last.new", "last", "last.old"))
@@ -81,6 +86,7 @@ def save_checkpoint(
     for parameter, values in optimizer.state.items():
         for key, value in values.items():
             tensors[f"{key}/{names[id(parameter)]}"] = torch.as_tensor(value).contiguous()
+    tensors |= {f"carry/{path}": t.contiguous() for path, t in leaves(carry).items()}
     write_bytes(fresh / "training.safetensors", save(tensors))
     write_json(fresh / "progress.json", asdict(progress))
     shutil.rmtree(old, ignore_errors=True)
@@ -92,11 +98,11 @@ def save_checkpoint(
 
 def load_checkpoint(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> Progress | None:
-    """Puts the newest checkpoint back; None where a run has none yet."""
+) -> tuple[Progress, Tree]:
+    """Puts the newest checkpoint back; a run that has none yet begins."""
     place = next((p for p in (folder / "last", folder / "last.old") if p.exists()), None)
     if place is None:
-        return None
+        return Progress(), None
     load_weights(model, place / "model.safetensors")
     tensors = read_tensors(place / "training.safetensors")
     torch.set_rng_state(tensors.pop("random"))
@@ -104,15 +110,16 @@ def load_checkpoint(
         torch.cuda.set_rng_state(tensors["random_cuda"])
     tensors.pop("random_cuda", None)
     own = _once(model)
+    carried = {n.removeprefix("carry/"): tensors.pop(n) for n in list(tensors) if n[:6] == "carry/"}
     for full, value in tensors.items():
         key, name = full.split("/", 1)
         optimizer.state[own[name]][key] = value.to(own[name].device)
     try:
-        return Progress(**read_json(place / "progress.json"))
+        return Progress(**read_json(place / "progress.json")), tree_of(carried)
     except TypeError as error:
         raise UserError(f"{place / 'progress.json'}: damaged: {error}") from error
 
 
-def _once(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters by name, tied ones once."""
-    return dict(model.named_parameters())
+def _once(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers by name, tied ones once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-import random
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +14,6 @@ from regard.training.loop import Record
 from regard.training.run import Run
 
 LOG_EVERY = 10  # steps in a line of metrics.jsonl
-SAMPLES = 5
 
 
 class Display:
@@ -41,13 +40,7 @@ class Validated:
     examples: list[Example]
     best: bool
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def samples(self) -> list[tuple[Example, str]]:
-        """A few examples with their predictions, always the same ones."""
-        places = random.Random(0).sample(range(len(self.examples)), k=len(self.examples))
-        predictions = self.evaluation.predictions
-        return [(self.examples[i], predictions[i].text) for i in sorted(places[:SAMPLES])]
+    samples: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Log:
@@ -93,7 +86,6 @@ class Log:
             "kind": "train",
             "step": last.step,
             "epoch": last.epoch,
-            "loss": sum(r.loss * r.tokens for r in records) / tokens,
             **_means(records, tokens),
             "lr": last.lr,
             "norm": sum(r.norm for r in records) / len(records),
@@ -105,10 +97,16 @@ class Log:
         append(self.run.folder, "metrics.jsonl", line)
 
 
-def _means(records: list[Record], tokens: int) -> dict[str, float]:
-    """The parts of the loss over several updates."""
-    names = {name for record in records for name in record.parts}
-    return {n: sum(r.parts.get(n, 0.0) * r.tokens for r in records) / tokens for n in sorted(names)}
+def _means(records: list[Record], tokens: float) -> dict[str, float]:
+    """The loss and its parts over several updates; a model that is solved has none."""
+    named = [{"loss": record.loss, **record.parts} for record in records]
+    names = ["loss", *sorted({name for record in records for name in record.parts})]
+    means = {
+        name: sum(r.tokens * parts.get(name, 0.0) for r, parts in zip(records, named, strict=True))
+        / tokens
+        for name in names
+    }
+    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
 def append(folder: Path, name: str, record: dict[str, Any]) -> None:

@@ -9,14 +9,13 @@ import numpy as np
 from torch.nn.utils import clip_grad_norm_
 
 from regard.data.batch import Batch
-from regard.data.order import batches
 from regard.errors import UserError
 from regard.training.run import Run
 
 
 @dataclass(frozen=True)
 class Record:
-    """One update. loss and its parts (nll: without smoothing) in nats a target symbol."""
+    """One update. loss and its parts (nll: without smoothing), a symbol or an example."""
 
     step: int
     epoch: float
@@ -25,7 +24,7 @@ class Record:
     parts: dict[str, float]
     norm: float
     lr: float
-    tokens: int
+    tokens: float
     examples: int
     padding: float
     seconds: float
@@ -45,7 +44,7 @@ def train(run: Run) -> Iterator[Record]:
         progress.step += 1
         progress.position += len(micro)
         if progress.position == run.epoch_batches:
-            progress.epoch, progress.position = progress.epoch + 1, 0
+            progress.epoch, progress.position, run.carry = progress.epoch + 1, 0, None
         run.read_clock()
         yield Record(
             step=progress.step,
@@ -56,16 +55,38 @@ def train(run: Run) -> Iterator[Record]:
             norm=norm,
             lr=lr,
             tokens=count,
-            examples=sum(len(batch.source.data) for batch in micro),
+            examples=sum(batch.rows for batch in micro),
             padding=_padding(micro),
             seconds=progress.seconds,
         )
 
 
+def solve(run: Run) -> Iterator[Record]:
+    """The one update of a model that is solved by a formula."""
+    run.start_clock()
+    run.task.solve(run.model, run.corpus, run.config.objective)
+    run.progress.step, run.progress.epoch = 1, 1
+    run.read_clock()
+    symbols = int(run.corpus.lengths.sum())
+    yield Record(
+        step=1,
+        epoch=1.0,
+        share=1.0,
+        loss=math.nan,
+        parts={},
+        norm=0.0,
+        lr=0.0,
+        tokens=symbols,
+        examples=len(run.corpus),
+        padding=0.0,
+        seconds=run.progress.seconds,
+    )
+
+
 def share_done(run: Run) -> float:
     """How much of the run is over, 0 to 1: of whichever limit comes first."""
     config, progress = run.config.training, run.progress
-    shares = [0.0]
+    shares = [float(progress.step > 0 and config.optimizer.kind == "exact")]
     if config.budget:
         shares.append(progress.seconds / config.budget)
     if config.steps:
@@ -96,17 +117,20 @@ def _order(run: Run, epoch: int) -> list[np.ndarray]:
     """The batches of an epoch, as rows of the corpus."""
     config = run.config.training
     assert config.tokens is not None
-    return batches(run.corpus.lengths, config.tokens, config.seed, epoch)
+    return run.corpus.order(config.tokens, config.seed, epoch)
 
 
-def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, dict[str, float], float, int]:
+def _update(
+    run: Run, micro: list[Batch], lr: float
+) -> tuple[float, dict[str, float], float, float]:
     """One update: backward, clip, step, zero. Loss and parts a symbol, gradient norm, symbols."""
     model, objective, optimizer = run.model, run.config.objective, run.optimizer
     model.train()
     count = sum(objective.count(batch) for batch in micro)
     total, parts = 0.0, Counter[str]()
     for batch in micro:
-        loss = objective(model, batch)
+        loss = objective(model, batch._replace(carry=run.carry))
+        run.carry = loss.carry
         (loss.sum / count).backward()
         total += float(loss.sum.detach())
         parts.update(loss.parts)
@@ -114,7 +138,7 @@ def _update(run: Run, micro: list[Batch], lr: float) -> tuple[float, dict[str, f
     if not (math.isfinite(total) and math.isfinite(norm)):
         raise UserError(_not_finite(run, total / count, norm, lr))
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = lr * group["factor"]
     optimizer.step()
     optimizer.zero_grad()
     return total / count, {name: part / count for name, part in parts.items()}, norm, count
@@ -142,6 +166,5 @@ def calmer(run: Run) -> str:
 
 def _padding(micro: list[Batch]) -> float:
     """The share of positions, of both sides, that are padding."""
-    masks = [m for b in micro for m in (b.source.mask, b.target.mask if b.target else None)]
-    real = sum(int(m.sum()) for m in masks if m is not None)
-    return 1 - real / sum(m.numel() for m in masks if m is not None)
+    masks = [mask for batch in micro for mask in batch.masks]
+    return 1 - sum(int(mask.sum()) for mask in masks) / sum(mask.numel() for mask in masks)

@@ -1,13 +1,36 @@
 """Optimisers: torch's own, with groups that leave norms, biases and embeddings undecayed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import nn
 
-from regard.models.generator import Embedding, Head
+from regard.models.frontend import Embedding
+from regard.models.generator import Head
 from regard.options import Options
+
+Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1
+
+
+class Auto(Options):
+    """Chosen from model and objective: a formula where there is one, else adamw."""
+
+    kind: Literal["auto"] = "auto"
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
+        """None: the kind must be chosen first."""
+        raise AssertionError("the optimiser was not chosen")
+
+
+class Exact(Options):
+    """No optimiser: the best weights by a formula, in one step."""
+
+    kind: Literal["exact"] = "exact"
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
+        """An optimiser that is never used."""
+        return torch.optim.SGD([torch.zeros(1)], lr=lr)
 
 
 class AdamLike(Options):
@@ -22,11 +45,10 @@ class Adam(AdamLike):
 
     kind: Literal["adam"] = "adam"
 
-    def build(self, model: nn.Module, lr: float) -> torch.optim.Optimizer:
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
-        return torch.optim.Adam(
-            _groups(model, 0.0), lr=lr, betas=self.betas, eps=self.eps, fused=True
-        )
+        groups = _groups(model, 0.0, factors)
+        return torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)
 
 
 class AdamW(AdamLike):
@@ -35,23 +57,30 @@ class AdamW(AdamLike):
     kind: Literal["adamw"] = "adamw"
     weight_decay: float = Field(0.01, ge=0, description="decay of matrices")
 
-    def build(self, model: nn.Module, lr: float) -> torch.optim.Optimizer:
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay)
+        groups = _groups(model, self.weight_decay, factors)
         return torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)
 
 
-def _groups(model: nn.Module, decay: float) -> list[dict]:
-    """Matrices, which decay, and everything else (and embeddings), which does not."""
+def _groups(model: nn.Module, decay: float, factors: Factors) -> list[dict[str, Any]]:
+    """Matrices, which decay, and everything else (and embeddings), which does not.
+
+    Weights with another share of the learning rate have groups of their own.
+    """
     spared = (part for part in model.modules() if isinstance(part, Embedding | Head))
     embedded = {id(weight) for part in spared for weight in part.parameters()}
-    everything = list(model.parameters())  # tied weights once
-    plain = [p for p in everything if p.dim() < 2 or id(p) in embedded]
-    matrices = [p for p in everything if p.dim() >= 2 and id(p) not in embedded]
+    groups: dict[tuple[float, float], list[nn.Parameter]] = {(decay, 1.0): [], (0.0, 1.0): []}
+    for name, parameter in model.named_parameters():  # tied weights once
+        if parameter.requires_grad:
+            plain = parameter.dim() < 2 or id(parameter) in embedded
+            key = (0.0 if plain else decay, factors.get(name, 1.0))
+            groups.setdefault(key, []).append(parameter)
     return [
-        {"params": matrices, "weight_decay": decay},
-        {"params": plain, "weight_decay": 0.0},
+        {"params": members, "weight_decay": decay, "factor": factor}
+        for (decay, factor), members in groups.items()
+        if members
     ]
 
 
-Optimizer = Annotated[Adam | AdamW, Field(discriminator="kind")]
+Optimizer = Annotated[Auto | Exact | Adam | AdamW, Field(discriminator="kind")]

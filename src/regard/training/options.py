@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from regard.options import Options
-from regard.training.optimizers import AdamW, Optimizer
+from regard.training.optimizers import Auto, Optimizer
 from regard.training.schedule import Cosine, Schedule
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -36,7 +36,7 @@ class Training(Options):
         None, gt=0, description="padded symbols of the longer side in a batch, at most"
     )
     accumulate: int = Field(1, gt=0, description="batches in an update")
-    optimizer: Optimizer = AdamW()
+    optimizer: Optimizer = Auto()
     lr: float | None = Field(None, gt=0, description="highest learning rate")
     schedule: Schedule = Cosine()
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
@@ -49,4 +49,10 @@ class Training(Options):
     )
     patience: int | None = Field(
         None, gt=0, description="validations without a better score before training stops"
+    )
+    freeze: list[str] = Field(
+        [], description="weights that stay as they are, by the beginning of their names"
+    )
+    loaded_lr: float = Field(
+        0.3, gt=0, le=1, description="with --from: share of the rate for weights that were loaded"
     )

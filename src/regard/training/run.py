@@ -11,14 +11,15 @@ import torch
 from torch import nn
 
 from regard.config import Config, changed, check_config, read_yaml
-from regard.data.check import Check, check
 from regard.data.corpus import Corpus
-from regard.data.read import Example, Pair, group
+from regard.data.read import Example, Pair
 from regard.errors import UserError
 from regard.files import read_json, write_json, write_text
+from regard.nn.state import Tree
 from regard.presets import fill
-from regard.tasks.base import Choice, Task
+from regard.tasks.base import Choice, Found, Task
 from regard.training.checkpoint import Progress, load_checkpoint
+from regard.training.transfer import Origin, adopt, freeze, transplant
 from regard.version import __version__
 
 FORMAT = 1  # of the run folder; a larger number is not understood by older versions
@@ -37,9 +38,11 @@ class Run:
     dev: list[Example]
     progress: Progress
     device: torch.device
-    check: Check | None = None
+    check: Found | None = None
     chosen: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)  # weights that came from another model
+    carry: Tree = None  # what the last batch left for the next, where batches follow each other
     epoch_batches: int = 1
     began: float = 0.0
 
@@ -62,18 +65,30 @@ def best_device() -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def start_run(folder: Path, config: Config, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
-    """A new run: vocabularies, sizes and model. Nothing is written yet."""
+def start_run(
+    folder: Path,
+    config: Config,
+    train: Sequence[Pair],
+    dev: Sequence[Pair],
+    origin: Origin | None = None,
+) -> Run:
+    """A new run: vocabularies, sizes and model, of its own or of `origin`. Nothing is written."""
     if not dev:
         raise UserError("the dev part is empty; training needs it to know its best model")
-    task, options, chosen = config.task.fit(usable(train, None)[0])
+    taken: list[Choice] = []
+    if origin is not None:
+        config, taken = adopt(config, origin)
+    like = origin.task if origin is not None else None
+    task, options, chosen = config.task.fit(config.task.usable(train)[0], config.model, like)
     config = config.model_copy(update={"task": options})
-    kept, notes = usable(train, options.max_length, task)
+    kept, notes = options.usable(train, task)
     corpus = task.corpus(kept)
     config, more = fill(config, task.facts(corpus))
-    run = _assemble(folder, config, task, corpus, dev)
-    run.chosen, run.notes = chosen + more, notes
-    run.check = check(list(train), list(dev), task.source, task.target, options.max_length)
+    run = _assemble(folder, config, task, corpus, dev, origin)
+    run.chosen, run.notes = taken + chosen + more, notes
+    if origin is not None:
+        run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
+    run.check = task.check(train, dev)
     return run
 
 
@@ -81,16 +96,17 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A run as its last checkpoint left it; refused where the data are not the same."""
     config = read_config(folder)
     task = config.task.load(folder)
-    kept, _ = usable(train, config.task.max_length, task)
-    run = _assemble(folder, config, task, task.corpus(kept), dev)
-    facts = read_json(folder / "run.json").get("fingerprints", {})
+    kept, _ = config.task.usable(train, task)
+    about = read_json(folder / "run.json")
+    run = _assemble(folder, config, task, task.corpus(kept), dev, loaded=about.get("loaded", []))
+    facts = about.get("fingerprints", {})
     for name, mark in fingerprints(run).items():
         if facts.get(name) != mark:
             raise UserError(
                 f"{folder}: the {name} data are not those this run began with; resume with the "
                 "same files, or start anew with another --out"
             )
-    run.progress = load_checkpoint(folder, run.model, run.optimizer) or run.progress
+    run.progress, run.carry = load_checkpoint(folder, run.model, run.optimizer)
     return run
 
 
@@ -105,50 +121,45 @@ def read_config(folder: Path) -> Config:
     return check_config(tree, str(path))
 
 
-def usable(
-    pairs: Sequence[Pair], limit: int | None, task: Task | None = None
-) -> tuple[list[Pair], list[str]]:
-    """The pairs that can be trained on, and a line for each reason others cannot."""
-    kept = [pair for pair in pairs if not pair.empty()]
-    notes = []
-    if len(kept) < len(pairs):
-        notes.append(
-            f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training"
-        )
-    if limit is not None and task is not None:
-        lengths = task.corpus(kept).lengths.max(1) - 1
-        short = [pair for pair, length in zip(kept, lengths, strict=True) if length <= limit]
-        if len(short) < len(kept):
-            notes.append(
-                f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} symbols are "
-                "left out of training"
-            )
-        kept = short
-    if not kept:
-        long = f" or is longer than task.max_length={limit}" if limit else ""
-        raise UserError(f"no example is left to train on: every pair has an empty side{long}")
-    return kept, notes
-
-
 def fingerprints(run: Run) -> dict[str, str]:
     """Digests of the training and the dev examples, in their order."""
-    train, dev = hashlib.sha256(), hashlib.sha256()
-    for side in (run.corpus.source, run.corpus.target):
-        train.update(side.flat.tobytes())
-        train.update(side.lengths.tobytes())
+    dev = hashlib.sha256()
     for example in run.dev:
         dev.update(repr(example).encode("utf-8", "backslashreplace"))
-    return {"training": train.hexdigest()[:32], "dev": dev.hexdigest()[:32]}
+    return {"training": run.corpus.digest(), "dev": dev.hexdigest()[:32]}
 
 
-def _assemble(folder: Path, config: Config, task: Task, corpus: Corpus, dev: Sequence[Pair]) -> Run:
+def _assemble(
+    folder: Path,
+    config: Config,
+    task: Task,
+    corpus: Corpus,
+    dev: Sequence[Pair],
+    origin: Origin | None = None,
+    loaded: Sequence[str] = (),
+) -> Run:
     """Model and optimiser of a filled configuration, seeded."""
-    torch.manual_seed(config.training.seed)
+    training = config.training
+    torch.manual_seed(training.seed)
     device = best_device()
-    model = task.build(config.model).to(device)
-    assert config.training.lr is not None
-    optimizer = config.training.optimizer.build(model, config.training.lr)
-    return Run(folder, config, task, model, optimizer, corpus, group(dev), Progress(), device)
+    model = task.build(config.model)
+    names = list(loaded) if origin is None else transplant(model, origin)
+    model = model.to(device)
+    freeze(model, training.freeze)
+    assert training.lr is not None
+    factors = dict.fromkeys(names, training.loaded_lr)
+    return Run(
+        folder=folder,
+        config=config,
+        task=task,
+        model=model,
+        optimizer=training.optimizer.build(model, training.lr, factors),
+        corpus=task.suited(corpus, model),
+        dev=task.examples(dev),
+        progress=Progress(),
+        device=device,
+        loaded=names,
+    )
 
 
 def describe(run: Run, about: dict[str, Any]) -> None:
@@ -162,12 +173,14 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
     facts = {
         "name": run.folder.name,
+        "task": run.config.task.kind,
         "metric": run.task.metric,
         "parameters": run.parameters,
         "device": str(run.device),
         "format": FORMAT,
         "version": __version__,
         "fingerprints": fingerprints(run),
+        "loaded": run.loaded,
         **about,
     }
     write_json(run.folder / "run.json", facts)

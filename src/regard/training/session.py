@@ -5,7 +5,6 @@ import random
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from types import FrameType
 
 from regard import metrics
@@ -16,7 +15,7 @@ from regard.files import write_json
 from regard.report import write_report
 from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
 from regard.training.log import Display, Log, Validated, append
-from regard.training.loop import Record, calmer, share_done, train
+from regard.training.loop import Record, calmer, share_done, solve, train
 from regard.training.memory import keep_freed_memory
 from regard.training.run import Run
 
@@ -32,7 +31,7 @@ def train_run(run: Run, display: Display) -> bool:
     examples = validation_part(run)
     last = None
     with interruption() as stop, Log(run, display) as log:
-        for record in train(run) if not run.progress.finished else ():
+        for record in records(run):
             log.add(record)
             if record.share >= 1:
                 break
@@ -52,16 +51,23 @@ def train_run(run: Run, display: Display) -> bool:
         last = validate(run, examples)
         display.validated(run, last)
     run.progress.finished = True
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
     display.finished(run, finish(run, last))
     return True
+
+
+def records(run: Run) -> Iterator[Record]:
+    """The updates that are left: those of the loop, or a single one where there is a formula."""
+    if run.progress.finished:
+        return iter(())
+    return solve(run) if run.config.training.optimizer.kind == "exact" else train(run)
 
 
 def save(run: Run) -> None:
     """A checkpoint of now."""
     run.read_clock()
     run.progress.saved = run.progress.seconds
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
 
 
 def checkpoint_due(run: Run, record: Record) -> bool:
@@ -118,7 +124,8 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     if better:
         progress.best, progress.best_step = value, progress.step
         save_weights(run.model, run.folder / "model.safetensors")
-    validated = Validated(result, examples, better)
+    samples = run.task.samples(result, examples)
+    validated = Validated(result, examples, better, samples=samples)
     append(
         run.folder,
         "metrics.jsonl",
@@ -131,9 +138,8 @@ def validate(run: Run, examples: list[Example]) -> Validated:
             "seconds": progress.seconds,
         },
     )
-    for example, text in validated.samples:
-        sample = {"step": progress.step, "prediction": text, **asdict(example)}
-        append(run.folder, "samples.jsonl", sample)
+    for sample in samples:
+        append(run.folder, "samples.jsonl", {"step": progress.step, **sample})
     write_report(run.folder)
     return validated
 
@@ -151,19 +157,22 @@ def finish(run: Run, last: Validated | None) -> Validated:
     """
     load_weights(run.model, run.folder / "model.safetensors")
     config = run.config
+    if run.task.calibrate(run.model, run.dev):
+        run.task.save(run.folder)
+        last = None
     if last is not None and last.best and last.examples is run.dev:
         result = last.evaluation
     else:
         result = evaluate(run.task, run.model, run.dev, config.objective, config.search)
-    texts = [prediction.text for prediction in result.predictions]
-    intervals = run.task.intervals(texts, run.dev)
+    intervals = run.task.intervals(result.predictions, run.dev)
     record = {
         "kind": "final",
         "step": run.progress.best_step,
         "scores": result.scores,
         "intervals": intervals,
         "examples": len(run.dev),
-        "signatures": metrics.signatures([example.references for example in run.dev]),
+        "details": result.details,
+        "signatures": run.task.signatures(run.dev),
         "seconds": run.progress.seconds,
     }
     append(run.folder, "metrics.jsonl", record)

@@ -16,18 +16,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.errors import UserError
-
-HIGHER_IS_BETTER = {
-    "exact": True,
-    "ser": False,
-    "cer": False,
-    "wer": False,
-    "bleu": True,
-    "chrf": True,
-    "bleu_d2l": True,
-    "perplexity": False,
-}
-"""For each name of a measure: does a better model have a larger number?"""
+from regard.metrics.names import HIGHER_IS_BETTER
 
 Symbols = Callable[[str], list[str]]
 Table = npt.NDArray[np.float64]

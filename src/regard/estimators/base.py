@@ -4,36 +4,38 @@ import inspect
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
 from torch import nn
 
 from regard import metrics
-from regard.config import Config, flatten, load_config
-from regard.data.read import Pair, group, split_dev
+from regard.config import Config, load_config
+from regard.data.read import Pair, split_dev
 from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.files import read_json
 from regard.tasks.base import Prediction, Task
-from regard.training.checkpoint import load_weights
 from regard.training.log import Display
-from regard.training.memory import keep_freed_memory
-from regard.training.run import FORMAT, best_device, describe, read_config, start_run
+from regard.training.run import FORMAT, describe, read_config, start_run
 from regard.training.session import train_run
+from regard.training.transfer import read_origin
 
-Texts = Sequence[str]
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
-class Transducer:
-    """A sequence in, a sequence of its own length out.
+class Estimator:
+    """What all estimators have in common.
 
     budget, steps, epochs: how long to train (`budget="3m"`); recipe: a name or a file;
     settings: `{"model.encoder.width": 128}`, the keys of the configuration; out: the run folder
     (by default a temporary one); verbose: show progress.
     """
+
+    task = ""  # the kind of task
 
     def __init__(
         self,
@@ -55,26 +57,61 @@ class Transducer:
         self.out = out
         self.verbose = verbose
 
+    def pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Examples from what the user gives."""
+        raise NotImplementedError
+
+    def sources(self, X: Any) -> list[Any]:
+        """Sources from what the user gives to `predict`."""
+        if isinstance(X, str):
+            raise UserError("predict takes a list of texts; write predict([text]) for one")
+        return list(X)
+
     def fit(
         self,
-        X: Sequence[Any],
-        y: Sequence[Any] | None = None,
-        dev: Sequence[tuple[str, str]] | None = None,
-    ) -> "Transducer":
-        """Trains on pairs `[(source, target), ...]`, or on sources X and targets y.
+        X: Any,
+        y: Any = None,
+        dev: Any = None,
+        start: "str | Path | Estimator | None" = None,
+    ) -> "Self":
+        """Trains on X and y, or on pairs.
 
-        A target may be a list of alternatives. Without `dev` a part of the data is held back.
+        Without `dev` a part of the data is held back. start: a model or its folder to start from.
         """
-        pairs = _pairs(X, y)
-        held = _pairs(dev, None) if dev is not None else None
+        pairs = self.pairs(X, y)
+        config = self._config()
+        held = self._dev(dev)
         if held is None:
-            pairs, held = split_dev(pairs)
+            pairs, held = self.hold_back(pairs)
+        return self._train(config, pairs, held, start)
+
+    def _dev(self, dev: Any) -> list[Pair] | None:
+        """Dev examples, given as pairs or as (X, y)."""
+        if dev is None:
+            return None
+        both = isinstance(dev, tuple) and len(dev) == 2 and not isinstance(dev[0], str)
+        return self.pairs(*dev) if both else self.pairs(dev, None)
+
+    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Train and dev parts of the examples."""
+        return split_dev(pairs)
+
+    def _train(
+        self,
+        config: Config,
+        pairs: list[Pair],
+        held: list[Pair],
+        start: "str | Path | Estimator | None",
+    ) -> "Self":
+        """A run from its beginning to its end."""
         if self.out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="regard-")
         folder = Path(self.out or self._temporary.name)
         if (folder / "config.yaml").exists():
             raise UserError(f"{folder}: holds a run already; choose another `out`")
-        run = start_run(folder, self._config(), pairs, held)
+        begin = start.folder_ if isinstance(start, Estimator) else start
+        origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
+        run = start_run(folder, config, pairs, held, origin)
         describe(run, {})
         with closing(self._display()) as display:
             whole = train_run(run, display)
@@ -83,46 +120,31 @@ class Transducer:
             raise KeyboardInterrupt
         return self
 
-    def predict(
-        self, X: Texts, beam: int | None = None, nbest: int = 1, batch_size: int = 64
-    ) -> list[Any]:
-        """The answer to each source; with nbest > 1 a list of answers, best first."""
-        found = self.predictions(X, beam, nbest, batch_size)
-        if nbest == 1:
-            return [prediction.text for prediction in found]
-        return [[other.text for other in prediction.alternatives] for prediction in found]
-
     def predictions(
-        self, X: Texts, beam: int | None = None, nbest: int = 1, batch_size: int = 64
+        self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
-        """The answers with scores, symbols, alternatives and unknown symbols."""
+        """The answers with scores, probabilities, alternatives and unknown symbols."""
         self._check_fitted()
-        if isinstance(X, str):
-            raise UserError("predict takes a list of texts; write predict([text]) for one")
-        search = self.search(beam)
-        return self.task_.predict(self.model_, list(X), search, nbest, batch_size)
+        sources = self.sources(X)
+        return self.task_.predict(self.model_, sources, self.search(**search), nbest, batch_size)
 
     def evaluate(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any] | None = None,
-        beam: int | None = None,
-        batch_size: int = 64,
+        self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
-        """exact ser cer wer bleu chrf bleu_d2l perplexity, on pairs or on sources and targets."""
+        """All measures by name."""
         self._check_fitted()
-        examples = group(_pairs(X, y))
+        examples = self.task_.examples(self.pairs(X, y))
         result = evaluate(
             self.task_,
             self.model_,
             examples,
             self.config_.objective,
-            self.search(beam),
+            self.search(**search),
             batch_size,
         )
         return result.scores
 
-    def score(self, X: Sequence[Any], y: Sequence[Any] | None = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """The task's own measure; larger is better."""
         value = self.evaluate(X, y)[self.task_.metric]
         return value if metrics.HIGHER_IS_BETTER[self.task_.metric] else -value
@@ -138,12 +160,14 @@ class Transducer:
         """The constructor's arguments, as scikit-learn asks for them."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
-    def set_params(self, **params: Any) -> "Transducer":
+    def set_params(self, **params: Any) -> "Self":
         """Changes constructor arguments."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
-                raise UserError(f"Transducer has no parameter {name!r}; it has {', '.join(known)}")
+                raise UserError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                )
             setattr(self, name, value)
         return self
 
@@ -164,16 +188,32 @@ class Transducer:
         for name in ("budget", "steps", "epochs", "seed"):
             if getattr(self, name) is not None:
                 settings[f"training.{name}"] = getattr(self, name)
-        return load_config(self.recipe, [f"{k}={_yaml(v)}" for k, v in settings.items()])
+        given = [f"{key}={_yaml(value)}" for key, value in settings.items()]
+        return load_config(self.recipe, [f"task.kind={self.task}", *given])
 
-    def search(self, beam: int | None = None) -> Any:
-        """The search of this model, with another beam where one is given."""
+    def search(self, **changes: Any) -> Any:
+        """The search of this model, with other settings where they are given."""
         search = self.config_.search
-        if beam is None:
-            return search
-        if beam < 1:
-            raise UserError(f"beam: a number from 1 expected, {beam} given")
-        return search.model_copy(update={"beam": beam})
+        given = {name: value for name, value in changes.items() if value is not None}
+        for name in given:
+            if name not in type(search).model_fields:
+                known = [key for key in type(search).model_fields if key != "kind"]
+                raise UserError(
+                    f"{name}: no setting of a {self.task} model's search, which has "
+                    f"{', '.join(known)}"
+                )
+        try:
+            return type(search).model_validate(search.model_dump() | given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(
+                f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given"
+            ) from error
+
+    def place(self) -> dict[str, Any]:
+        """Where the training data lay, and its columns, as far as that is known."""
+        path = self.folder_ / "run.json"
+        return (read_json(path) if path.exists() else {}).get("data") or {}
 
     def _display(self) -> Display:
         if not self.verbose:
@@ -184,29 +224,13 @@ class Transducer:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise UserError("this Transducer is not fitted: call fit, or regard.load(folder)")
+            raise UserError(
+                f"this {type(self).__name__} is not fitted: call fit, or regard.load(folder)"
+            )
 
-    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Transducer":
+    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Self":
         self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model.eval()
         return self
-
-
-def load(folder: str | Path) -> Transducer:
-    """The fitted estimator of a run folder."""
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise UserError(f"{folder}: no such model folder")
-    check_version(folder)
-    config = read_config(folder)
-    if unset := [
-        key for key, v in flatten(config.model.model_dump()).items() if v in (None, "auto")
-    ]:
-        raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
-    keep_freed_memory()
-    task = config.task.load(folder)
-    model = task.build(config.model).to(best_device())
-    load_weights(model, folder / "model.safetensors")
-    return Transducer()._take(folder, config, task, model)
 
 
 def check_version(folder: Path) -> None:
@@ -223,18 +247,3 @@ def check_version(folder: Path) -> None:
 def _yaml(value: Any) -> str:
     """A value as a setting is written: JSON, which is YAML; numpy's numbers as plain ones."""
     return json.dumps(value, default=lambda number: number.item())
-
-
-def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
-    """Pairs from pairs, or from sources and targets; a target may be a list of alternatives."""
-    rows = list(X) if y is None else list(zip(X, y, strict=True))
-    pairs = []
-    for number, row in enumerate(rows, 1):
-        if isinstance(row, str) or len(row) != 2:
-            raise UserError(f"example {number}: a pair (source, target) expected, {row!r} found")
-        source, targets = row
-        if not isinstance(targets, str) and len(targets) == 0:
-            raise UserError(f"example {number}: a target expected, an empty list found")
-        for target in [targets] if isinstance(targets, str) else targets:
-            pairs.append(Pair(str(source), str(target), number))
-    return pairs

@@ -1,0 +1,45 @@
+"""Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
+
+from pathlib import Path
+
+from regard.config import flatten
+from regard.errors import UserError
+from regard.estimators.base import Estimator, check_version
+from regard.estimators.labels import Classifier, Regressor, Tagger
+from regard.estimators.language import LanguageModel
+from regard.estimators.transducer import Transducer
+from regard.training.checkpoint import load_weights
+from regard.training.memory import keep_freed_memory
+from regard.training.run import best_device, read_config
+
+__all__ = [
+    "Classifier",
+    "Estimator",
+    "LanguageModel",
+    "Regressor",
+    "Tagger",
+    "Transducer",
+    "check_version",
+    "load",
+]
+KINDS: dict[str, type[Estimator]] = {
+    kind.task: kind for kind in (Transducer, Tagger, Classifier, Regressor, LanguageModel)
+}
+
+
+def load(folder: str | Path) -> Estimator:
+    """The fitted estimator of a run folder."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such model folder")
+    check_version(folder)
+    config = read_config(folder)
+    if unset := [
+        key for key, v in flatten(config.model.model_dump()).items() if v in (None, "auto")
+    ]:
+        raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
+    keep_freed_memory()
+    task = config.task.load(folder)
+    model = task.build(config.model).to(best_device())
+    load_weights(model, folder / "model.safetensors")
+    return KINDS[config.task.kind]()._take(folder, config, task, model)

@@ -1,0 +1,185 @@
+"""Estimators that give labels or numbers: Tagger, Classifier, Regressor."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from regard.data.read import Pair
+from regard.errors import UserError
+from regard.estimators.base import Estimator
+from regard.tasks.base import Prediction
+
+
+class Tagger(Estimator):
+    """A tag for each word. X: sentences, as lists of words; y: a list of tags for each."""
+
+    task = "tag"
+
+    def pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Examples from sentences and tags, or from pairs of them."""
+        rows = list(X) if y is None else list(zip(X, y, strict=True))
+        pairs = []
+        for number, row in enumerate(rows, 1):
+            if len(row) != 2:
+                raise UserError(f"example {number}: (words, tags) expected, {row!r} found")
+            words, tags = _words(row[0], number), tuple(map(str, _cut(row[1])))
+            if len(words) != len(tags):
+                raise UserError(
+                    f"example {number}: {len(words)} words but {len(tags)} tags; one tag for "
+                    "each word is expected"
+                )
+            pairs.append(Pair(words, tags, number))
+        return pairs
+
+    def sources(self, X: Any) -> list[Any]:
+        """Sentences as words; a text is cut at its spaces."""
+        return [_words(row, number) for number, row in enumerate(super().sources(X), 1)]
+
+    def predict(self, X: Any, batch_size: int = 64) -> list[list[str]]:
+        """The tags of each sentence."""
+        return [list(found.value) for found in self.predictions(X, batch_size=batch_size)]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of right tags, 0 to 1."""
+        return self.evaluate(X, y)["accuracy"] / 100
+
+
+def _cut(row: Any) -> Sequence[Any]:
+    return row.split() if isinstance(row, str) else row
+
+
+def _words(row: Any, number: int) -> tuple[str, ...]:
+    words = tuple(map(str, _cut(row)))
+    if not all(words):
+        raise UserError(f"example {number}: a word is empty")
+    return words
+
+
+class Whole(Estimator):
+    """One answer for a text or a vector of numbers."""
+
+    def sources(self, X: Any) -> list[Any]:
+        """Texts as they are, vectors as tuples of numbers."""
+        return [_source(row, number) for number, row in enumerate(super().sources(X), 1)]
+
+    def pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Examples from sources and answers, or from pairs of them."""
+        if y is None:
+            rows = list(X)
+            if any(isinstance(row, str) or len(row) != 2 for row in rows):
+                raise UserError("pairs of source and answer expected, or X and y")
+            X, y = [row[0] for row in rows], [row[1] for row in rows]
+        if len(X) != len(y):
+            raise UserError(f"X has {len(X)} examples, y has {len(y)} answers")
+        sources = self.sources(X)
+        answers = [self.answer(value, number) for number, value in enumerate(y, 1)]
+        both = zip(sources, answers, strict=True)
+        return [Pair(source, answer, n) for n, (source, answer) in enumerate(both, 1)]
+
+    def answer(self, value: Any, number: int) -> tuple[Any, ...]:
+        """The answer of an example as a tuple."""
+        raise NotImplementedError
+
+
+def _source(row: Any, number: int) -> Any:
+    if isinstance(row, str):
+        return row
+    try:
+        vector = tuple(float(value) for value in row)
+    except (TypeError, ValueError):
+        raise UserError(f"example {number}: a text or numbers expected, {row!r} found") from None
+    if not np.isfinite(vector).all():
+        raise UserError(f"example {number}: a number is missing or not finite: {row!r}")
+    return vector
+
+
+class Classifier(Whole):
+    """A label for a text or a vector; y may hold a list of labels for each."""
+
+    task = "classify"
+
+    def fit(self, X: Any, y: Any = None, dev: Any = None, start: Any = None) -> "Classifier":
+        """Trains on texts or vectors X and labels y, or on pairs of them."""
+        found = [row[1] for row in X] if y is None else list(y)
+        several = any(isinstance(value, list | tuple | set) for value in found)
+        names = {} if several else {str(value): value for value in found}
+        super().fit(X, y, dev, start)
+        self.classes_ = np.array([names.get(label, label) for label in self.task_.labels])  # type: ignore[attr-defined]
+        return self
+
+    def answer(self, value: Any, number: int) -> tuple[str, ...]:
+        """The label, or the labels of a list."""
+        several = isinstance(value, list | tuple | set | frozenset)
+        labels = tuple(sorted(map(str, value))) if several else (str(value),)
+        if any(not label.strip() for label in labels):
+            raise UserError(f"example {number}: a label is empty")
+        return labels
+
+    def predict(self, X: Any, batch_size: int = 64) -> Any:
+        """The label of each source, as an array; a list of labels where there may be several."""
+        found = self.predictions(X, batch_size=batch_size)
+        if self.task_.several:  # type: ignore[attr-defined]
+            return [list(prediction.value) for prediction in found]
+        names = dict(zip(self.task_.labels, self.labels, strict=True))  # type: ignore[attr-defined]
+        return np.array([names[prediction.value[0]] for prediction in found])
+
+    @property
+    def labels(self) -> Any:
+        """The labels as the user gave them, or as they were read from a file."""
+        return getattr(self, "classes_", np.array(self.task_.labels))  # type: ignore[attr-defined]
+
+    def predict_proba(self, X: Any, batch_size: int = 64) -> np.ndarray:
+        """(N, classes) calibrated probabilities, in the order of `classes_`."""
+        found = self.predictions(X, batch_size=batch_size)
+        names = self.task_.labels  # type: ignore[attr-defined]
+        return np.array([[shares(prediction)[name] for name in names] for prediction in found])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The share of right answers, 0 to 1."""
+        scores = self.evaluate(X, y)
+        return scores.get("accuracy", scores.get("subset_accuracy", 0.0)) / 100
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; only called by it."""
+        from sklearn.utils import ClassifierTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        return tags
+
+
+def shares(prediction: Prediction) -> dict[str, float]:
+    """The probabilities of a prediction."""
+    assert prediction.probabilities is not None
+    return prediction.probabilities
+
+
+class Regressor(Whole):
+    """A number for a text or a vector; y may hold several numbers for each."""
+
+    task = "regress"
+
+    def answer(self, value: Any, number: int) -> tuple[float, ...]:
+        """The number or the numbers."""
+        numbers = tuple(float(part) for part in np.atleast_1d(np.asarray(value, np.float64)))
+        if not np.isfinite(numbers).all():
+            raise UserError(f"example {number}: a finite number expected, {value!r} found")
+        return numbers
+
+    def predict(self, X: Any, batch_size: int = 64) -> np.ndarray:
+        """(N,) numbers in the unit of the data, or (N, K) where there are several."""
+        found = np.array([p.value for p in self.predictions(X, batch_size=batch_size)])
+        return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """R2: 1 is perfect, 0 as good as always giving the mean."""
+        return self.evaluate(X, y)["r2"]
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; only called by it."""
+        from sklearn.utils import RegressorTags
+
+        tags = super().__sklearn_tags__()
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags

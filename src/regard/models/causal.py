@@ -1,0 +1,200 @@
+"""Language models: decoders without a source.
+
+B rows, T length, D width, V vocabulary, N real symbols, R symbols of a window before the last.
+"""
+
+import math
+from typing import Annotated, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Batch
+from regard.data.vocabulary import BOS, EOS
+from regard.models.decoder import TransformerDecoder
+from regard.models.encoder import Auto, TransformerOptions
+from regard.models.frontend import Embedding
+from regard.models.generator import Head
+from regard.models.window import Mlp, MlpEncoder
+from regard.nn.attention import SelfAttention
+from regard.nn.dropout import Dropout
+from regard.nn.feedforward import FeedForward
+from regard.nn.norm import Residual
+from regard.nn.recurrent import Cell, Recurrence
+from regard.nn.state import State, Tree, tree_map
+from regard.options import Options
+
+
+class CausalLayer(nn.Module):
+    """Masked self-attention and a feed-forward network: a decoder layer without a source."""
+
+    def __init__(
+        self, attention: SelfAttention, feedforward: FeedForward, residuals: list[Residual]
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.feedforward = feedforward
+        self.attend, self.feed = residuals
+
+    def forward(self, x: Tensor, memory: None, keys: None, past: Tree) -> tuple[Tensor, None, Tree]:
+        """(B, T, D) to the same, and the past of this layer."""
+        mixed, past = self.attention(self.attend.enter(x), None, past, True)
+        x = self.attend.leave(x, mixed)
+        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), None, past
+
+
+class RecurrentReader(nn.Module):
+    """Recurrent layers from left to right; what they remember goes on from batch to batch."""
+
+    def __init__(self, body: Recurrence, dropout: float) -> None:
+        super().__init__()
+        self.body = body
+        self.dropout = Dropout(dropout)
+
+    def start(self, memory: None) -> State:
+        """The state before the first symbol."""
+        return State({}, {"hidden": None})
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (B, T, D) to (B, T, D) and the state after it."""
+        h, hidden = self.body(self.dropout(x), state.past["hidden"])
+        return self.dropout(h), State({}, {"hidden": hidden})
+
+
+class WindowReader(nn.Module):
+    """An MLP over the last R + 1 symbols: the Markov assumption (Bengio et al. 2003)."""
+
+    def __init__(self, reach: int, mlp: MlpEncoder) -> None:
+        super().__init__()
+        self.reach = reach
+        self.mlp = mlp
+
+    def start(self, memory: None) -> State:
+        """The state before the first symbol: nothing was seen."""
+        return State({}, {"seen": None})
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """x (B, T, D) to (B, T, D) and the state after it."""
+        seen = state.past["seen"]
+        seen = x.new_zeros(len(x), self.reach, x.shape[-1]) if seen is None else seen
+        joined = torch.cat([seen, x], 1)  # (B, R + T, D)
+        windows = joined.unfold(1, self.reach + 1, 1).transpose(2, 3).flatten(2)
+        after = joined[:, joined.shape[1] - self.reach :]
+        return self.mlp.layered(windows), State({}, {"seen": after})
+
+
+class CausalModel(nn.Module):
+    """A decoder and a head. Training calls it; sampling calls `start` and `step`."""
+
+    def __init__(self, target: Embedding, decoder: Any, head: Head, carries: bool) -> None:
+        super().__init__()
+        self.target = target
+        self.decoder = decoder
+        self.head = head
+        self.carries = carries
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tree]:
+        """Logits (N, V) of every real symbol, row by row, and what to carry to the next batch."""
+        assert batch.target is not None
+        symbols, mask = batch.target.data, batch.target.mask
+        inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
+        if batch.before is not None:
+            inputs = torch.cat([batch.before[:, None], symbols[:, :-1]], 1)
+        state = self.start(len(symbols))
+        if batch.carry is not None:
+            state = State({}, batch.carry)
+        h, state = self.decoder(self.target(opened(inputs)), state)
+        whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
+        carry = tree_map(Tensor.detach, state.past) if self.carries else None
+        return self.head(whole), carry
+
+    def start(self, rows: int) -> State:
+        """The state before the first symbol."""
+        return self.decoder.start(None)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (B, T) to the logits (B, T, V) of what follows each, and the new state."""
+        h, state = self.decoder(self.target(opened(symbols)), state)
+        return self.head(h), state
+
+
+def opened(symbols: Tensor) -> Tensor:
+    """The symbols as inputs: after the end of a document the next one begins."""
+    return torch.where(symbols == EOS, BOS, symbols)
+
+
+class CausalTransformer(TransformerOptions):
+    """Masked self-attention: GPT (Radford et al. 2018)."""
+
+    def build(self) -> TransformerDecoder:
+        """The decoder; sizes must be filled."""
+        assert self.width and self.heads and self.layers and self.dropout is not None
+        layers = [
+            CausalLayer(
+                SelfAttention(self.width, self.heads, self.attention.build()),
+                self.feed(),
+                [self.residual(), self.residual()],
+            )
+            for _ in range(self.layers)
+        ]
+        return TransformerDecoder(layers, self.positions.build(), self.final_norm(), self.dropout)
+
+
+class CausalRecurrent(Options):
+    """Recurrent layers; None is chosen from the data."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Cell = "lstm"
+    layers: int | None = Field(None, gt=0, description="layers")
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        return math.sqrt(self.width or 1)
+
+    def build(self) -> RecurrentReader:
+        """The decoder; sizes must be filled."""
+        assert self.width and self.layers and self.dropout is not None
+        body = Recurrence(self.cell, self.width, self.width, self.layers, self.dropout)
+        return RecurrentReader(body, self.dropout)
+
+
+class CausalWindow(Mlp):
+    """An MLP over the last symbols."""
+
+    kind: Literal["window"] = "window"  # type: ignore[assignment]
+    reach: int = Field(7, ge=0, description="symbols seen before the last one")
+
+    def build(self) -> WindowReader:  # type: ignore[override]
+        """The decoder; sizes must be filled."""
+        assert self.width and self.layers and self.dropout is not None
+        sizes = [(self.reach + 1) * self.width] + [self.width] * self.layers
+        return WindowReader(self.reach, MlpEncoder(sizes, self.activation, self.dropout))
+
+
+Causal = Annotated[
+    Auto | CausalTransformer | CausalRecurrent | CausalWindow, Field(discriminator="kind")
+]
+
+
+class CausalOptions(Options):
+    """A network that predicts each symbol from those before it."""
+
+    kind: Literal["causal"] = "causal"
+    decoder: Causal = Auto()
+    tied: bool = Field(True, description="the output layer shares the embedding's weights")
+
+    def build(self, vocabulary: int) -> CausalModel:
+        """The model for a vocabulary of this size."""
+        decoder = self.decoder
+        assert not isinstance(decoder, Auto) and decoder.width
+        target = Embedding(vocabulary, decoder.width, decoder.scale)
+        weight = target.weight
+        if not self.tied:
+            weight = nn.Parameter(torch.randn(vocabulary, decoder.width) * decoder.width**-0.5)
+        carries = not isinstance(decoder, CausalTransformer)
+        return CausalModel(target, decoder.build(), Head(weight), carries)

@@ -1,0 +1,162 @@
+"""The Labeller: a label for each position, or one answer for the whole row.
+
+B rows, S length, D width, C outputs.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.models.encoder import Auto, Encoder
+from regard.models.frontend import Embedding, SymbolFrontend, VectorFrontend, Words
+from regard.options import Options
+
+PoolKind = Literal["mean", "max", "last", "first", "attention"]
+
+
+class Scores(NamedTuple):
+    """data: (B, S, C) for each position or (B, C) for the row; transitions: (C + 1, C + 1), the
+    score of each label after each other, where labels depend on each other, or None."""
+
+    data: Tensor
+    transitions: Tensor | None = None
+
+
+class Labeller(nn.Module):
+    """Frontend, encoder, a pool where one answer is wanted, and a head."""
+
+    def __init__(
+        self, frontend: nn.Module, encoder: nn.Module, pool: nn.Module, head: nn.Module
+    ) -> None:
+        super().__init__()
+        self.frontend = frontend
+        self.encoder = encoder
+        self.pool = pool
+        self.head = head
+
+    def forward(self, batch: Batch) -> Scores:
+        """The scores of all labels."""
+        return self.head(self.pool(self.encoder(self.frontend(batch))))
+
+
+class Each(nn.Module):
+    """No pool: every position goes on."""
+
+    def forward(self, encoded: Padded) -> Tensor:
+        """(B, S, D)."""
+        return encoded.data
+
+
+class Pool(nn.Module):
+    """One vector a row: mean, max, last, first symbol, or a weighted mean that is learnt.
+
+    attention: softmax over v . tanh(W h) (Yang et al. 2016, eq. 5 to 7).
+    """
+
+    def __init__(self, kind: PoolKind, width: int) -> None:
+        super().__init__()
+        self.kind = kind
+        self.weigh: nn.Module | None = None
+        if kind == "attention":
+            self.weigh = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+
+    def forward(self, encoded: Padded) -> Tensor:
+        """(B, S, D) to (B, D)."""
+        x, real = encoded.data, encoded.mask.unsqueeze(-1)  # (B, S, D), (B, S, 1)
+        if self.kind == "max":
+            return x.masked_fill(~real, float("-inf")).amax(1)
+        if self.kind == "first":
+            return x[:, 0]
+        if self.kind == "last":
+            if encoded.summary is not None:
+                return encoded.summary  # of two directions each at its own end
+            last = (encoded.mask.sum(1) - 1)[:, None, None].expand(-1, 1, x.shape[-1])
+            return x.gather(1, last).squeeze(1)
+        if self.weigh is not None:
+            weight = self.weigh(x).masked_fill(~real, float("-inf")).softmax(1)  # (B, S, 1)
+            return (x * weight).sum(1)
+        return (x * real).sum(1) / real.sum(1)
+
+
+class LabelHead(nn.Module):
+    """Each label on its own: a linear map."""
+
+    def __init__(self, width: int, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, outputs)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, h: Tensor) -> Scores:
+        """(..., D) to (..., C)."""
+        return Scores(self.linear(h))
+
+
+class CrfHead(nn.Module):
+    """A linear map, and a score for each pair of neighbouring labels (Lample et al. 2016)."""
+
+    def __init__(self, width: int, outputs: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, outputs)
+        self.transitions = nn.Parameter(0.01 * torch.randn(outputs + 1, outputs + 1))
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, h: Tensor) -> Scores:
+        """(B, S, D) to (B, S, C)."""
+        return Scores(self.linear(h), self.transitions)
+
+
+class TaggerOptions(Options):
+    """A label for each word."""
+
+    words: Words = Words()
+    encoder: Encoder = Auto()
+    head: Literal["softmax", "crf"] = Field(
+        "softmax", description="each label on its own, or the best sequence of labels"
+    )
+
+    def build(self, words: int, letters: int, outputs: int) -> Labeller:
+        """The model for vocabularies of these sizes and so many labels."""
+        encoder = self.encoder
+        assert not isinstance(encoder, Auto) and encoder.width and encoder.dropout is not None
+        frontend = self.words.build(words, letters, encoder.width, encoder.dropout)
+        head = (CrfHead if self.head == "crf" else LabelHead)(encoder.width, outputs)
+        return Labeller(frontend, encoder.build(), Each(), head)
+
+
+class PooledOptions(Options):
+    """One answer for the whole row."""
+
+    encoder: Encoder = Auto()
+    pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
+    hidden: float = Field(
+        0.0, ge=0, lt=1, description="share of symbols hidden in training, read as unknown"
+    )
+
+    def build(self, vocabulary: int, outputs: int) -> Labeller:
+        """The model of texts for a vocabulary of this size and so many outputs."""
+        encoder = self.encoder
+        assert not isinstance(encoder, Auto) and encoder.width and self.pool
+        symbols = Embedding(vocabulary, encoder.width, encoder.scale)
+        return Labeller(
+            SymbolFrontend(symbols, self.hidden),
+            encoder.build(),
+            Pool(self.pool, encoder.width),
+            LabelHead(encoder.width, outputs),
+        )
+
+    def build_vectors(self, numbers: int, outputs: int) -> Labeller:
+        """The model of vectors of so many numbers: linear and mlp take them as they are."""
+        encoder = self.encoder
+        assert not isinstance(encoder, Auto) and encoder.width and self.pool
+        direct = encoder.kind in ("linear", "mlp")
+        adapt = nn.Identity() if direct else nn.Linear(numbers, encoder.width)
+        width = numbers if encoder.kind == "linear" else encoder.width
+        return Labeller(
+            VectorFrontend(adapt),
+            encoder.build(numbers),
+            Pool(self.pool, width),
+            LabelHead(width, outputs),
+        )

@@ -1,0 +1,243 @@
+"""An n-gram language model with modified Kneser-Ney smoothing: counted, not trained.
+
+B rows, T length, V vocabulary, N symbols of a text, M n-grams of a level, P positions.
+"""
+
+from typing import Any, Literal, cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Batch
+from regard.data.vocabulary import BOS, EOS, MASK, PAD
+from regard.nn.state import State, Tree
+from regard.options import Options
+
+NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
+
+
+class Level(nn.Module):
+    """The n-grams of one length n > 1, as a level of a trie in sorted arrays.
+
+    An n-gram is known by its place among the `keys`. Its key is V times the place of its first
+    n - 1 symbols one level up, plus its last symbol: so the n-grams that begin alike are
+    neighbours. share: their discounted probability; rest: for each place one level up, what is
+    left to the shorter context (1 where nothing is known).
+    """
+
+    keys: Tensor
+    share: Tensor
+    rest: Tensor
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.fill(torch.zeros(0, dtype=torch.int64), torch.zeros(0), torch.zeros(0))
+
+    def fill(self, keys: Tensor, share: Tensor, rest: Tensor) -> None:
+        """Takes keys (M,), share (M,) and rest (M one level up,)."""
+        self.register_buffer("keys", keys)
+        self.register_buffer("share", share)
+        self.register_buffer("rest", rest)
+
+    def find(self, contexts: Tensor, symbols: Tensor) -> Tensor:
+        """The places (P,) of these n-grams; -1 for unknown ones, and after a context of -1."""
+        if not len(self.keys):
+            return torch.full_like(contexts, -1)
+        wanted = contexts * self.vocabulary + symbols
+        places = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
+        return torch.where((contexts >= 0) & (self.keys[places] == wanted), places, -1)
+
+    def rests(self, contexts: Tensor) -> Tensor:
+        """What each context (P,) leaves to the shorter one; 1 for a context of -1."""
+        if not len(self.keys):
+            return torch.ones_like(contexts, dtype=self.share.dtype)
+        return torch.where(contexts >= 0, self.rest[contexts.clamp(min=0)], 1.0)
+
+    def add(self, p: Tensor, contexts: Tensor) -> Tensor:
+        """The distributions (P, V) of the shorter contexts made those of `contexts` (P,)."""
+        first = torch.searchsorted(self.keys, contexts * self.vocabulary)  # (P,)
+        after = torch.searchsorted(self.keys, (contexts + 1) * self.vocabulary)
+        counts = torch.where(contexts >= 0, after - first, 0)
+        rows = torch.arange(len(p), device=p.device).repeat_interleave(counts)
+        skipped = first - (counts.cumsum(0) - counts)
+        places = torch.arange(len(rows), device=p.device) + skipped[rows]
+        p = p * self.rests(contexts)[:, None]
+        cells = rows * self.vocabulary + self.keys[places] % self.vocabulary
+        p.view(-1).index_add_(0, cells, self.share[places])
+        return p
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *more: Any) -> None:
+        """Takes tables of any length: their sizes come from the text, not from the options."""
+        for name, own in list(self.named_buffers()):
+            given = state_dict.get(prefix + name, own)
+            self.register_buffer(name, own.new_empty(given.shape))
+        super()._load_from_state_dict(state_dict, prefix, *more)
+
+
+class NGram(nn.Module):
+    """Interpolated modified Kneser-Ney smoothing (Chen and Goodman 1999).
+
+    p(w | h) = (c(hw) - D(c(hw))) / c(h) + rest(h) p(w | h without its first symbol)
+
+    The longest n-grams have their counts in the text, shorter ones the number of different
+    symbols they follow (Kneser and Ney 1995). The last rest is spread evenly over all symbols but
+    PAD, BOS and MASK. A document begins after one BOS and ends with EOS. At its beginning contexts
+    are shorter; n-grams that begin with BOS follow nothing and keep their counts in the text.
+    """
+
+    unigram: Tensor
+
+    def __init__(self, vocabulary: int, order: int) -> None:
+        super().__init__()
+        assert order > 0
+        self.vocabulary, self.order = vocabulary, order
+        possible = torch.ones(vocabulary)
+        possible[NOWHERE] = 0
+        self.register_buffer("unigram", possible / possible.sum())  # (V,) p without a context
+        self.levels = nn.ModuleList(Level(vocabulary) for _ in range(order - 1))
+
+    def solve(
+        self, stream: np.ndarray | Tensor, weights: np.ndarray | Tensor | None = None
+    ) -> None:
+        """Counts a text (N,): documents one after the other, each closed with EOS.
+
+        weights: (N,) whole numbers > 0, how often each symbol counts; None: once.
+        """
+        symbols = np.asarray(stream, dtype=np.int64)
+        times = None if weights is None else np.asarray(weights, dtype=np.int64)
+        V, device = self.vocabulary, self.unigram.device
+        keys, counts = count(symbols, times, V, self.order)
+        share, rest = discount(np.arange(V), counts[0], V, contexts=1)
+        possible = ~np.isin(np.arange(V), NOWHERE)
+        unigram = share + rest * possible / possible.sum()
+        self.unigram.copy_(torch.from_numpy(unigram))
+        for n, table in enumerate(self.tables, 1):
+            share, rest = discount(keys[n], counts[n], V, contexts=len(keys[n - 1]))
+            numbers = (torch.from_numpy(x).float().to(device) for x in (share, rest))
+            table.fill(torch.from_numpy(keys[n]).to(device), *numbers)
+
+    @property
+    def tables(self) -> list[Level]:
+        """The levels from 2 to `order`."""
+        return cast("list[Level]", list(self.levels))
+
+    def forward(self, batch: Batch) -> tuple[Tensor, Tree]:
+        """Log probabilities (P, V) of every real symbol, and what to carry to the next batch."""
+        assert batch.target is not None
+        symbols = batch.target.data
+        before = torch.full_like(symbols[:, 0], BOS) if batch.before is None else batch.before
+        state = self.start(len(symbols))
+        if batch.carry is not None:
+            state = State({}, batch.carry)
+        logits, state = self.step(torch.cat([before[:, None], symbols[:, :-1]], 1), state)
+        return logits[batch.target.mask], state.past
+
+    def start(self, rows: int) -> State:
+        """The state before the first symbol: nothing (PAD) where there is no symbol yet."""
+        past = torch.full((rows, self.order - 1), PAD, device=self.unigram.device)
+        return State({}, {"symbols": past})
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (B, T) to the log probabilities (B, T, V) of what follows each, and the state.
+
+        -inf for PAD, BOS and MASK. After EOS or BOS a new document begins.
+        """
+        seen = torch.cat([state.past["symbols"], symbols], 1)  # (B, order - 1 + T)
+        current = torch.where(seen == EOS, BOS, seen)
+        contexts = [current]  # each (B, order - 1 + T): contexts of 1, 2, ... symbols
+        for table in self.tables[:-1]:
+            before = F.pad(contexts[-1][:, :-1], (1, 0), value=-1)
+            contexts.append(table.find(before, current))
+        p = self.unigram.expand(symbols.numel(), -1)  # (B * T, V)
+        for table, context in zip(self.tables, contexts, strict=False):
+            p = table.add(p, context[:, self.order - 1 :].flatten())
+        logits = p.log().unflatten(0, symbols.shape)  # (B, T, V)
+        return logits, State({}, {"symbols": seen[:, symbols.shape[1] :]})
+
+    def log_probabilities(self, stream: np.ndarray | Tensor) -> Tensor:
+        """log p (N,) of each symbol of a text (N,), given the symbols before it in its document."""
+        symbols = torch.as_tensor(stream, dtype=torch.int64, device=self.unigram.device)
+        ends = symbols == EOS
+        contexts = F.pad(torch.where(ends, BOS, symbols), (1, 0), value=BOS)[:-1]
+        p = self.unigram[symbols]
+        for table in self.tables:
+            places = table.find(contexts, symbols)
+            known = places >= 0
+            p = p * table.rests(contexts)
+            p[known] += table.share[places[known]]
+            contexts = F.pad(torch.where(ends, -1, places), (1, 0), value=-1)[:-1]
+        return p.log()
+
+
+def count(
+    symbols: np.ndarray, times: np.ndarray | None, vocabulary: int, order: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The keys and the counts of each level, from 1 to `order`, for a text (N,).
+
+    Level 1 has all V symbols, so that its places are the symbols themselves.
+    """
+    V, counted = vocabulary, ~np.isin(symbols, NOWHERE)
+    ends = symbols == EOS
+    contexts = _shift(np.where(ends, BOS, symbols), BOS)  # (N,) places one level up
+    places = symbols  # (N,) of the n-gram that ends here; -1: none
+    keys = [np.arange(V)]
+    counts = [np.bincount(symbols[counted], None if times is None else times[counted], V)]
+    for _ in range(1, order):
+        at = np.flatnonzero(counted & (contexts >= 0))
+        unique, first, inverse = np.unique(
+            contexts[at] * V + symbols[at], return_index=True, return_inverse=True
+        )
+        follows = np.bincount(places[at[first]], minlength=len(keys[-1]))
+        counts[-1] = np.where(follows > 0, follows, counts[-1])
+        keys.append(unique)
+        counts.append(np.bincount(inverse, None if times is None else times[at], len(unique)))
+        places = np.full(len(symbols), -1)
+        places[at] = inverse
+        contexts = _shift(np.where(ends, -1, places), -1)
+    return keys, counts
+
+
+def discount(
+    keys: np.ndarray, counts: np.ndarray, vocabulary: int, contexts: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The shares (M,) of the n-grams of a level, and what each of its contexts leaves over."""
+    context = keys // vocabulary  # (M,)
+    less = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3).astype(np.int64)]
+    totals = np.bincount(context, counts, contexts)
+    taken = np.bincount(context, less, contexts)
+    rest = np.divide(taken, totals, out=np.ones(contexts), where=totals > 0)
+    return (counts - less) / np.maximum(totals, 1)[context], rest
+
+
+def discounts(counts: np.ndarray) -> tuple[float, float, float]:
+    """D1, D2 and D3+, from how many n-grams have the counts 1 to 4 (Chen and Goodman 1999).
+
+    Where these are too few for the formulas: 0.5, 1 and 1.5, as in KenLM (Heafield et al. 2013).
+    """
+    n1, n2, n3, n4 = (int((counts == k).sum()) for k in (1, 2, 3, 4))
+    if min(n1, n2, n3, n4) > 0:
+        y = n1 / (n1 + 2 * n2)
+        d1, d2, d3 = 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3
+        if 0 < d1 < 1 and 0 < d2 < 2 and 0 < d3 < 3:
+            return d1, d2, d3
+    return 0.5, 1.0, 1.5
+
+
+def _shift(x: np.ndarray, first: int) -> np.ndarray:
+    """One place to the right, with `first` in front."""
+    return np.concatenate([[first], x])[:-1]
+
+
+class NGramOptions(Options):
+    """Counts of symbol sequences, smoothed: no network, no training steps."""
+
+    kind: Literal["ngram"] = "ngram"
+    order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
+
+    def build(self, vocabulary: int) -> NGram:
+        """The model for a vocabulary of this size, not yet counted."""
+        return NGram(vocabulary, self.order)

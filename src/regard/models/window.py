@@ -1,0 +1,118 @@
+"""Networks without memory: a position alone, or with the neighbours in a window.
+
+B rows, S length, D width, R reach of the window.
+"""
+
+import itertools
+import math
+from typing import Literal
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.data.batch import Padded
+from regard.nn.dropout import Dropout
+from regard.nn.feedforward import Activation
+from regard.options import Options
+
+
+class LinearEncoder(nn.Module):
+    """Nothing between frontend and head: the model is linear in its vectors."""
+
+    def __init__(self, dropout: float) -> None:
+        super().__init__()
+        self.dropout = Dropout(dropout)
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, D) to (B, S, D)."""
+        return source._replace(data=self.dropout(source.data))
+
+
+class MlpEncoder(nn.Module):
+    """Layers f(W x + b) at each position on its own."""
+
+    def __init__(self, sizes: list[int], activation: Activation, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in itertools.pairwise(sizes))
+        self.activation = F.relu if activation == "relu" else F.gelu
+        self.dropout = Dropout(dropout)
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, inputs) to (B, S, D)."""
+        return Padded(self.layered(source.data), source.mask)
+
+    def layered(self, x: Tensor) -> Tensor:
+        """(..., inputs) to (..., D)."""
+        for layer in self.layers:
+            x = self.activation(layer(self.dropout(x)))
+        return self.dropout(x)
+
+
+class WindowEncoder(nn.Module):
+    """An MLP over each position and its R neighbours on each side (Collobert et al. 2011, 3.1).
+
+    It is a convolution; with the largest value over all positions, Kim's network (2014).
+    """
+
+    def __init__(self, reach: int, mlp: MlpEncoder) -> None:
+        super().__init__()
+        self.reach = reach
+        self.mlp = mlp
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, inputs) to (B, S, D); beyond the ends of a row lie zeros."""
+        x = source.data * source.mask.unsqueeze(-1)
+        x = F.pad(x, (0, 0, self.reach, self.reach))
+        seen = x.unfold(1, 2 * self.reach + 1, 1).transpose(2, 3).flatten(2)
+        return self.mlp(Padded(seen, source.mask))
+
+
+class Memoryless(Options):
+    """What networks without memory have in common; None is chosen from the data."""
+
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        return math.sqrt(self.width or 1)
+
+
+class Linear(Memoryless):
+    """No hidden layer: linear, logistic and softmax regression."""
+
+    kind: Literal["linear"] = "linear"
+
+    def build(self, inputs: int | None = None) -> LinearEncoder:
+        """The encoder; whatever comes in goes out."""
+        assert self.dropout is not None
+        return LinearEncoder(self.dropout)
+
+
+class Mlp(Memoryless):
+    """Hidden layers at each position on its own."""
+
+    kind: Literal["mlp"] = "mlp"
+    layers: int | None = Field(None, gt=0, description="hidden layers")
+    activation: Activation = "relu"
+
+    def build(self, inputs: int | None = None) -> MlpEncoder:
+        """The encoder of vectors of size `inputs`, by default its own width."""
+        assert self.width and self.layers and self.dropout is not None
+        sizes = [inputs or self.width] + [self.width] * self.layers
+        return MlpEncoder(sizes, self.activation, self.dropout)
+
+
+class Window(Mlp):
+    """Hidden layers over each position and its neighbours."""
+
+    kind: Literal["window"] = "window"  # type: ignore[assignment]
+    reach: int = Field(2, ge=0, description="neighbours seen on each side")
+
+    def build(self, inputs: int | None = None) -> WindowEncoder:  # type: ignore[override]
+        """The encoder; sizes must be filled."""
+        assert self.width
+        mlp = Mlp(**self.model_dump(include={"width", "layers", "activation", "dropout"}))
+        return WindowEncoder(self.reach, mlp.build((2 * self.reach + 1) * self.width))

@@ -1,0 +1,246 @@
+"""Classification, N to 1: one label for a text or a vector, or several."""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.data.check_labels import LabelCheck, check_labels
+from regard.data.corpus import Corpus
+from regard.data.labelled import read_labelled
+from regard.data.open import Place
+from regard.data.read import Example, Pair, Pairs
+from regard.data.vectors import looks_like_vectors, read_vectors
+from regard.errors import UserError
+from regard.files import read_json, write_json
+from regard.metrics import labels as measure
+from regard.models.labeller import Labeller, PooledOptions
+from regard.search import Decide
+from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.inputs import Inputs, load_inputs
+from regard.tasks.symbols import SideOptions
+from regard.tasks.texts import fit_inputs
+
+
+class ClassifyOptions(TaskOptions):
+    """One label for a text or a vector, or several."""
+
+    kind: Literal["classify"] = "classify"
+    source: SideOptions = SideOptions()
+    lower: bool | None = Field(None, description="read texts without case; None: words yes")
+    several: str | None = Field(None, description="what stands between several labels of a text")
+    weights: Literal["none", "balanced"] = Field(
+        "none", description="balanced: every class counts the same, however rare"
+    )
+    metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
+        None, description="the measure that picks the best model"
+    )
+
+    def read(self, place: Place) -> Pairs:
+        """The texts or vectors of a file, with their labels."""
+        columns = place.source_column, place.target_column
+        if looks_like_vectors(place.file(), *columns):
+            return read_vectors(place.file(), *columns, labels=True)[0]
+        return read_labelled(place.file(), *columns, several=self.several)
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+    ) -> tuple["Classify", "ClassifyOptions", list[Choice]]:
+        """The task for these examples, the options with nothing left open, what was chosen."""
+        labels = sorted({label for pair in pairs for label in pair.target})
+        if len(labels) < 2:
+            raise UserError(
+                f"one class only: every example has the label {labels[0]!r}; at least two "
+                "different labels are needed to learn from"
+                if labels
+                else "no example has a label; is it another column? choose with --target-column"
+            )
+        tree, chosen = self.model_dump(), list[Choice]()
+        inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
+        several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
+        tree["metric"] = self.metric or ("f1" if several else "accuracy")
+        if several == (tree["metric"] == "accuracy"):
+            raise UserError(
+                f"task.metric={tree['metric']}: texts here have "
+                f"{'several labels: f1, macro_f1 or subset_accuracy' if several else 'one label'}"
+                " expected"
+            )
+        weights = balance(pairs, labels) if self.weights == "balanced" else None
+        task = Classify(inputs, labels, several, tree["metric"], weights)
+        return task, ClassifyOptions.model_validate(tree), chosen
+
+    def load(self, folder: Path) -> "Classify":
+        """The task that `Classify.save` wrote into a run folder."""
+        place = folder / "vocabulary"
+        facts = read_json(place / "task.json")
+        try:
+            names = ("labels", "several", "metric", "weights", "temperature")
+            labels, several, metric, weights, temperature = (facts[name] for name in names)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        return Classify(load_inputs(place), labels, several, metric, weights, temperature)
+
+
+def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
+    """The weight of each label: all labels together count the same, the mean weight is 1."""
+    counts = Counter(label for pair in pairs for label in pair.target)
+    return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
+
+
+class Classify(Task):
+    """Inputs, labels, and the temperature that makes probabilities true."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        labels: list[str],
+        several: bool,
+        metric: str,
+        weights: dict[str, float] | None = None,
+        temperature: float = 1.0,
+    ) -> None:
+        self.inputs = inputs
+        self.labels = labels
+        self.several = several
+        self.metric = metric
+        self.weights = weights
+        self.temperature = temperature
+        self.numbers = {label: number for number, label in enumerate(labels)}
+
+    def build(self, options: PooledOptions) -> Labeller:
+        """A labeller with one output a label."""
+        return self.inputs.build(options, len(self.labels))
+
+    def corpus(self, pairs: Sequence[Pair]) -> Corpus:
+        """The examples as numbers; those whose labels training never saw are left out."""
+        known = [p for p in pairs if all(label in self.numbers for label in p.target)]
+        if self.several:
+            labels = np.zeros((len(known), len(self.labels)), np.float32)
+            for row, pair in enumerate(known):
+                labels[row, [self.numbers[label] for label in pair.target]] = 1
+        else:
+            labels = np.array([self.numbers[pair.target[0]] for pair in known], np.int64)
+        weight = None
+        if self.weights is not None:
+            each = [[self.weights[label] for label in p.target] or [1.0] for p in known]
+            weight = np.array([np.mean(row) for row in each], np.float32)
+        return self.inputs.corpus([pair.source for pair in known], labels, weight)
+
+    def parse(self, text: str) -> Any:
+        """A text, or the numbers of a line."""
+        return self.inputs.parse(text)
+
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+        return self.inputs.facts(corpus, len(self.labels), "classify")
+
+    @torch.inference_mode()
+    def logits(self, model: nn.Module, sources: Sequence[Any], batch_size: int) -> np.ndarray:
+        """(N, C) scores, in the order of the sources."""
+        order = sorted(range(len(sources)), key=lambda i: self.inputs.length(sources[i]))
+        found = np.zeros((len(sources), len(self.labels)), np.float32)
+        for start in range(0, len(order), batch_size):
+            part = order[start : start + batch_size]
+            batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
+            found[part] = model(batch).data.float().cpu().numpy()
+        return found
+
+    def predict(
+        self,
+        model: nn.Module,
+        sources: Sequence[Any],
+        search: Decide,
+        nbest: int = 1,
+        batch_size: int = 64,
+    ) -> list[Prediction]:
+        """The label or labels of each source, with calibrated probabilities."""
+        logits = torch.from_numpy(self.logits(model, sources, batch_size)) / self.temperature
+        shares = (logits.sigmoid() if self.several else logits.softmax(-1)).numpy()
+        return [
+            self._prediction(source, row, search.threshold, nbest)
+            for source, row in zip(sources, shares, strict=True)
+        ]
+
+    def _prediction(self, source: Any, row: np.ndarray, threshold: float, nbest: int) -> Prediction:
+        """The answer for one row of probabilities."""
+        order = np.argsort(-row, kind="stable")
+        given = [i for i in order if row[i] >= threshold] if self.several else [order[0]]
+        value = tuple(self.labels[i] for i in given)
+        others = tuple(
+            Prediction(self.labels[i], float(np.log(max(row[i], 1e-30))), value=(self.labels[i],))
+            for i in order[:nbest]
+        )
+        sure = np.where(row >= threshold, row, 1 - row).prod() if self.several else row[order[0]]
+        return Prediction(
+            ", ".join(value),
+            float(np.log(max(sure, 1e-30))),
+            alternatives=others,
+            unknown=self.inputs.unknown(source),
+            value=value,
+            confidence=float(sure),
+            probabilities={self.labels[i]: float(row[i]) for i in order},
+        )
+
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """accuracy and macro-F1; of several labels F1; how true the probabilities are."""
+        given, wanted = self._columns(predictions, examples)
+        scores = measure.label_scores(given, wanted, self.several)
+        sure = [prediction.confidence or 0.0 for prediction in predictions]
+        right = [set(a) == set(b) for a, b in zip(given, wanted, strict=True)]
+        return scores | {"ece": measure.calibration_error(sure, right)}
+
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the same measures."""
+        return measure.label_intervals(*self._columns(predictions, examples), several=self.several)
+
+    def details(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, Any]:
+        """The table of classes, what is taken for what, and how true probabilities are."""
+        given, wanted = self._columns(predictions, examples)
+        found: dict[str, Any] = {"classes": measure.class_table(given, wanted)}
+        if not self.several:
+            found["confusion"] = measure.confusion(given, wanted)
+            right = [a == b for a, b in zip(given, wanted, strict=True)]
+            sure = [prediction.confidence or 0.0 for prediction in predictions]
+            found["reliability"] = measure.reliability(sure, right)
+        return found
+
+    @staticmethod
+    def _columns(
+        predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> tuple[list[Any], list[Any]]:
+        """Labels given and labels wanted."""
+        return [p.value for p in predictions], [e.references[0] for e in examples]
+
+    def calibrate(self, model: nn.Module, examples: Sequence[Example]) -> bool:
+        """Fits the temperature on dev (Guo et al. 2017): labels stay, probabilities become true."""
+        known = [e for e in examples if all(label in self.numbers for label in e.references[0])]
+        if not known:
+            return False
+        logits = self.logits(model, [example.source for example in known], 64)
+        labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels  # type: ignore[attr-defined]
+        fit = measure.fit_temperature_several if self.several else measure.fit_temperature
+        self.temperature = fit(logits, labels)
+        return True
+
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> LabelCheck:
+        """What is in the data, and what is odd."""
+        return check_labels(train, dev, self.inputs.unknown)
+
+    def save(self, folder: Path) -> None:
+        """Writes `vocabulary/`."""
+        place = folder / "vocabulary"
+        place.mkdir(parents=True, exist_ok=True)
+        self.inputs.save(place)
+        names = ("labels", "several", "metric", "weights", "temperature")
+        write_json(place / "task.json", {name: getattr(self, name) for name in names})

@@ -1,0 +1,129 @@
+"""What each task is made of: its data, its models, its objectives, its search."""
+
+from typing import Annotated, Any
+
+import yaml
+from pydantic import Field, model_validator
+
+from regard.models.causal import CausalOptions
+from regard.models.generator import GeneratorOptions
+from regard.models.labeller import PooledOptions, TaggerOptions
+from regard.models.masked import MaskedOptions
+from regard.models.ngram import NGramOptions
+from regard.objectives import (
+    Absolute,
+    CrossEntropy,
+    Huber,
+    Labels,
+    Masked,
+    NextSymbol,
+    Squared,
+    Tags,
+)
+from regard.options import Options
+from regard.search import Beam, Decide, Sample
+from regard.tasks.classify import ClassifyOptions
+from regard.tasks.language_options import LanguageModelOptions
+from regard.tasks.regress import RegressOptions
+from regard.tasks.tag import TagOptions
+from regard.tasks.transduce import TransduceOptions
+from regard.training.options import Training
+
+
+class Config(Options):
+    """Task, model, objective, training, search: all choices; facts of the data are none."""
+
+    task: Any
+    model: Any
+    objective: Any
+    training: Training = Training()
+    search: Any
+
+    def dump(self) -> str:
+        """The configuration as YAML, every default written out."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+class TransduceConfig(Config):
+    """A sequence in, a sequence of its own length out."""
+
+    task: TransduceOptions = TransduceOptions()
+    model: GeneratorOptions = GeneratorOptions()
+    objective: CrossEntropy = CrossEntropy()
+    search: Beam = Beam()
+
+
+class TagConfig(Config):
+    """A label for each word."""
+
+    task: TagOptions = TagOptions()
+    model: TaggerOptions = TaggerOptions()
+    objective: Tags = Tags()
+    search: Decide = Decide()
+
+
+class ClassifyConfig(Config):
+    """One label for a text or a vector, or several."""
+
+    task: ClassifyOptions = ClassifyOptions()
+    model: PooledOptions = PooledOptions()
+    objective: Labels = Labels()
+    search: Decide = Decide()
+
+
+Number = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]
+
+
+class RegressConfig(Config):
+    """One number for a text or a vector, or several."""
+
+    task: RegressOptions = RegressOptions()
+    model: PooledOptions = PooledOptions()
+    objective: Number = Squared()
+    search: Decide = Decide()
+
+
+Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discriminator="kind")]
+Gaps = Annotated[NextSymbol | Masked, Field(discriminator="kind")]
+
+
+class LanguageModelConfig(Config):
+    """Running text: the next symbol, or symbols that are masked."""
+
+    task: LanguageModelOptions = LanguageModelOptions()
+    model: Language = CausalOptions()
+    objective: Gaps = NextSymbol()
+    search: Sample = Sample()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_says_masked(cls, tree: Any) -> Any:
+        """Model or objective: where one of the two is masked, the other is as well."""
+        if not isinstance(tree, dict):
+            return tree
+        named = [dict(tree.get(part) or {}) for part in ("model", "objective")]
+        if all(isinstance(part, dict) for part in named) and "masked" in [
+            part.get("kind") for part in named
+        ]:
+            for part, usual in zip(named, ("causal", "next_symbol"), strict=True):
+                if part.get("kind", usual) == usual:
+                    part["kind"] = "masked"
+            return tree | {"model": named[0], "objective": named[1]}
+        return tree
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "LanguageModelConfig":
+        if (self.model.kind == "masked") != (self.objective.kind == "masked"):
+            raise ValueError("model.kind=masked and objective.kind=masked go together")
+        decoder = getattr(self.model, "decoder", None)
+        if self.task.order == "sequential" and getattr(decoder, "kind", "") == "transformer":
+            raise ValueError(
+                "task.order=sequential carries memory on, which a Transformer lacks; choose random"
+            )
+        return self
+
+
+CONFIGS: dict[str, type[Config]] = {
+    config.model_fields["task"].default.kind: config
+    for config in (TransduceConfig, TagConfig, ClassifyConfig, RegressConfig, LanguageModelConfig)
+}

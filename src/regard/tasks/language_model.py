@@ -1,0 +1,230 @@
+"""Language models: running text, each symbol predicted from others."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from regard.data.check_documents import DocumentCheck, check_documents
+from regard.data.corpus import Corpus, Side
+from regard.data.read import Example, Pair
+from regard.data.stream import MaskedCorpus, StreamCorpus, cut, masked_words
+from regard.data.vocabulary import (
+    EOS,
+    UNK,
+    TableVocabulary,
+    Vocabulary,
+)
+from regard.errors import UserError
+from regard.files import write_json
+from regard.models.causal import CausalModel
+from regard.models.masked import MaskedOptions
+from regard.models.ngram import NGram
+from regard.objectives import Objective
+from regard.search import Sample
+from regard.search.sample import sample, sample_many
+from regard.tasks.base import (
+    Evaluation,
+    Facts,
+    Prediction,
+    Task,
+    losses,
+)
+from regard.tasks.surprise import carried_surprise, document_row, figures, window_surprise
+from regard.tasks.symbols import SUBWORDS
+
+SAMPLES = 2  # texts written at each validation
+
+
+class LanguageModel(Task):
+    """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
+
+    unit = "documents"
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        letters: TableVocabulary | None,
+        options: Any,
+        masked: bool,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.letters = letters
+        self.options = options  # context, overlap, order and metric
+        self.masked = masked
+        self.metric: str = options.metric
+
+    def build(self, options: Any) -> nn.Module:
+        """A model for this vocabulary."""
+        if isinstance(options, MaskedOptions):
+            letters = None if self.letters is None else len(self.letters)
+            return options.build(len(self.vocabulary), letters)
+        return options.build(len(self.vocabulary))
+
+    def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
+        """The documents as numbers."""
+        texts, context = [pair.target for pair in pairs], self.options.context
+        if self.letters is not None:
+            assert isinstance(self.vocabulary, TableVocabulary)
+            return masked_words(texts, self.vocabulary, self.letters, context)
+        rows = self.vocabulary.encode_all(texts)
+        if self.masked:
+            return MaskedCorpus(Side.of(cut(rows, context)))
+        return StreamCorpus(Side.of(rows, EOS), context, False, self.options.overlap)
+
+    def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
+        """Windows one after the other for models that carry their memory on."""
+        if not isinstance(corpus, StreamCorpus):
+            return corpus
+        order = self.options.order
+        carries = getattr(model, "carries", False) and isinstance(model, CausalModel)
+        sequential = carries if order == "auto" else order == "sequential"
+        return replace(corpus, sequential=sequential)
+
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+        words = self.letters is not None or self.vocabulary.kind in (*SUBWORDS, "word", "space")
+        symbols = int(corpus.lengths.sum())
+        return Facts(len(corpus), symbols, len(self.vocabulary), words, "language-model")
+
+    def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
+        """Counts n-grams."""
+        if not (isinstance(model, NGram) and isinstance(corpus, StreamCorpus)):
+            return super().solve(model, corpus, objective)
+        return model.solve(corpus.side.flat)
+
+    def predict(
+        self,
+        model: Any,
+        sources: Sequence[str],
+        search: Sample,
+        nbest: int = 1,
+        batch_size: int = 64,
+    ) -> list[Prediction]:
+        """How each text goes on."""
+        self._refuse_masked()
+        prompts = [self.vocabulary.encode(source) for source in sources]
+        wanted = [prompt for prompt in prompts for _ in range(nbest)]
+        found = sample_many(model.step, model.start, wanted, search, self.reach(model))
+        texts = [
+            Prediction(
+                source + self._join(prompt, symbols),
+                0.0,
+                symbols=tuple(self.vocabulary.name(id) for id in symbols),
+                unknown=self._unknown(source, prompt),
+                cut=len(symbols) >= search.length,
+                value=source + self._join(prompt, symbols),
+            )
+            for source, prompt, symbols in zip(
+                [s for s in sources for _ in range(nbest)], wanted, found, strict=True
+            )
+        ]
+        groups = [texts[at : at + nbest] for at in range(0, len(texts), nbest)]
+        return [replace(group[0], alternatives=tuple(group)) for group in groups]
+
+    def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
+        """How a text goes on, piece by piece."""
+        self._refuse_masked()
+        ids, done = self.vocabulary.encode(prompt), ""
+        symbols: list[int] = []
+        for symbol in sample(model.step, model.start, ids, search, row, self.reach(model)):
+            symbols.append(symbol)
+            text = self._join(ids, symbols)
+            if text.startswith(done) and not text.endswith("\ufffd"):
+                yield text[len(done) :]
+                done = text
+
+    def _join(self, prompt: list[int], symbols: Sequence[int]) -> str:
+        """The text of new symbols after those of a prompt."""
+        before = self.vocabulary.decode(prompt)
+        return self.vocabulary.decode([*prompt, *symbols])[len(before) :]
+
+    def _unknown(self, source: str, ids: list[int]) -> tuple[str, ...]:
+        if UNK not in ids:
+            return ()
+        pairs = zip(self.vocabulary.symbols(source), ids, strict=True)
+        return tuple(symbol for symbol, id in pairs if id == UNK)
+
+    def reach(self, model: Any) -> int | None:
+        """How many symbols a model can look back; None: any number."""
+        endless = isinstance(model, NGram) or model.carries
+        return None if endless else self.options.context
+
+    def _refuse_masked(self) -> None:
+        if self.masked:
+            raise UserError(
+                "this model fills gaps and cannot write on; start a tagger, a classifier or a "
+                "transducer from it: regard train DATA --from MODEL"
+            )
+
+    @torch.inference_mode()
+    def surprise(self, model: nn.Module, texts: Sequence[str], batch_size: int) -> list[np.ndarray]:
+        """-log p of each symbol of each text, EOS included, in nats."""
+        self._refuse_masked()
+        corpus = self.corpus([Pair("", text, 0) for text in texts])
+        assert isinstance(corpus, StreamCorpus)
+        if isinstance(model, NGram):
+            found = -model.log_probabilities(corpus.side.flat).numpy()
+        elif model.carries:
+            found = carried_surprise(model, corpus, batch_size)
+        else:
+            found = window_surprise(model, corpus, batch_size)
+        return np.split(found, corpus.side.starts[1:])
+
+    def evaluate(
+        self,
+        model: nn.Module,
+        examples: Sequence[Example],
+        objective: Objective,
+        search: Sample,
+        batch_size: int,
+    ) -> Evaluation:
+        """loss, perplexity and bits per character, over all and for each document."""
+        texts = [example.references[0] for example in examples]
+        if self.masked:
+            corpus = self.corpus([Pair("", text, 0) for text in texts])
+            loss, _ = losses(model, corpus.passes(batch_size), objective)
+            scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+            return Evaluation(scores, loss, [])
+        rows = [
+            document_row(nats, text)
+            for nats, text in zip(self.surprise(model, texts, batch_size), texts, strict=True)
+        ]
+        totals = {key: sum(row[key] for row in rows) for key in ("nats", "symbols", "characters")}
+        loss = totals["nats"] / totals["symbols"]
+        written = self.predict(model, [""] * SAMPLES, search) if search.length else []
+        return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
+
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """Nothing: all measures come from `evaluate`."""
+        return {}
+
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """None: a text is one example."""
+        return {}
+
+    def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """Texts that the model wrote."""
+        return [{"kind": "generated", "text": p.text} for p in evaluation.predictions]
+
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DocumentCheck:
+        """What is in the text, and what is odd."""
+        return check_documents([p.target for p in train], [p.target for p in dev], self.vocabulary)
+
+    def save(self, folder: Path) -> None:
+        """Writes `vocabulary/`."""
+        place = folder / "vocabulary"
+        place.mkdir(parents=True, exist_ok=True)
+        self.vocabulary.save(place, "text")
+        if self.letters is not None:
+            self.letters.save(place, "letters")
+        write_json(place / "task.json", {"masked": self.masked})

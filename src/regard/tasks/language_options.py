@@ -1,0 +1,126 @@
+"""The options of language models: how running text is read and cut."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from regard.data.documents import read_documents
+from regard.data.open import Data, Place
+from regard.data.read import Pair, Pairs
+from regard.data.subword import default_size
+from regard.data.vocabulary import (
+    Vocabulary,
+    build_vocabulary,
+    count_symbols,
+    load_table,
+    load_vocabulary,
+)
+from regard.data.words import word_key
+from regard.errors import UserError
+from regard.files import read_json
+from regard.models.masked import MaskedOptions
+from regard.tasks.base import Choice, Task, TaskOptions
+from regard.tasks.language_model import LanguageModel
+from regard.tasks.symbols import SUBWORDS
+
+SMALL = 20_000_000  # characters up to which a text is read character by character
+
+
+class LanguageModelOptions(TaskOptions):
+    """Running text."""
+
+    kind: Literal["language-model"] = "language-model"
+    symbols: Literal["auto", "char", "word", "space", "bpe", "unigram", "words"] = Field(
+        "auto", description="words: words between spaces, by letters too, as taggers read them"
+    )
+    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    documents: Literal["file", "blank", "line"] = Field(
+        "file", description="a document is a file, what is between blank lines, or a line"
+    )
+    context: int = Field(128, gt=0, description="symbols of a window")
+    overlap: int = Field(
+        0, ge=0, description="symbols of a window that in evaluation are only read, not scored"
+    )
+    order: Literal["auto", "sequential", "random"] = Field(
+        "auto", description="windows one after the other, memory carried on, or in random order"
+    )
+    metric: Literal["perplexity", "bits_per_character", "loss"] = "perplexity"
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> "LanguageModelOptions":
+        if self.overlap >= self.context:
+            raise ValueError(f"overlap {self.overlap} must be less than context {self.context}")
+        return self
+
+    def read(self, place: Place) -> Pairs:
+        """The documents of a file."""
+        return read_documents(place.file(), self.documents, place.target_column)
+
+    def open(self, place: Place, dev: Place) -> Data:
+        """The training and dev documents: those given, or the last tenth of the text."""
+        read = self.read(place)
+        data = Data(read.name, read.pairs, [], list(read.notes))
+        if dev.given():
+            held = self.read(dev)
+            data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
+            return data
+        data.train, data.dev = hold_back(data.train)
+        kept, held_back = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
+        data.notes.append(
+            f"held back as the dev part, from the end: {held_back:,} of {kept + held_back:,} "
+            "characters; --dev names your own"
+        )
+        return data
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+    ) -> tuple["LanguageModel", "LanguageModelOptions", list[Choice]]:
+        """The task for these documents, the options with nothing left open, what was chosen."""
+        texts, chosen = [pair.target for pair in pairs], list[Choice]()
+        kind, size = self.symbols, self.size
+        characters = sum(map(len, texts))
+        if kind == "auto":
+            kind = "char" if characters < SMALL else "bpe"
+            chosen.append(Choice("task.symbols", kind, f"{characters:,} characters of text"))
+        if kind in SUBWORDS and size is None:
+            size = default_size(texts)
+            chosen.append(Choice("task.size", size, "by amount of text"))
+        masked = isinstance(model, MaskedOptions)
+        if kind == "words" and not masked:
+            raise UserError("task.symbols=words is for model.kind=masked; choose word or space")
+        options = self.model_copy(update={"symbols": kind, "size": size})
+        if isinstance(like, LanguageModel):
+            return LanguageModel(like.vocabulary, like.letters, options, masked), options, chosen
+        letters = None
+        if kind == "words":
+            cut_up = [word for text in texts for word in text.split()]
+            vocabulary: Vocabulary = count_symbols(map(word_key, cut_up), size)
+            letters = count_symbols(letter for word in cut_up for letter in word)
+        else:
+            vocabulary = build_vocabulary(kind, texts, size)
+        return LanguageModel(vocabulary, letters, options, masked), options, chosen
+
+    def load(self, folder: Path) -> "LanguageModel":
+        """The task that `LanguageModel.save` wrote into a run folder."""
+        place = folder / "vocabulary"
+        facts = read_json(place / "task.json")
+        if not isinstance(facts, dict) or "masked" not in facts:
+            raise UserError(f"{place / 'task.json'}: damaged, 'masked' is missing")
+        words = self.symbols == "words"
+        letters = load_table(place, "letters") if words else None
+        return LanguageModel(load_vocabulary(place, "text"), letters, self, facts["masked"])
+
+
+def hold_back(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+    """Train and dev: the last tenth of the documents, or of the text of a single one."""
+    if len(pairs) > 1:
+        count = max(1, min(1_000, len(pairs) // 10))
+        return pairs[:-count], pairs[-count:]
+    text, line = pairs[0].target, pairs[0].line
+    place = text.rfind("\n", 0, len(text) - len(text) // 10) + 1 or len(text) - len(text) // 10
+    if place in (0, len(text)):
+        raise UserError(f"{len(text)} characters are too few to hold a dev part back")
+    after = line + text.count("\n", 0, place)
+    return [Pair("", text[:place], line)], [Pair("", text[place:], after)]

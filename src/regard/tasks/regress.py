@@ -1,0 +1,182 @@
+"""Regression, N to 1: one number for a text or a vector, or several."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.data.check_labels import NumberCheck, check_numbers
+from regard.data.corpus import Corpus, VectorCorpus
+from regard.data.labelled import read_numbers
+from regard.data.open import Place
+from regard.data.read import Example, Pair, Pairs
+from regard.data.vectors import looks_like_vectors, read_vectors
+from regard.errors import UserError
+from regard.files import read_json, write_json
+from regard.metrics.numbers import number_intervals, number_scores, number_table
+from regard.models.labeller import LabelHead, Labeller, PooledOptions
+from regard.models.window import LinearEncoder
+from regard.objectives import Objective, Squared
+from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.inputs import Inputs, load_inputs, standard
+from regard.tasks.symbols import SideOptions
+from regard.tasks.texts import fit_inputs
+
+SCATTER = 500  # examples in the picture of right and given numbers, at most
+
+
+class RegressOptions(TaskOptions):
+    """One number for a text or a vector, or several."""
+
+    kind: Literal["regress"] = "regress"
+    source: SideOptions = SideOptions()
+    lower: bool | None = Field(None, description="read texts without case; None: words yes")
+    metric: Literal["r2", "rmse", "mae"] = Field(
+        "r2", description="the measure that picks the best model"
+    )
+
+    def read(self, place: Place) -> Pairs:
+        """The texts or vectors of a file, with their numbers."""
+        columns = place.source_column, place.target_column
+        if looks_like_vectors(place.file(), *columns):
+            return read_vectors(place.file(), *columns)[0]
+        return read_numbers(place.file(), *columns)
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+    ) -> tuple["Regress", "RegressOptions", list[Choice]]:
+        """The task for these examples, the options with nothing left open, what was chosen."""
+        tree, chosen = self.model_dump(), list[Choice]()
+        inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
+        numbers = np.array([pair.target for pair in pairs], np.float64)  # (N, K)
+        if (numbers == numbers[0]).all():
+            raise UserError(
+                f"every example has the same answer, {numbers[0].tolist()}: nothing to learn"
+            )
+        mean, deviation = standard(numbers)
+        task = Regress(inputs, mean.tolist(), deviation.tolist(), self.metric)
+        return task, RegressOptions.model_validate(tree), chosen
+
+    def load(self, folder: Path) -> "Regress":
+        """The task that `Regress.save` wrote into a run folder."""
+        place = folder / "vocabulary"
+        facts = read_json(place / "task.json")
+        try:
+            mean, deviation, metric = (facts[name] for name in ("mean", "deviation", "metric"))
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        return Regress(load_inputs(place), mean, deviation, metric)
+
+
+class Regress(Task):
+    """Inputs, and mean and deviation of the numbers: models see them around zero."""
+
+    def __init__(
+        self, inputs: Inputs, mean: list[float], deviation: list[float], metric: str
+    ) -> None:
+        self.inputs = inputs
+        self.mean = mean
+        self.deviation = deviation
+        self.metric = metric
+
+    def build(self, options: PooledOptions) -> Labeller:
+        """A labeller with one output a number."""
+        return self.inputs.build(options, len(self.mean))
+
+    def corpus(self, pairs: Sequence[Pair]) -> Corpus:
+        """The examples as numbers."""
+        numbers = np.array([pair.target for pair in pairs], np.float64)
+        scaled = ((numbers - self.mean) / self.deviation).astype(np.float32)
+        return self.inputs.corpus([pair.source for pair in pairs], scaled, None)
+
+    def parse(self, text: str) -> Any:
+        """A text, or the numbers of a line."""
+        return self.inputs.parse(text)
+
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+        return self.inputs.facts(corpus, len(self.mean), "regress")
+
+    @torch.inference_mode()
+    def predict(
+        self,
+        model: nn.Module,
+        sources: Sequence[Any],
+        search: Any,
+        nbest: int = 1,
+        batch_size: int = 64,
+    ) -> list[Prediction]:
+        """The numbers of each source, in the unit of the data."""
+        order = sorted(range(len(sources)), key=lambda i: self.inputs.length(sources[i]))
+        found = np.zeros((len(sources), len(self.mean)))
+        for start in range(0, len(order), batch_size):
+            part = order[start : start + batch_size]
+            batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
+            found[part] = model(batch).data.double().cpu().numpy() * self.deviation + self.mean
+        return [
+            Prediction(
+                "\t".join(f"{number:.6g}" for number in row),
+                0.0,
+                unknown=self.inputs.unknown(source),
+                value=tuple(row.tolist()),
+            )
+            for source, row in zip(sources, found, strict=True)
+        ]
+
+    def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
+        """Linear regression by least squares: w = (X^T X)^-1 X^T y, by a stable factorisation."""
+        linear = isinstance(model, Labeller) and isinstance(model.encoder, LinearEncoder)
+        if not (linear and isinstance(corpus, VectorCorpus) and isinstance(objective, Squared)):
+            return super().solve(model, corpus, objective)
+        ones = np.ones((len(corpus), 1))
+        inputs = np.hstack([corpus.vectors.astype(np.float64), ones])  # (N, F + 1)
+        weights = np.linalg.lstsq(inputs, corpus.labels.astype(np.float64), rcond=None)[0]
+        assert isinstance(model.head, LabelHead)
+        with torch.no_grad():
+            model.head.linear.weight.copy_(torch.from_numpy(weights[:-1].T))
+            model.head.linear.bias.copy_(torch.from_numpy(weights[-1]))
+        return None
+
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """r2, and rmse and mae in the unit of the data."""
+        return number_scores(*self._columns(predictions, examples))
+
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the same measures."""
+        return number_intervals(*self._columns(predictions, examples))
+
+    def details(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, Any]:
+        """The table of targets, and right against given numbers."""
+        given, wanted = self._columns(predictions, examples)
+        names = [str(number) for number in range(1, len(self.mean) + 1)]
+        pairs = [[b[0], a[0]] for a, b in zip(given, wanted, strict=True)]
+        return {"numbers": number_table(given, wanted, names), "scatter": pairs[:SCATTER]}
+
+    @staticmethod
+    def _columns(
+        predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> tuple[list[Any], list[Any]]:
+        """Numbers given and numbers wanted."""
+        return [p.value for p in predictions], [e.references[0] for e in examples]
+
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
+        """What is in the data, and what is odd."""
+        return check_numbers(train, dev)
+
+    def save(self, folder: Path) -> None:
+        """Writes `vocabulary/`."""
+        place = folder / "vocabulary"
+        place.mkdir(parents=True, exist_ok=True)
+        self.inputs.save(place)
+        names = ("mean", "deviation", "metric")
+        write_json(place / "task.json", {name: getattr(self, name) for name in names})

@@ -1,0 +1,234 @@
+"""Tagging, N to N: a label for each word."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.data.batch import Batch, pad_flat
+from regard.data.check_tags import TagCheck, check_tags
+from regard.data.corpus import Corpus, Side
+from regard.data.open import Place
+from regard.data.read import Example, Pair, Pairs
+from regard.data.tagged import read_tagged
+from regard.data.vocabulary import (
+    TableVocabulary,
+    count_symbols,
+    load_table,
+)
+from regard.data.words import TagCorpus, split_words, word_key
+from regard.errors import UserError
+from regard.files import read_json, write_json
+from regard.metrics.labels import class_table
+from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
+from regard.models.labeller import Labeller, TaggerOptions
+from regard.nn import crf
+from regard.search import Decide
+from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
+
+
+class TagOptions(TaskOptions):
+    """A label for each word of a sentence."""
+
+    kind: Literal["tag"] = "tag"
+    words: int | None = Field(None, gt=0, description="most words in the vocabulary; None: all")
+    metric: Literal["accuracy", "f1", "sentences"] | None = Field(
+        None, description="the measure that picks the best model; None: f1 for spans"
+    )
+
+    def read(self, place: Place) -> Pairs:
+        """The sentences of a file, as words and tags."""
+        return read_tagged(place.file(), place.source_column, place.target_column)[0]
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+    ) -> tuple["Tag", "TagOptions", list[Choice]]:
+        """The task for these sentences, the options with nothing left open, what was chosen."""
+        if not pairs:
+            raise UserError("no sentence is left to train on")
+        words, letters = _vocabularies(pairs, self.words, like)
+        tags = sorted({tag for pair in pairs for tag in pair.target})
+        if len(tags) < 2:
+            raise UserError(f"every word has the tag {tags[0]!r}: there is nothing to learn")
+        metric, chosen = self.metric, []
+        if metric is None:
+            metric = "f1" if is_span_scheme(tags) else "accuracy"
+            why = "the tags mark spans" if metric == "f1" else "a tag for each word"
+            chosen.append(Choice("task.metric", metric, why))
+        options = self.model_copy(update={"metric": metric})
+        return Tag(words, letters, tags, metric), options, chosen
+
+    def load(self, folder: Path) -> "Tag":
+        """The task that `Tag.save` wrote into a run folder."""
+        place = folder / "vocabulary"
+        facts = read_json(place / "task.json")
+        try:
+            tags, metric = facts["tags"], facts["metric"]
+        except (KeyError, TypeError) as error:
+            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        return Tag(load_table(place, "words"), load_table(place, "letters"), tags, metric)
+
+
+def _vocabularies(
+    pairs: Sequence[Pair], size: int | None, like: Task | None
+) -> tuple[TableVocabulary, TableVocabulary]:
+    """Words and letters: of another model where there is one, else of these sentences."""
+    if like is None:
+        seen = count_symbols((word_key(w) for p in pairs for w in p.source), size)
+        return seen, count_symbols(letter for p in pairs for word in p.source for letter in word)
+    letters = getattr(like, "letters", None)
+    words = getattr(like, "vocabulary", None) or getattr(like, "words", None)
+    if letters is None or not isinstance(words, TableVocabulary):
+        raise UserError(
+            "--from: a tagger starts from a tagger, or from a language model that reads words: "
+            "--task language-model --set model.kind=masked --set task.symbols=words"
+        )
+    return words, letters
+
+
+class Tag(Task):
+    """Vocabularies of words and letters, and the tags."""
+
+    unit = "sentences"
+
+    def __init__(
+        self, words: TableVocabulary, letters: TableVocabulary, tags: list[str], metric: str
+    ) -> None:
+        self.words = words
+        self.letters = letters
+        self.tags = tags
+        self.metric = metric
+        self.numbers = {tag: number for number, tag in enumerate(tags)}
+
+    def build(self, options: TaggerOptions) -> Labeller:
+        """A labeller for these vocabularies."""
+        return options.build(len(self.words), len(self.letters), len(self.tags))
+
+    def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:
+        """The sentences as numbers; a tag that training never saw counts as the first."""
+        forms, source = split_words([pair.source for pair in pairs], self.words, self.letters)
+        target = Side.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
+        return TagCorpus(forms, source, target)
+
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+        return Facts(len(corpus), int(corpus.lengths.sum()), len(self.tags), True, "tag")
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        """The words between the spaces of a line."""
+        return tuple(text.split())
+
+    def predict(
+        self,
+        model: nn.Module,
+        sources: Sequence[tuple[str, ...]],
+        search: Decide,
+        nbest: int = 1,
+        batch_size: int = 64,
+    ) -> list[Prediction]:
+        """The tags of each sentence; sorted by length inside, in order outside."""
+        device = device_of(model)
+        found = [Prediction("", 0.0, value=())] * len(sources)
+        order = sorted(
+            (i for i in range(len(sources)) if sources[i]), key=lambda i: len(sources[i])
+        )
+        for start in range(0, len(order), batch_size):
+            part = order[start : start + batch_size]
+            batch = self._batch([sources[i] for i in part]).to(device)
+            labels, sure = decode(model, batch)
+            for row, i in enumerate(part):
+                length = len(sources[i])
+                found[i] = self._prediction(
+                    sources[i], labels[row, :length].tolist(), sure[row, :length].tolist()
+                )
+        return found
+
+    def _batch(self, sentences: Sequence[tuple[str, ...]]) -> Batch:
+        """Sentences as a batch without tags."""
+        forms, side = split_words(sentences, self.words, self.letters)
+        source, letters = forms.batch(pad_flat(side.flat, side.starts, side.lengths))
+        return Batch(source, letters=letters)
+
+    def _prediction(
+        self, words: tuple[str, ...], labels: list[int], sure: list[float]
+    ) -> Prediction:
+        """The tags of a sentence with the probability of each."""
+        tags = tuple(self.tags[label] for label in labels)
+        unknown = tuple(w for word in words for w in word if not self.letters.knows(w))
+        return Prediction(
+            " ".join(tags),
+            float(np.log(np.maximum(sure, 1e-30)).sum()),
+            tuple(sure),
+            tags,
+            unknown=unknown,
+            value=tags,
+            confidence=float(np.mean(sure)),
+        )
+
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """accuracy, whole sentences, accuracy on words training never saw, F1 of spans."""
+        return tag_scores(*self._columns(predictions, examples), self.knows)
+
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the same measures."""
+        return tag_intervals(*self._columns(predictions, examples), self.knows)
+
+    def details(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, Any]:
+        """The table of tags."""
+        given, wanted, _ = self._columns(predictions, examples)
+        flat = [[(tag,) for row in rows for tag in row] for rows in (given, wanted)]
+        found: dict[str, Any] = {"classes": class_table(*flat)}
+        if is_span_scheme(self.tags):
+            found["spans"] = span_table(given, wanted)
+        return found
+
+    def knows(self, word: str) -> bool:
+        """Whether training saw this word."""
+        return self.words.knows(word_key(word))
+
+    @staticmethod
+    def _columns(
+        predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Tags given, tags wanted, words."""
+        return (
+            [prediction.value for prediction in predictions],
+            [example.references[0] for example in examples],
+            [example.source for example in examples],
+        )
+
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> TagCheck:
+        """What is in the data, and what is odd."""
+        return check_tags(train, dev, self.words, self.letters, self.knows)
+
+    def save(self, folder: Path) -> None:
+        """Writes `vocabulary/`."""
+        place = folder / "vocabulary"
+        place.mkdir(parents=True, exist_ok=True)
+        self.words.save(place, "words")
+        self.letters.save(place, "letters")
+        write_json(place / "task.json", {"tags": self.tags, "metric": self.metric})
+
+
+@torch.inference_mode()
+def decode(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """The best labels (B, S) and the probability of each (B, S)."""
+    assert batch.source is not None
+    mask = batch.source.mask
+    scores, transitions = model(batch)
+    if transitions is None:
+        sure, labels = scores.softmax(-1).max(-1)
+        return labels, sure
+    labels, _ = crf.viterbi(scores, transitions, mask)
+    each = crf.marginals(scores, transitions, mask)  # (B, S, C)
+    return labels, each.gather(-1, labels.unsqueeze(-1)).squeeze(-1)

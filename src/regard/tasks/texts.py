@@ -1,0 +1,52 @@
+"""The inputs that suit the data: how texts are cut, or how vectors are scaled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from regard.data.vocabulary import Vocabulary, build_vocabulary
+from regard.errors import UserError
+from regard.tasks.base import Choice, Task
+from regard.tasks.inputs import Inputs, Texts, Vectors
+from regard.tasks.symbols import choose_side, choose_size
+
+
+def fit_inputs(
+    tree: dict[str, Any], sources: Sequence[Any], chosen: list[Choice], like: Task | None
+) -> Inputs:
+    """The inputs for these sources, or those of another task.
+
+    What the options leave open is filled in `tree`.
+    """
+    if not isinstance(sources[0], str):
+        return Vectors.of(sources)
+    side = tree["source"]
+    if like is not None:
+        vocabulary, tree["lower"] = read_like(like, side["symbols"])
+        side["symbols"], side["size"] = vocabulary.kind, None
+        return Texts(vocabulary, tree["lower"])
+    found: list[Choice] = []
+    choose_side(side, "task.source", sources, found)
+    if found and side["symbols"] == "bpe":  # whole words say more about a text than pieces
+        side["symbols"] = "word"
+        found = [Choice("task.source.symbols", "word", found[0].why)]
+    chosen += found
+    choose_size(side, "task.source", sources, chosen)
+    if tree["lower"] is None:
+        tree["lower"] = side["symbols"] == "word"
+    texts = [text.lower() for text in sources] if tree["lower"] else list(sources)
+    return Texts(build_vocabulary(side["symbols"], texts, side["size"]), tree["lower"])
+
+
+def read_like(like: Task, wanted: str) -> tuple[Vocabulary, bool]:
+    """The vocabulary of the texts that another task reads, and whether it reads without case."""
+    inputs = getattr(like, "inputs", None)
+    vocabulary = getattr(like, "vocabulary", None) or getattr(like, "source", None)
+    if isinstance(inputs, Texts):
+        vocabulary = inputs.vocabulary
+    if not isinstance(vocabulary, Vocabulary) or getattr(like, "letters", None) is not None:
+        raise UserError("--from: that model does not read texts as this task does")
+    if wanted not in ("auto", vocabulary.kind):
+        raise UserError(
+            f"--from: that model reads {vocabulary.kind} symbols, {wanted} were asked for"
+        )
+    return vocabulary, isinstance(inputs, Texts) and inputs.lower

@@ -1,0 +1,70 @@
+"""What tasks give and take: predictions, facts of the data, what was chosen, evaluations."""
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
+    score: log probability, as the search ranks it; unknown: symbols of the source that training
+    never saw; cut: whether the answer ended because it came to its limit."""
+
+    text: str
+    score: float
+    symbol_scores: tuple[float, ...] = ()
+    symbols: tuple[str, ...] = ()
+    alternatives: tuple["Prediction", ...] = ()
+    unknown: tuple[str, ...] = ()
+    cut: bool = False
+    value: Any = None
+    confidence: float | None = None
+    probabilities: dict[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that was chosen from the data, and why."""
+
+    key: str
+    value: Any
+    why: str
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What sizes are chosen from. symbols: of all sides, over all examples; vocabulary: possible
+    outputs; subwords: whether symbols are words or pieces of words; task: its kind; vectors:
+    numbers of a vector, where examples are vectors."""
+
+    examples: int
+    symbols: int
+    vocabulary: int
+    subwords: bool
+    task: str = "transduce"
+    vectors: int = 0
+
+
+class Found(Protocol):
+    """What a check of the data found."""
+
+    warnings: list[str]
+
+    def as_dict(self) -> dict[str, object]:
+        """All of it, ready for JSON."""
+
+    def lines(self) -> list[str]:
+        """The full report as plain text."""
+
+    def short(self) -> list[str]:
+        """What matters during training."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores by name, the loss, the predictions they were made from, and what is behind them."""
+
+    scores: dict[str, float]
+    loss: float
+    predictions: list[Prediction]
+    details: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,78 @@
+"""Starting from another model: its vocabulary, its settings and the weights that fit."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from regard.config import Config, check_config
+from regard.errors import UserError
+from regard.tasks.base import Choice, Task
+from regard.training.checkpoint import read_tensors
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The model that another one starts from."""
+
+    folder: Path
+    config: Config
+    task: Task
+    tensors: dict[str, Tensor]
+
+
+def read_origin(folder: Path, config: Config) -> Origin:
+    """The model of a run folder, whose configuration was read already."""
+    task = config.task.load(folder)
+    return Origin(folder, config, task, read_tensors(folder / "model.safetensors"))
+
+
+def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
+    """The configuration with the parts of the other model, where the user left them open."""
+    tree, chosen = config.model_dump(mode="json"), list[Choice]()
+    usual = type(config.model)()
+    for name, value in origin.config.model:
+        ours = getattr(config.model, name, None)
+        if name in tree["model"] and name not in ("kind", "tied") and ours == getattr(usual, name):
+            part = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
+            tree["model"][name] = part
+            kind = part.get("kind", "") if isinstance(part, dict) else part
+            chosen.append(Choice(f"model.{name}", kind or "the same", f"as in {origin.folder}"))
+    return check_config(tree, "settings"), chosen
+
+
+def transplant(model: nn.Module, origin: Origin) -> list[str]:
+    """Puts the weights of the other model into this one, wherever name and shape are the same."""
+    own = dict(model.named_parameters())
+    theirs = origin.tensors
+    fitting = [n for n, p in own.items() if n in theirs and theirs[n].shape == p.shape]
+    if not any(name.startswith(("encoder", "frontend", "decoder")) for name in fitting):
+        raise UserError(
+            f"--from {origin.folder}: no weight of it fits this model; leave model.* settings to "
+            "the other model, and use a model of the same symbols"
+        )
+    with torch.no_grad():
+        for name in fitting:
+            own[name].copy_(theirs[name])
+    return fitting
+
+
+def freeze(model: nn.Module, prefixes: list[str]) -> int:
+    """Keeps the weights whose names begin so as they are; how many numbers that is."""
+    frozen = 0
+    for prefix in prefixes:
+        found = [p for name, p in model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
+        if not found:
+            tops = sorted({name.split(".")[0] for name, _ in model.named_parameters()})
+            raise UserError(
+                f"training.freeze: no weight begins with {prefix!r}; this model has "
+                f"{', '.join(tops)}, and below them names such as "
+                f"{next(iter(dict(model.named_parameters())))}"
+            )
+        for parameter in found:
+            parameter.requires_grad_(False)
+        frozen += sum(parameter.numel() for parameter in found)
+    if not any(p.requires_grad for p in model.parameters()):
+        raise UserError("training.freeze: every weight is frozen, so nothing can be learnt")
+    return frozen
