@@ -56,7 +56,7 @@ def predict_command(
     if texts:
         chunks = [[Question(task.parse(text)) for text in texts]]
     else:
-        chunks = _chunks(_questions(estimator, input, wanted.columns))
+        chunks = _chunks(questions(estimator, input, wanted.columns))
     odd = Oddities()
     with _answers(output) as file:
         for chunk in chunks:
@@ -80,7 +80,7 @@ def _write_on(estimator: LanguageModel, texts: list[str], wanted: Wanted) -> Non
             sys.stdout.write("\n")
 
 
-def _questions(
+def questions(
     estimator: Estimator, input: str, columns: tuple[str | None, str | None]
 ) -> Iterator[Question]:
     """What is asked, as soon as it is there: lines, or sentences in the format of the input."""
@@ -175,7 +175,8 @@ def _json_line(source: Any, found: Prediction, nbest: int) -> str:
     record: dict[str, Any] = {"source": source, "prediction": value, "score": found.score}
     record |= {"nbest": answers} if nbest > 1 else {}
     record |= {"probabilities": found.probabilities} if found.probabilities else {}
-    record |= {"confidence": found.symbol_scores} if isinstance(found.value, tuple) else {}
+    record |= {"confidence": found.confidence} if found.confidence is not None else {}
+    record |= {"confidences": found.symbol_scores} if isinstance(source, tuple) else {}
     record |= {"unknown": list(found.unknown)} if found.unknown else {}
     return json.dumps(record, ensure_ascii=False) + "\n"
 

@@ -69,6 +69,13 @@ def train(
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Start from another model.")
     ] = None,
+    unlabelled: Annotated[
+        str | None, typer.Option(help="File without labels, which a first model labels.")
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The model that labels; else a new one."),
+    ] = None,
     budget: Annotated[str | None, typer.Option(help="Time to train: 90s, 10m, 2h.")] = None,
     steps: Annotated[int | None, typer.Option(help="Updates to train.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
@@ -82,7 +89,7 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a model: regard train words.tsv --budget 10m."""
-    from regard.commands import Wish, train_command
+    from regard.commands.train import Wish, train_command
     from regard.data.open import Place
 
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
@@ -96,6 +103,8 @@ def train(
         resume=resume,
         force=force,
         origin=origin,
+        unlabelled=unlabelled,
+        teacher=teacher,
     )
     train_command(wish, print_config)
 
@@ -146,7 +155,7 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Say how probable texts are: regard score runs/novel-1 "a text"."""
-    from regard.commands import score_command
+    from regard.commands.measure import score_command
 
     if texts and input:
         raise UserError("give texts on the command line or --input, not both")
@@ -167,7 +176,7 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
-    from regard.commands import evaluate_command
+    from regard.commands.measure import evaluate_command
     from regard.data.open import Place
 
     place = Place(data, source, target, source_column, target_column)
@@ -194,7 +203,7 @@ def check(
     debug: Debug = False,
 ) -> None:
     """Say what is in the data, before anything is trained."""
-    from regard.commands import check_command
+    from regard.commands.measure import check_command
     from regard.data.open import Place
 
     given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]

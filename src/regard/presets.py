@@ -16,7 +16,7 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
     """The configuration with every open setting filled, and what was chosen and why."""
     tree = config.model_dump(mode="json")
     chosen: list[Choice] = []
-    why = f"{facts.examples:,} examples, {facts.symbols:,} symbols"
+    why = _reason(facts)
 
     def choose(section: Tree, path: str, key: str, value: Any) -> None:
         if key in section and section[key] is None:
@@ -35,16 +35,26 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "feedforward", 4 * part["width"])
     if "pool" in model:
         choose(model, "model", "pool", _pool(model))
-    choose(training, "training", "tokens", _tokens(facts))
-    for side in sides:
-        passes = _passes(facts, tree)
-        choose(model[side], f"model.{side}", "dropout", _dropout(passes, facts, model[side]))
     _choose_optimizer(tree, facts, chosen)
-    choose(training, "training", "lr", _lr(facts, model))
-    if not (training["budget"] or training["steps"] or training["epochs"]):
-        choose(training, "training", "epochs", _epochs(facts))
-        choose(training, "training", "patience", 5)
+    if training["optimizer"]["kind"] != "exact":
+        choose(training, "training", "tokens", _tokens(facts))
+        for side in sides:
+            rate = _dropout(_passes(facts, tree), facts, model[side])
+            choose(model[side], f"model.{side}", "dropout", rate)
+        choose(training, "training", "lr", 2e-3)
+        if not (training["budget"] or training["steps"] or training["epochs"]):
+            choose(training, "training", "epochs", _epochs(facts))
+            choose(training, "training", "patience", 5)
+    for side in sides:
+        choose(model[side], f"model.{side}", "dropout", 0.0)
     return check_config(tree, "settings"), chosen
+
+
+def _reason(facts: Facts) -> str:
+    """What most settings are chosen by."""
+    examples = f"{facts.examples:,} examples" if facts.examples > 1 else ""
+    symbols = f"{facts.symbols:,} symbols" if facts.symbols > facts.examples else ""
+    return ", ".join(filter(None, (examples, symbols))) or "1 example"
 
 
 def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]) -> None:
@@ -118,7 +128,7 @@ def _choose_optimizer(tree: Tree, facts: Facts, chosen: list[Choice]) -> None:
         kind, why = "exact", "it is solved by a formula"
     else:
         kind = "adam" if linear else "adamw"
-        why = "linear: nothing may decay" if linear else "the usual one"
+        why = "linear: nothing may decay" if linear else _reason(facts)
     training["optimizer"] = {"kind": kind}
     chosen.append(Choice("training.optimizer.kind", kind, why))
 
@@ -150,11 +160,6 @@ def _dropout(passes: float, facts: Facts, part: Tree) -> float:
     if facts.task in ("tag", "classify") and not facts.vectors:
         return 0.33
     return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
-
-
-def _lr(facts: Facts, model: Tree) -> float:
-    """The highest rate."""
-    return 2e-3
 
 
 def _epochs(facts: Facts) -> float:

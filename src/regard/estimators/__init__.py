@@ -4,13 +4,13 @@ from pathlib import Path
 
 from regard.config import flatten
 from regard.errors import UserError
-from regard.estimators.base import Estimator, check_version
+from regard.estimators.base import Estimator
 from regard.estimators.labels import Classifier, Regressor, Tagger
 from regard.estimators.language import LanguageModel
 from regard.estimators.transducer import Transducer
 from regard.training.checkpoint import load_weights
 from regard.training.memory import keep_freed_memory
-from regard.training.run import best_device, read_config
+from regard.training.run import best_device, check_version, read_config
 
 __all__ = [
     "Classifier",
@@ -19,7 +19,6 @@ __all__ = [
     "Regressor",
     "Tagger",
     "Transducer",
-    "check_version",
     "load",
 ]
 KINDS: dict[str, type[Estimator]] = {

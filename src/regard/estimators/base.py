@@ -19,7 +19,7 @@ from regard.evaluation import evaluate
 from regard.files import read_json
 from regard.tasks.base import Prediction, Task
 from regard.training.log import Display
-from regard.training.run import FORMAT, describe, read_config, start_run
+from regard.training.run import describe, read_config, start_run
 from regard.training.session import train_run
 from regard.training.transfer import read_origin
 
@@ -73,17 +73,36 @@ class Estimator:
         y: Any = None,
         dev: Any = None,
         start: "str | Path | Estimator | None" = None,
+        unlabelled: Any = None,
     ) -> "Self":
         """Trains on X and y, or on pairs.
 
         Without `dev` a part of the data is held back. start: a model or its folder to start from.
+        unlabelled: sources without answers; a first model, trained alike, labels them, and those
+        it is sure of (`task.confidence`) join the training part.
         """
         pairs = self.pairs(X, y)
         config = self._config()
         held = self._dev(dev)
         if held is None:
             pairs, held = self.hold_back(pairs)
+        if unlabelled is not None:
+            first = type(self)(**self.get_params() | {"out": None})
+            first._train(config, pairs, held, start)
+            surely = first.label(first.sources(unlabelled), config.task.surely())
+            pairs = [*pairs, *(pair for pair, _ in surely)]
         return self._train(config, pairs, held, start)
+
+    def label(self, sources: list[Any], least: float) -> list[tuple[Pair, float]]:
+        """The sources with the answers this model is sure of, and how sure it is."""
+        self._check_fitted()
+        sources = [source for source in sources if source]
+        found = self.task_.predict(self.model_.eval(), sources, self.search())
+        return [
+            (Pair(source, answer.value, 0), float(answer.confidence))
+            for source, answer in zip(sources, found, strict=True)
+            if answer.confidence is not None and answer.confidence >= least
+        ]
 
     def _dev(self, dev: Any) -> list[Pair] | None:
         """Dev examples, given as pairs or as (X, y)."""
@@ -231,17 +250,6 @@ class Estimator:
     def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Self":
         self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model.eval()
         return self
-
-
-def check_version(folder: Path) -> None:
-    """Refuses a run folder of a newer regard, whose settings this one cannot know."""
-    path = folder / "run.json"
-    facts = read_json(path) if path.exists() else {}
-    if facts.get("format", 0) > FORMAT:
-        raise UserError(
-            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
-            "update with pip install -U regard"
-        )
 
 
 def _yaml(value: Any) -> str:

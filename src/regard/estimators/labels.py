@@ -99,12 +99,14 @@ class Classifier(Whole):
 
     task = "classify"
 
-    def fit(self, X: Any, y: Any = None, dev: Any = None, start: Any = None) -> "Classifier":
-        """Trains on texts or vectors X and labels y, or on pairs of them."""
+    def fit(
+        self, X: Any, y: Any = None, dev: Any = None, start: Any = None, unlabelled: Any = None
+    ) -> "Classifier":
+        """Trains on texts or vectors X and labels y, or on pairs of them; see `Estimator.fit`."""
         found = [row[1] for row in X] if y is None else list(y)
         several = any(isinstance(value, list | tuple | set) for value in found)
         names = {} if several else {str(value): value for value in found}
-        super().fit(X, y, dev, start)
+        super().fit(X, y, dev, start, unlabelled)
         self.classes_ = np.array([names.get(label, label) for label in self.task_.labels])  # type: ignore[attr-defined]
         return self
 

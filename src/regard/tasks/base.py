@@ -65,6 +65,10 @@ class TaskOptions(Options):
         """
         raise NotImplementedError
 
+    def surely(self) -> float:
+        """How sure a model must be to label examples for another one."""
+        raise UserError("unlabelled examples are of use to the tasks tag and classify only")
+
     def load(self, folder: Path) -> "Task":
         """The task that `save` wrote into a run folder."""
         raise NotImplementedError

@@ -37,9 +37,16 @@ class ClassifyOptions(TaskOptions):
     weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: every class counts the same, however rare"
     )
+    confidence: float = Field(
+        0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
+    )
     metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
         None, description="the measure that picks the best model"
     )
+
+    def surely(self) -> float:
+        """How sure a model must be to label examples for another one."""
+        return self.confidence
 
     def read(self, place: Place) -> Pairs:
         """The texts or vectors of a file, with their labels."""

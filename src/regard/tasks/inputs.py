@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.data.batch import Batch, pad
 from regard.data.corpus import Corpus, LabelCorpus, Side, VectorCorpus, vectors
-from regard.data.vocabulary import BOS, EOS, UNK, Vocabulary, load_vocabulary
+from regard.data.vocabulary import BOS, EOS, GLUED, UNK, Vocabulary, load_vocabulary
 from regard.errors import UserError
 from regard.files import read_json, write_json
 from regard.models.labeller import Labeller, PooledOptions
@@ -96,7 +96,7 @@ class Texts(Inputs):
         if UNK not in ids:
             return ()
         cut = zip(self.vocabulary.symbols(text), ids, strict=True)
-        return tuple(symbol for symbol, id in cut if id == UNK)
+        return tuple(symbol.removeprefix(GLUED) for symbol, id in cut if id == UNK)
 
     def save(self, place: Path) -> None:
         """Writes the vocabulary."""

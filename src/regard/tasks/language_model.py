@@ -117,7 +117,6 @@ class LanguageModel(Task):
                 0.0,
                 symbols=tuple(self.vocabulary.name(id) for id in symbols),
                 unknown=self._unknown(source, prompt),
-                cut=len(symbols) >= search.length,
                 value=source + self._join(prompt, symbols),
             )
             for source, prompt, symbols in zip(

@@ -36,9 +36,16 @@ class TagOptions(TaskOptions):
 
     kind: Literal["tag"] = "tag"
     words: int | None = Field(None, gt=0, description="most words in the vocabulary; None: all")
+    confidence: float = Field(
+        0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
+    )
     metric: Literal["accuracy", "f1", "sentences"] | None = Field(
         None, description="the measure that picks the best model; None: f1 for spans"
     )
+
+    def surely(self) -> float:
+        """How sure a model must be to label examples for another one."""
+        return self.confidence
 
     def read(self, place: Place) -> Pairs:
         """The sentences of a file, as words and tags."""

@@ -56,8 +56,9 @@ class Run:
 
     @property
     def parameters(self) -> int:
-        """Trained numbers, tied ones once."""
-        return sum(p.numel() for p in self.model.parameters())
+        """Trained numbers, tied ones once; of a model that is counted, its tables."""
+        trained = sum(parameter.numel() for parameter in self.model.parameters())
+        return trained or sum(table.numel() for table in self.model.buffers())
 
 
 def best_device() -> torch.device:
@@ -110,6 +111,17 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     return run
 
 
+def check_version(folder: Path) -> None:
+    """Refuses a run folder of a newer regard, whose settings this one cannot know."""
+    path = folder / "run.json"
+    facts = read_json(path) if path.exists() else {}
+    if facts.get("format", 0) > FORMAT:
+        raise UserError(
+            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
+            "update with pip install -U regard"
+        )
+
+
 def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder."""
     path = folder / "config.yaml"
@@ -146,14 +158,13 @@ def _assemble(
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)
     freeze(model, training.freeze)
-    assert training.lr is not None
     factors = dict.fromkeys(names, training.loaded_lr)
     return Run(
         folder=folder,
         config=config,
         task=task,
         model=model,
-        optimizer=training.optimizer.build(model, training.lr, factors),
+        optimizer=training.optimizer.build(model, training.lr or 1.0, factors),
         corpus=task.suited(corpus, model),
         dev=task.examples(dev),
         progress=Progress(),

@@ -73,6 +73,6 @@ def freeze(model: nn.Module, prefixes: list[str]) -> int:
         for parameter in found:
             parameter.requires_grad_(False)
         frozen += sum(parameter.numel() for parameter in found)
-    if not any(p.requires_grad for p in model.parameters()):
+    if prefixes and not any(p.requires_grad for p in model.parameters()):
         raise UserError("training.freeze: every weight is frozen, so nothing can be learnt")
     return frozen

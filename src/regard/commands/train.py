@@ -1,4 +1,4 @@
-"""What the commands do, without the parsing of their words."""
+"""What `regard train` does, without the parsing of its words."""
 
 import contextlib
 import datetime
@@ -8,31 +8,32 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from regard.answers import Oddities
 from regard.config import Config, flatten, load_config, put, read_recipe
-from regard.data.lines import read_lines, stem
-from regard.data.open import Place, open_test
+from regard.data.lines import stem
+from regard.data.open import Place
+from regard.data.read import Pair
 from regard.display import choose_display
 from regard.errors import UserError, say
-from regard.estimators import LanguageModel, check_version, load
-from regard.evaluation import evaluate
 from regard.files import read_json, write_text
-from regard.metrics.tables import confusion_lines, table_lines
-from regard.report.scores import shown
-from regard.report.zipf import zipf_svg
-from regard.training.run import Run, describe, read_config, resume_run, start_run
+from regard.pseudo import PSEUDO, label_file, read_pseudo, write_pseudo
+from regard.training.run import (
+    Run,
+    check_version,
+    describe,
+    read_config,
+    resume_run,
+    start_run,
+)
 from regard.training.session import train_run
 from regard.training.transfer import read_origin
 
 RUN_FILES = (  # all that training writes
     *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
     *("model.safetensors", "last", "last.new", "last.old"),
-    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
+    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO),
 )
 
 
@@ -48,6 +49,8 @@ class Wish:
     resume: bool
     force: bool
     origin: Path | None = None
+    unlabelled: str | None = None
+    teacher: str | None = None
 
 
 def train_command(wish: Wish, print_config: bool) -> None:
@@ -74,7 +77,15 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     data = config.task.open(wish.place, wish.dev)
     for note in data.notes:
         say(note)
-    run = start_run(folder, config, data.train, data.dev, origin)
+    surely: list[tuple[Pair, float]] = []
+    if wish.unlabelled and not print_config:
+        teacher = wish.teacher or _train_teacher(wish, folder, config)
+        if not wish.teacher and (budget := config.training.budget):
+            rest = config.training.model_copy(update={"budget": budget / 2})
+            config = config.model_copy(update={"training": rest})
+        surely = label_file(teacher, wish.unlabelled, config.task.surely())
+    train = [*data.train, *(pair for pair, _ in surely)]
+    run = start_run(folder, config, train, data.dev, origin)
     if print_config:
         print(run.config.dump(), end="")
         return None
@@ -90,7 +101,24 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
         "dev": asdict(wish.dev.absolute()),
     }
     describe(run, about)
+    if surely:
+        write_pseudo(folder / PSEUDO, surely)
     return run
+
+
+def _train_teacher(wish: Wish, folder: Path, config: Config) -> str:
+    """A first model of half the length, in its own folder, that will label examples."""
+    lengths = {key: getattr(config.training, key) for key in ("budget", "steps", "epochs")}
+    shorter = [
+        f"training.{key}={max(1, value // 2) if key == 'steps' else value / 2}"
+        for key, value in lengths.items()
+        if value
+    ]
+    out = folder.with_name(folder.name + "-teacher")
+    say(f"first a teacher, in {out}, which takes half of the time")
+    settings = [*wish.settings, *shorter]
+    train_command(replace(wish, settings=settings, out=out, unlabelled=None), False)
+    return str(out)
 
 
 def _new_folder(wish: Wish) -> Path:
@@ -140,7 +168,7 @@ def _resumed(wish: Wish, print_config: bool) -> Run | None:
     place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
     dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
     data = config.task.open(place, dev)
-    run = resume_run(folder, data.train, data.dev)
+    run = resume_run(folder, [*data.train, *read_pseudo(folder / PSEUDO)], data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
         return None
@@ -192,91 +220,3 @@ def _newest(wish: Wish) -> Path:
         of = f" of {data}" if data else ""
         raise UserError(f"--resume: no run{of} under runs/; name its folder with --out")
     return max(found, key=lambda p: (p / "config.yaml").stat().st_mtime)
-
-
-def evaluate_command(
-    model: str, place: Place, beam: int | None, batch_size: int, json_object: bool
-) -> None:
-    """Measures a model and prints the figures."""
-    estimator = load(model)
-    task, config = estimator.task_, estimator.config_
-    pairs, notes = open_test(place, config.task.read)
-    for note in notes:
-        say(note)
-    examples = task.examples(pairs)
-    search = estimator.search(beam=beam)
-    result = evaluate(task, estimator.model_, examples, config.objective, search, batch_size)
-    odd = Oddities()
-    for found in result.predictions:
-        odd.add(found)
-    odd.say()
-    if json_object:
-        record = {"metrics": result.scores, "examples": len(examples), "details": result.details}
-        print(json.dumps(record, ensure_ascii=False))
-        return
-    intervals = task.intervals(result.predictions, examples)
-    references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
-    print(f"{len(examples):,} {task.unit}{references}")
-    for name, value in result.scores.items():
-        interval = "   95 %: {:.2f} to {:.2f}".format(*intervals[name]) if name in intervals else ""
-        print(f"{name:<20}{shown(name, value, 2):>10}{interval}")
-    for line in details_lines(result.details):
-        print(line)
-    for name, signature in task.signatures(examples).items():
-        say(f"{name}: {signature}")
-
-
-def details_lines(details: dict[str, Any]) -> Iterator[str]:
-    """Tables and the confusion matrix as text."""
-    for name in ("spans", "classes", "numbers"):
-        if rows := details.get(name):
-            yield from ["", *table_lines(rows)]
-    if confusion := details.get("confusion"):
-        yield from ["", *confusion_lines(confusion)]
-    if len(rows := details.get("documents", [])) > 1:
-        yield from ["", *table_lines([{"document": n, **row} for n, row in enumerate(rows, 1)])]
-
-
-def check_command(
-    task: str, place: Place, dev: Place, settings: list[str], json_object: bool, plot: Path | None
-) -> None:
-    """Prints what is in the data."""
-    config = load_config(None, [f"task.kind={task}", *settings])
-    data = config.task.open(place, dev)
-    kept, left_out = config.task.usable(data.train)
-    fitted, _, chosen = config.task.fit(kept, config.model)
-    found = fitted.check(data.train, data.dev)
-    if plot is not None:
-        drawn = zipf_svg(found.as_dict())
-        if not drawn:
-            raise UserError("--plot: only running text has a curve to draw (--task language-model)")
-        write_text(plot, drawn)
-        say(f"drawn: {plot}")
-    if json_object:
-        print(json.dumps({**found.as_dict(), "notes": data.notes}, ensure_ascii=False))
-        return
-    for line in [*data.notes, *left_out, *(f"{c.key}={c.value}: {c.why}" for c in chosen), ""]:
-        print(line)
-    for line in found.lines():
-        print(line)
-
-
-def score_command(
-    model: str, texts: list[str], input: str | None, json_lines: bool, batch_size: int
-) -> None:
-    """How probable texts are for a language model."""
-    estimator = load(model)
-    if not isinstance(estimator, LanguageModel):
-        raise UserError(f"{model}: a {estimator.task} model; only language models score texts")
-    lines = texts or [line for line in read_lines(input or "-") if line]
-    if not lines:
-        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
-    rows = estimator.scores(lines, batch_size)
-    if not json_lines:
-        print("perplexity\tbits_per_character\tnats\ttext")
-    for text, row in zip(lines, rows, strict=True):
-        if json_lines:
-            print(json.dumps({"text": text, **row}, ensure_ascii=False))
-        else:
-            figures = (row["perplexity"], row["bits_per_character"], row["nats"])
-            print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))

@@ -1,0 +1,1 @@
+"""What the commands do, without the parsing of their words."""

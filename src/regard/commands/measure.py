@@ -1,0 +1,106 @@
+"""What `regard evaluate`, `check` and `score` do, without the parsing of their words."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from regard.answers import Oddities
+from regard.config import load_config
+from regard.data.lines import read_lines
+from regard.data.open import Place, open_test
+from regard.errors import UserError, say
+from regard.estimators import LanguageModel, load
+from regard.evaluation import evaluate
+from regard.files import write_text
+from regard.metrics.tables import confusion_lines, table_lines
+from regard.report.scores import shown
+from regard.report.zipf import zipf_svg
+
+
+def evaluate_command(
+    model: str, place: Place, beam: int | None, batch_size: int, json_object: bool
+) -> None:
+    """Measures a model and prints the figures."""
+    estimator = load(model)
+    task, config = estimator.task_, estimator.config_
+    pairs, notes = open_test(place, config.task.read)
+    for note in notes:
+        say(note)
+    examples = task.examples(pairs)
+    search = estimator.search(beam=beam)
+    result = evaluate(task, estimator.model_, examples, config.objective, search, batch_size)
+    odd = Oddities()
+    for found in result.predictions:
+        odd.add(found)
+    odd.say()
+    if json_object:
+        record = {"metrics": result.scores, "examples": len(examples), "details": result.details}
+        print(json.dumps(record, ensure_ascii=False))
+        return
+    intervals = task.intervals(result.predictions, examples)
+    references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
+    print(f"{len(examples):,} {task.unit}{references}")
+    for name, value in result.scores.items():
+        interval = "   95 %: {:.2f} to {:.2f}".format(*intervals[name]) if name in intervals else ""
+        print(f"{name:<20}{shown(name, value, 2):>10}{interval}")
+    for line in details_lines(result.details):
+        print(line)
+    for name, signature in task.signatures(examples).items():
+        say(f"{name}: {signature}")
+
+
+def details_lines(details: dict[str, Any]) -> Iterator[str]:
+    """Tables and the confusion matrix as text."""
+    for name in ("spans", "classes", "numbers"):
+        if rows := details.get(name):
+            yield from ["", *table_lines(rows)]
+    if confusion := details.get("confusion"):
+        yield from ["", *confusion_lines(confusion)]
+    if len(rows := details.get("documents", [])) > 1:
+        yield from ["", *table_lines([{"document": n, **row} for n, row in enumerate(rows, 1)])]
+
+
+def check_command(
+    task: str, place: Place, dev: Place, settings: list[str], json_object: bool, plot: Path | None
+) -> None:
+    """Prints what is in the data."""
+    config = load_config(None, [f"task.kind={task}", *settings])
+    data = config.task.open(place, dev)
+    kept, left_out = config.task.usable(data.train)
+    fitted, _, chosen = config.task.fit(kept, config.model)
+    found = fitted.check(data.train, data.dev)
+    if plot is not None:
+        drawn = zipf_svg(found.as_dict())
+        if not drawn:
+            raise UserError("--plot: only running text has a curve to draw (--task language-model)")
+        write_text(plot, drawn)
+        say(f"drawn: {plot}")
+    if json_object:
+        print(json.dumps({**found.as_dict(), "notes": data.notes}, ensure_ascii=False))
+        return
+    for line in [*data.notes, *left_out, *(f"{c.key}={c.value}: {c.why}" for c in chosen), ""]:
+        print(line)
+    for line in found.lines():
+        print(line)
+
+
+def score_command(
+    model: str, texts: list[str], input: str | None, json_lines: bool, batch_size: int
+) -> None:
+    """How probable texts are for a language model."""
+    estimator = load(model)
+    if not isinstance(estimator, LanguageModel):
+        raise UserError(f"{model}: a {estimator.task} model; only language models score texts")
+    lines = texts or [line for line in read_lines(input or "-") if line]
+    if not lines:
+        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
+    rows = estimator.scores(lines, batch_size)
+    if not json_lines:
+        print("perplexity\tbits_per_character\tnats\ttext")
+    for text, row in zip(lines, rows, strict=True):
+        if json_lines:
+            print(json.dumps({"text": text, **row}, ensure_ascii=False))
+        else:
+            figures = (row["perplexity"], row["bits_per_character"], row["nats"])
+            print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))
