@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import corpora
 import pytest
 import torch
 
@@ -91,3 +92,23 @@ def trained(
     said = command("train", train, "--dev", dev, "--out", run, "--steps", "60", *often, *tiny)
     assert said.code == 0, said.err
     return Trained(run, train, dev, said)
+
+
+@pytest.fixture(scope="session")
+def models(
+    tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Said]
+) -> Callable[[str], Trained]:
+    """`models("tag")` is a small trained model of a task. They are shared: none may change them."""
+    known: dict[str, Trained] = {}
+
+    def model(task: str) -> Trained:
+        if task not in known:
+            folder = tmp_path_factory.mktemp(task)
+            train, dev = corpora.write(task, folder)
+            words = ("train", train, "--dev", dev, "--out", folder / "run", *corpora.small(task))
+            said = command(*words)
+            assert said.code == 0, said.err
+            known[task] = Trained(folder / "run", train, dev, said)
+        return known[task]
+
+    return model

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import corpora
 import pytest
 import typer
 import yaml
@@ -18,10 +19,10 @@ import yaml
 import regard
 from regard.cli import app
 from regard.config import load_config, recipe_names
-from regard.metrics import HIGHER_IS_BETTER
 
 Command = Callable[..., Any]
 PAIRS = [("ab", "ba"), ("abc", "cba"), ("fed", "def"), ("cafe", "efac"), ("bee", "eeb")]
+MEASURES = ["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
 TSV = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
 
 
@@ -43,13 +44,16 @@ def once(command: Command, tiny: list[str]) -> Command:
 
 
 WORDS = {
-    "train": """--source --target --dev --dev-source --dev-target --source-column --target-column
+    "train": """--task --from --unlabelled --teacher
+        --source --target --dev --dev-source --dev-target --source-column --target-column
         --recipe --set --budget --steps --epochs --seed --out --resume --force --print-config
         --debug""",
-    "predict": "--input --output --beam --nbest --batch-size --json --debug",
+    "predict": """--input --output --beam --nbest --temperature --top-k --top-p --length --seed
+        --threshold --source-column --target-column --batch-size --json --debug""",
     "evaluate": """--source --target --source-column --target-column --beam --batch-size --json
         --debug""",
-    "check": "--debug",
+    "score": "--input --batch-size --json --debug",
+    "check": "--task --dev --limit --set --plot --json --debug",
     "recipes": "--debug",
 }
 
@@ -61,7 +65,7 @@ def test_every_promised_word_is_there() -> None:
         assert set(options.split()) <= known, name
 
 
-@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["evaluate"], ["check"]])
+@pytest.mark.parametrize("words", [[], ["train"], ["predict"], ["score"], ["evaluate"], ["check"]])
 def test_help_goes_to_stdout(command: Command, words: list[str]) -> None:
     said = command(*words, "--help")
     assert said.code == 0 and "Usage" in said.out and said.err == ""
@@ -138,13 +142,13 @@ def test_options_become_settings(command: Command) -> None:
 def test_a_printed_config_is_a_recipe_for_the_same_config(
     command: Command, recipe: str | None
 ) -> None:
-    Path("words.tsv").write_text(TSV)
+    data, _ = corpora.write(load_config(recipe).task.kind, Path())
     words = ("--recipe", recipe) if recipe else ()
-    first = command("train", "words.tsv", *words, "--steps", "3", "--print-config")
-    assert first.code == 0 and "read as TSV" in first.err
+    first = command("train", data, *words, "--steps", "3", "--print-config")
+    assert first.code == 0 and "read as" in first.err
     assert not Path("runs").exists()  # nothing is written
     Path("again.yaml").write_text(first.out)
-    again = command("train", "words.tsv", "--recipe", "again.yaml", "--print-config")
+    again = command("train", data, "--recipe", "again.yaml", "--print-config")
     assert again.out == first.out
     assert load_config("again.yaml").dump() == first.out
 
@@ -303,9 +307,8 @@ def test_evaluate_prints_one_json_object(command: Command, trained: Any) -> None
     said = command("evaluate", trained.run, trained.dev, "--json")
     assert said.code == 0 and said.out.count("\n") == 1
     result = json.loads(said.out)
-    assert result.keys() == {"metrics", "examples"} and result["examples"] == 40
-    names = ["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
-    assert list(result["metrics"]) == names == list(HIGHER_IS_BETTER)
+    assert result.keys() == {"metrics", "examples", "details"} and result["examples"] == 40
+    assert list(result["metrics"]) == MEASURES
     assert all(isinstance(value, float) for value in result["metrics"].values())
 
 
@@ -313,7 +316,7 @@ def test_evaluate_in_words(command: Command, trained: Any) -> None:
     said = command("evaluate", trained.run, trained.dev)
     assert said.out.startswith("40 sources, 40 references, beam 5\n")
     rows = said.out.splitlines()[1:]
-    assert [row.split()[0] for row in rows] == list(HIGHER_IS_BETTER)
+    assert [row.split()[0] for row in rows] == MEASURES
     assert "95 %" in rows[0]
     assert "bleu: nrefs:1|" in said.err and "chrf: nrefs:1|" in said.err
 

@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from regard.config import changed, check_config, load_config, put, read_recipe
-from regard.tasks.configs import TransduceConfig
 from regard.errors import UserError
 from regard.presets import fill
 from regard.tasks.base import Facts
+from regard.tasks.configs import TransduceConfig
 from regard.training.options import seconds
 
 

@@ -6,7 +6,9 @@ import pytest
 
 from regard.data.read import Example, Pair
 from regard.errors import UserError
-from regard.tasks.transduce import SideOptions, TransduceOptions
+from regard.tasks.base import Prediction
+from regard.tasks.symbols import SideOptions
+from regard.tasks.transduce_options import TransduceOptions
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Haus", "Baum", "geht", "sieht", "rot", "gut")
 
@@ -56,6 +58,7 @@ def test_a_reference_with_odd_spaces_can_be_met() -> None:
     pairs = [Pair("ab", "A  B ", 1), Pair("ba", "B A", 2)]
     options = TransduceOptions(target=SideOptions(symbols="space"), metric="exact")
     task, _, _ = options.fit(pairs)
-    scores = task.score(["A B", "B A"], [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
+    given = [Prediction("A B", 0.0), Prediction("B A", 0.0)]
+    scores = task.score(given, [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
     assert scores["exact"] == 100
     assert scores["cer"] == 0

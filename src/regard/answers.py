@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-from regard.data.read import read_lines
+from regard.data.lines import read_lines, show_path
 from regard.data.tagged import Sentence, read_sentences
 from regard.errors import UserError, say
 from regard.estimators import Estimator, LanguageModel, load
-from regard.tasks.base import Prediction
+from regard.tasks.base import Prediction, Task
 from regard.tasks.tag import Tag
 
 COLUMNS = ("source_column", "target_column")
@@ -50,6 +50,8 @@ def predict_command(
     _refuse_bytes(texts or [])
     estimator = load(model)
     task, search = estimator.task_, estimator.search(**wanted.search)
+    if wanted.nbest > 1 and not task.nbest:
+        raise UserError(f"--nbest: a {estimator.task} model gives one answer to each source")
     if isinstance(estimator, LanguageModel) and texts and not wanted.json_lines and not output:
         return _write_on(estimator, texts, wanted)
     chunks: Iterable[list[Question]]
@@ -71,13 +73,17 @@ def predict_command(
 
 def _write_on(estimator: LanguageModel, texts: list[str], wanted: Wanted) -> None:
     """Prints each text and what follows it, symbol by symbol."""
-    for text in texts:
+    odd = Oddities()
+    for place, text in enumerate(texts):
+        odd.unknown.update(estimator.unknown(text))
         for row in range(wanted.nbest):
+            pieces = estimator.generate(text, place * wanted.nbest + row, **wanted.search)
             sys.stdout.write(text)
-            for piece in estimator.generate(text, row, **wanted.search):
+            for piece in pieces:
                 sys.stdout.write(piece)
                 sys.stdout.flush()
             sys.stdout.write("\n")
+    odd.say()
 
 
 def questions(
@@ -86,7 +92,7 @@ def questions(
     """What is asked, as soon as it is there: lines, or sentences in the format of the input."""
     task = estimator.task_
     if not isinstance(task, Tag):
-        return (Question(task.parse(line)) for line in _lines(input))
+        return (_question(task, input, *row) for row in enumerate(_lines(input), 1))
     trained = estimator.place()
     given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
     sentences, layout = read_sentences(input, *given)
@@ -97,6 +103,14 @@ def questions(
         return lambda found: layout.render(sentence, found.value)
 
     return (Question(sentence.tokens, render(sentence)) for sentence in sentences)
+
+
+def _question(task: Task, input: str, number: int, line: str) -> Question:
+    """A line as a question; where it cannot be read, its number is said."""
+    try:
+        return Question(task.parse(line))
+    except UserError as error:
+        raise UserError(f"{show_path(input)} line {number}: {error}") from error
 
 
 def _line(question: Question, found: Prediction, wanted: Wanted) -> str:
@@ -162,23 +176,30 @@ def _answers(output: Path | None) -> Iterator[TextIO]:
 
 
 def _plain_line(found: Prediction, nbest: int) -> str:
-    """The answer, or with n-best each with its score and a tab before it."""
+    """The answer, or with n-best each, with its score, where it has one, and a tab before it."""
     if nbest == 1:
         return f"{found.text}\n"
-    return "".join(f"{other.score:.4f}\t{other.text}\n" for other in found.alternatives)
+    scores = ["" if other.score is None else f"{other.score:.4f}\t" for other in found.alternatives]
+    pairs = zip(scores, found.alternatives, strict=True)
+    return "".join(f"{score}{other.text}\n" for score, other in pairs)
 
 
 def _json_line(source: Any, found: Prediction, nbest: int) -> str:
     """One JSON object for a source."""
-    answers = [{"text": other.text, "score": round(other.score, 6)} for other in found.alternatives]
-    value = found.text if isinstance(source, str) and found.probabilities is None else found.value
-    record: dict[str, Any] = {"source": source, "prediction": value, "score": found.score}
-    record |= {"nbest": answers} if nbest > 1 else {}
+    record: dict[str, Any] = {"source": source, "prediction": found.value} | _score(found.score)
+    if nbest > 1:
+        others = found.alternatives
+        record["nbest"] = [{"text": o.text} | _score(o.score and round(o.score, 6)) for o in others]
     record |= {"probabilities": found.probabilities} if found.probabilities else {}
     record |= {"confidence": found.confidence} if found.confidence is not None else {}
-    record |= {"confidences": found.symbol_scores} if isinstance(source, tuple) else {}
+    tagged = isinstance(source, tuple) and found.symbol_scores
+    record |= {"confidences": found.symbol_scores} if tagged else {}
     record |= {"unknown": list(found.unknown)} if found.unknown else {}
     return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _score(score: float | None) -> dict[str, float]:
+    return {} if score is None else {"score": score}
 
 
 def _lines(input: str) -> Iterator[str]:

@@ -159,6 +159,8 @@ def score(
 
     if texts and input:
         raise UserError("give texts on the command line or --input, not both")
+    if not texts and input is None and sys.stdin.isatty():
+        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
     score_command(model, texts or [], input, json_lines, batch_size)
 
 
@@ -206,6 +208,8 @@ def check(
     from regard.commands.measure import check_command
     from regard.data.open import Place
 
+    if limit and task not in (None, "transduce"):
+        raise UserError("--limit: only --task transduce leaves long examples out of training")
     given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]
     check_command(
         task or "transduce",
@@ -222,6 +226,7 @@ def recipes(debug: Debug = False) -> None:
     """List the recipes that come along."""
     from regard.config import recipe_folder, recipe_names
 
+    width = 2 + max(len(name) for name in recipe_names())
     for name in recipe_names():
         first = (recipe_folder() / f"{name}.yaml").read_text("utf-8").splitlines()[0]
-        print(f"{name:<14}{first.removeprefix('#').strip()}")
+        print(f"{name:<{width}}{first.removeprefix('#').strip()}")

@@ -158,7 +158,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
         return f"  {name}.kind: {context['tag']!r} is none of {context['expected_tags']}{hint}"
     given = error.get("input")
     shown = f", {given!r} given" if not isinstance(given, dict | BaseModel) else ""
-    return f"  {name}: {message}{shown}"
+    return f"  {name}: {message}{shown}" if name else f"  {message}"
 
 
 def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:

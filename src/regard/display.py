@@ -97,7 +97,8 @@ class Plain(Display):
         for name in names:
             interval = ""
             if name == metric and name in result.intervals:  # perplexity has none
-                interval = "   (95 %: {:.2f} to {:.2f})".format(*result.intervals[name])
+                low, high = (shown(name, bound, 2) for bound in result.intervals[name])
+                interval = f"   (95 %: {low} to {high})"
             value = shown(name, result.evaluation.scores[name], 2)
             self.say(f"  dev {name:<18} {value:>8}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
@@ -146,6 +147,8 @@ def sample_line(sample: dict[str, Any]) -> str:
     if sample.get("kind") == "generated":
         return f"  > {sample['text'][:200]!r}"
     text, references = sample["prediction"], sample["references"]
+    if sample.get("kind") == "number":
+        return f"  {sample['source'][:60]} -> {text}   right: {references[0]}"
     mark = "=" if text in references else "x"
     wanted = "" if mark == "=" else f"   wanted: {references[0]}"
     return f"  {mark} {sample['source']} -> {text}{wanted}"

@@ -40,3 +40,12 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path}: no such file; the model folder is not complete") from None
     except (ValueError, OSError) as error:
         raise UserError(f"{path}: cannot be read, the model folder is damaged: {error}") from error
+
+
+def read_facts(path: Path, *names: str) -> list[Any]:
+    """The values under these names in a JSON file."""
+    facts = read_json(path)
+    for name in names:
+        if not isinstance(facts, dict) or name not in facts:
+            raise UserError(f"{path}: damaged, {name!r} is missing; copy the model folder anew")
+    return [facts[name] for name in names]

@@ -41,7 +41,9 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         for side in sides:
             rate = _dropout(_passes(facts, tree), facts, model[side])
             choose(model[side], f"model.{side}", "dropout", rate)
-        choose(training, "training", "lr", 2e-3)
+        choose(training, "training", "lr", _lr(facts, model))
+        if facts.task in ("classify", "regress") and not facts.vectors and not training["steps"]:
+            choose(training, "training", "epochs", _few_epochs(facts))
         if not (training["budget"] or training["steps"] or training["epochs"]):
             choose(training, "training", "epochs", _epochs(facts))
             choose(training, "training", "patience", 5)
@@ -62,11 +64,15 @@ def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]
     model = tree["model"]
     sides = [side for side in SIDES if side in model]
     named = [model[side]["kind"] for side in sides if model[side]["kind"] != "auto"]
-    kind, why = (named[0], "the kind of the other side") if named else _kind(facts)
     for side in sides:
         if model[side]["kind"] == "auto":
             given = {key: value for key, value in model[side].items() if value is not None}
-            slot: TypeAdapter[Any] = TypeAdapter(type(config.model).model_fields[side].annotation)
+            annotation: Any = type(config.model).model_fields[side].annotation
+            kinds = [part.model_fields["kind"].default for part in annotation.__args__]
+            kind, why = _kind(facts)
+            if named and named[0] in kinds:
+                kind, why = named[0], "the kind of the other side"
+            slot: TypeAdapter[Any] = TypeAdapter(annotation)
             options = slot.validate_python({"kind": kind})
             model[side] = options.model_dump(mode="json") | given | {"kind": kind}
             chosen.append(Choice(f"model.{side}.kind", kind, why))
@@ -162,11 +168,26 @@ def _dropout(passes: float, facts: Facts, part: Tree) -> float:
     return 0.0 if passes < 4.5 else 0.1 if passes < 15 else 0.2 if passes < 40 else 0.3
 
 
+def _lr(facts: Facts, model: Tree) -> float:
+    """The highest rate; recurrent language models bear twice as much."""
+    recurrent = model.get("decoder", {}).get("kind") == "recurrent"
+    return 4e-3 if recurrent and facts.task == "language-model" else 2e-3
+
+
 def _epochs(facts: Facts) -> float:
     """Passes of a run whose length is left open."""
     return max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
 
 
+def _few_epochs(facts: Facts) -> float:
+    """Passes over texts with one answer each: they are soon known by heart."""
+    return max(3.0, min(8.0, round(1_000_000 / facts.symbols)))
+
+
 def _tokens(facts: Facts) -> int:
     """Batches that leave enough updates in an epoch."""
+    if facts.vectors:
+        return 32 if facts.examples < 10_000 else 256
+    if facts.task == "language-model":
+        return 1024
     return 512 if facts.symbols < 500_000 else 800 if facts.symbols < 5_000_000 else 4096

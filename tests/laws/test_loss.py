@@ -7,11 +7,11 @@ import torch
 from torch import nn
 
 from regard.config import check_config
-from regard.tasks.configs import TransduceConfig
 from regard.data.batch import Batch, Padded
 from regard.data.read import Pair
 from regard.models.generator import GeneratorOptions
 from regard.objectives import Objective
+from regard.tasks.configs import TransduceConfig
 from regard.training.loop import Record, train
 from regard.training.run import Run, start_run
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import corpora
 import pytest
 
 import regard
@@ -39,12 +40,8 @@ def translated() -> list[str]:
     return [f"{' '.join(row).capitalize()}.\t{' '.join(reversed(row))}!" for row in rows]
 
 
-def turned() -> list[str]:
-    """What any recipe can be trained on."""
-    return [f"{word}\t{word[::-1]}" for word in words(80)]
-
-
 DATA = {"g2p": pronounced, "inflect": inflected, "translate": translated}
+LENGTH = {"language-model": ("--length", "5")}
 COLUMNS = {"inflect": ("--source-column", "1,3", "--target-column", "2")}
 
 
@@ -72,20 +69,24 @@ def test_a_recipe_trains(
     command: Command, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = DATA.get(name, turned)()
-    Path("train.tsv").write_text("".join(f"{row}\n" for row in rows[5:]))
-    Path("dev.tsv").write_text("".join(f"{row}\n" for row in rows[:5]))
+    train, dev = corpora.write(load_config(name).task.kind, Path())
+    if name in DATA:
+        rows = DATA[name]()
+        train.write_text("".join(f"{row}\n" for row in rows[5:]))
+        dev.write_text("".join(f"{row}\n" for row in rows[:5]))
     said = command(
-        *("train", "train.tsv", "--dev", "dev.tsv", *COLUMNS.get(name, ()), "--recipe", name),
+        *("train", train, "--dev", dev, *COLUMNS.get(name, ()), "--recipe", name),
         *("--steps", "2", "--set", "training.validate_every=9", "--out", "run"),
     )
     assert said.code == 0, said.err
 
     records = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
-    losses = [record["loss"] for record in records if record["kind"] == "train"]
+    losses = [record["loss"] for record in records if "loss" in record]
     assert losses and all(math.isfinite(loss) for loss in losses)
-    filled = flatten(regard.load("run").config_.model_dump(mode="json"))
+    model = regard.load("run")
+    filled = flatten(model.config_.model_dump(mode="json"))
     asked = flatten(load_config(name).model_dump(mode="json"))
     assert all(filled[key] == asked[key] for key in flatten(read_recipe(name)))
-    answered = command("predict", "run", rows[0].split("\t")[0])
-    assert answered.code == 0 and answered.out.count("\n") == 1
+    if model.config_.model_dump()["model"].get("kind") != "masked":
+        answered = command("predict", "run", "anna", *LENGTH.get(model.task, ()))
+        assert answered.code == 0 and answered.out.count("\n") >= 1

@@ -24,7 +24,7 @@ def evaluate_command(
     """Measures a model and prints the figures."""
     estimator = load(model)
     task, config = estimator.task_, estimator.config_
-    pairs, notes = open_test(place, config.task.read)
+    pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:
         say(note)
     examples = task.examples(pairs)
@@ -42,7 +42,8 @@ def evaluate_command(
     references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
     print(f"{len(examples):,} {task.unit}{references}")
     for name, value in result.scores.items():
-        interval = "   95 %: {:.2f} to {:.2f}".format(*intervals[name]) if name in intervals else ""
+        bounds = [shown(name, bound, 2) for bound in intervals.get(name, ())]
+        interval = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""
         print(f"{name:<20}{shown(name, value, 2):>10}{interval}")
     for line in details_lines(result.details):
         print(line)
@@ -96,6 +97,10 @@ def score_command(
     if not lines:
         raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
     rows = estimator.scores(lines, batch_size)
+    odd = Oddities()
+    for text in lines:
+        odd.unknown.update(estimator.unknown(text))
+    odd.say()
     if not json_lines:
         print("perplexity\tbits_per_character\tnats\ttext")
     for text, row in zip(lines, rows, strict=True):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from regard.config import Config, flatten, load_config, put, read_recipe
-from regard.data.lines import stem
+from regard.data.lines import read_lines, stem
 from regard.data.open import Place
 from regard.data.read import Pair
 from regard.display import choose_display
@@ -69,6 +69,7 @@ def train_command(wish: Wish, print_config: bool) -> None:
 def _started(wish: Wish, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
+    _refuse_labelling(wish, config)
     folder = Path() if print_config else _new_folder(wish)
     origin = None
     if wish.origin is not None:
@@ -104,6 +105,16 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     if surely:
         write_pseudo(folder / PSEUDO, surely)
     return run
+
+
+def _refuse_labelling(wish: Wish, config: Config) -> None:
+    """What is wrong with --unlabelled and --teacher is said before a teacher is trained."""
+    if wish.teacher and not wish.unlabelled:
+        raise UserError("--teacher labels the examples of --unlabelled FILE, which is missing")
+    if wish.unlabelled:
+        config.task.surely()  # a task without labels refuses
+        if wish.unlabelled != "-":
+            next(read_lines(wish.unlabelled), None)
 
 
 def _train_teacher(wish: Wish, folder: Path, config: Config) -> str:

@@ -102,7 +102,8 @@ def _refuse_single_column(path: str, kind: str, rows: list[Row]) -> None:
     hint = "; if commas separate the columns, name the file .csv" if commas else ""
     raise UserError(
         f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
-        f"{len(rows):,} lines{hint}; for two files use --source A --target B"
+        f"{len(rows):,} lines{hint}; for two files use --source A --target B, for running "
+        "text --task language-model"
     )
 
 

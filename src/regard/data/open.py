@@ -86,9 +86,9 @@ class Data:
 Read = Callable[[Place], Pairs]
 
 
-def open_pairs(place: Place, dev: Place, read: Read) -> Data:
+def open_pairs(place: Place, dev: Place, read: Read, task: str = "transduce") -> Data:
     """What to train on and the dev part: the one given, or a part held back."""
-    name = place.part()
+    name = _part(place, task)
     if name:
         splits = builtin(name)
         data = Data(name, splits.train, splits.dev, splits.notes)
@@ -96,7 +96,7 @@ def open_pairs(place: Place, dev: Place, read: Read) -> Data:
         pairs = read(place)
         data = Data(pairs.name, pairs.pairs, [], list(pairs.notes))
     if dev.given():
-        name = dev.part()
+        name = _part(dev, task)
         held = Pairs(name, name, builtin(name).dev) if name else read(dev)
         data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
     elif not data.dev:
@@ -108,11 +108,19 @@ def open_pairs(place: Place, dev: Place, read: Read) -> Data:
     return data
 
 
-def open_test(place: Place, read: Read) -> tuple[list[Pair], list[str]]:
+def open_test(place: Place, read: Read, task: str = "transduce") -> tuple[list[Pair], list[str]]:
     """The examples to evaluate on; of built-in data the test part."""
-    name = place.part()
+    name = _part(place, task)
     if name:
         test = builtin(name).test
         return test, [f"the test part of {name}: {len(test):,} pairs, none of them in training"]
     pairs = read(place)
     return pairs.pairs, pairs.notes
+
+
+def _part(place: Place, task: str) -> str | None:
+    """The name of the built-in data meant, which only one task can use; None for files."""
+    name = place.part()
+    if name and task != "transduce":
+        raise UserError(f"{name}: built-in data are pairs for --task transduce; name a file")
+    return name

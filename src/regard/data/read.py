@@ -143,6 +143,8 @@ def group(pairs: Iterable[Pair]) -> list[Example]:
 def recognise(path: str, text: str, notes: list[str]) -> str:
     """The format by the name of the file, or guessed where the name does not say; it is noted."""
     extension = Path(path.removesuffix(".gz")).suffix.lower()
+    if extension in (".conllu", ".conll-u"):
+        raise UserError(f"{path}: CoNLL-U holds words with their tags: add --task tag")
     if path != "-" and extension in FORMATS:
         kind, how = FORMATS[extension], ""
     else:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from regard.data.choose import choose_symbols
+from regard.data.cut import GLUED, cut_chunk
 from regard.errors import UserError
 from regard.files import write_json
 
@@ -32,7 +31,6 @@ __all__ = [
 PAD, UNK, BOS, EOS, MASK = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
-GLUED = "\uffed"  # stands before a word symbol that follows the one before it without a space
 WORD_LIMIT = 30_000
 
 
@@ -169,7 +167,7 @@ class WordVocabulary(TableVocabulary):
     kind = "word"
 
     def symbols(self, text: str) -> list[str]:
-        return [symbol for chunk in text.split() for symbol in _cut_chunk(chunk)]
+        return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
 
     def join(self, symbols: Iterable[str]) -> str:
         text = ""
@@ -177,24 +175,6 @@ class WordVocabulary(TableVocabulary):
             glued = len(symbol) > 1 and symbol[0] == GLUED
             text += symbol[1:] if glued else " " + symbol
         return text[1:] if text.startswith(" ") else text
-
-
-@lru_cache(maxsize=100_000)
-def _cut_chunk(chunk: str) -> tuple[str, ...]:
-    """The words and punctuation of text without white space, glued ones marked."""
-    if chunk.isalnum():
-        return (chunk,)
-    pieces: list[str] = []
-    for is_word, run in itertools.groupby(chunk, _is_word_character):
-        characters = list(run)
-        pieces += ["".join(characters)] if is_word else characters
-    return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
-
-
-@lru_cache(maxsize=100_000)
-def _is_word_character(character: str) -> bool:
-    # Marks belong to the letter before them: without them Hindi words would fall to pieces.
-    return character.isalnum() or unicodedata.category(character)[0] == "M"
 
 
 TABLES: dict[str, type[TableVocabulary]] = {

@@ -87,9 +87,10 @@ class Estimator:
         if held is None:
             pairs, held = self.hold_back(pairs)
         if unlabelled is not None:
+            least = config.task.surely()
             first = type(self)(**self.get_params() | {"out": None})
             first._train(config, pairs, held, start)
-            surely = first.label(first.sources(unlabelled), config.task.surely())
+            surely = first.label(first.sources(unlabelled), least)
             pairs = [*pairs, *(pair for pair, _ in surely)]
         return self._train(config, pairs, held, start)
 

@@ -1,14 +1,20 @@
 """Estimators that give labels or numbers: Tagger, Classifier, Regressor."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from torch import nn
 
+from regard.config import Config
 from regard.data.read import Pair
 from regard.errors import UserError
 from regard.estimators.base import Estimator
-from regard.tasks.base import Prediction
+from regard.files import read_json, write_json
+from regard.tasks.base import Prediction, Task
+
+CLASSES = "vocabulary/classes.json"  # labels that are no texts, as the user gave them
 
 
 class Tagger(Estimator):
@@ -61,7 +67,14 @@ class Whole(Estimator):
 
     def sources(self, X: Any) -> list[Any]:
         """Texts as they are, vectors as tuples of numbers."""
-        return [_source(row, number) for number, row in enumerate(super().sources(X), 1)]
+        found = [_source(row, number) for number, row in enumerate(super().sources(X), 1)]
+        for number, source in enumerate(found, 1):
+            if _shape(source) != _shape(found[0]):
+                raise UserError(
+                    f"example {number}: {_shape(found[0])} expected as in example 1, "
+                    f"{_shape(source)} found"
+                )
+        return found
 
     def pairs(self, X: Any, y: Any) -> list[Pair]:
         """Examples from sources and answers, or from pairs of them."""
@@ -94,10 +107,15 @@ def _source(row: Any, number: int) -> Any:
     return vector
 
 
+def _shape(source: Any) -> str:
+    return "a text" if isinstance(source, str) else f"{len(source)} numbers"
+
+
 class Classifier(Whole):
     """A label for a text or a vector; y may hold a list of labels for each."""
 
     task = "classify"
+    classes_: np.ndarray
 
     def fit(
         self, X: Any, y: Any = None, dev: Any = None, start: Any = None, unlabelled: Any = None
@@ -107,8 +125,15 @@ class Classifier(Whole):
         several = any(isinstance(value, list | tuple | set) for value in found)
         names = {} if several else {str(value): value for value in found}
         super().fit(X, y, dev, start, unlabelled)
-        self.classes_ = np.array([names.get(label, label) for label in self.task_.labels])  # type: ignore[attr-defined]
+        self.classes_ = np.unique([names.get(label, label) for label in self.classes_.tolist()])
+        if self.classes_.dtype.kind in "bif":  # numbers come back as numbers
+            write_json(self.folder_ / CLASSES, self.classes_.tolist())
         return self
+
+    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Classifier":
+        path = folder / CLASSES
+        self.classes_ = np.array(read_json(path) if path.exists() else task.labels)  # type: ignore[attr-defined]
+        return super()._take(folder, config, task, model)
 
     def answer(self, value: Any, number: int) -> tuple[str, ...]:
         """The label, or the labels of a list."""
@@ -123,19 +148,14 @@ class Classifier(Whole):
         found = self.predictions(X, batch_size=batch_size)
         if self.task_.several:  # type: ignore[attr-defined]
             return [list(prediction.value) for prediction in found]
-        names = dict(zip(self.task_.labels, self.labels, strict=True))  # type: ignore[attr-defined]
-        return np.array([names[prediction.value[0]] for prediction in found])
-
-    @property
-    def labels(self) -> Any:
-        """The labels as the user gave them, or as they were read from a file."""
-        return getattr(self, "classes_", np.array(self.task_.labels))  # type: ignore[attr-defined]
+        places = {str(label): place for place, label in enumerate(self.classes_)}
+        return self.classes_[np.array([places[p.value[0]] for p in found], int)]
 
     def predict_proba(self, X: Any, batch_size: int = 64) -> np.ndarray:
         """(N, classes) calibrated probabilities, in the order of `classes_`."""
         found = self.predictions(X, batch_size=batch_size)
-        names = self.task_.labels  # type: ignore[attr-defined]
-        return np.array([[shares(prediction)[name] for name in names] for prediction in found])
+        rows = [[shares(p)[str(label)] for label in self.classes_] for p in found]
+        return np.array(rows).reshape(len(found), len(self.classes_))
 
     def score(self, X: Any, y: Any = None) -> float:
         """The share of right answers, 0 to 1."""
@@ -164,10 +184,24 @@ class Regressor(Whole):
 
     def answer(self, value: Any, number: int) -> tuple[float, ...]:
         """The number or the numbers."""
-        numbers = tuple(float(part) for part in np.atleast_1d(np.asarray(value, np.float64)))
+        try:
+            numbers = tuple(float(part) for part in np.atleast_1d(np.asarray(value, np.float64)))
+        except (TypeError, ValueError):
+            numbers = (np.nan,)
         if not np.isfinite(numbers).all():
             raise UserError(f"example {number}: a finite number expected, {value!r} found")
         return numbers
+
+    def pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Examples from sources and numbers, or from pairs of them; all of as many numbers."""
+        pairs = super().pairs(X, y)
+        for pair in pairs:
+            if len(pair.target) != len(pairs[0].target):
+                raise UserError(
+                    f"example {pair.line}: {len(pairs[0].target)} numbers expected as in example "
+                    f"1, {len(pair.target)} found"
+                )
+        return pairs
 
     def predict(self, X: Any, batch_size: int = 64) -> np.ndarray:
         """(N,) numbers in the unit of the data, or (N, K) where there are several."""

@@ -21,6 +21,8 @@ class LanguageModel(Estimator):
         if y is not None:
             raise UserError("a LanguageModel learns from texts alone: fit(texts)")
         texts = [X] if isinstance(X, str) else list(X)
+        if not texts:
+            raise UserError("no text: at least one document is expected")
         for number, text in enumerate(texts, 1):
             if not isinstance(text, str) or not text:
                 raise UserError(f"document {number}: a text expected, {text!r} found")
@@ -47,6 +49,12 @@ class LanguageModel(Estimator):
         self._check_fitted()
         assert isinstance(self.task_, Task)
         return self.task_.stream(self.model_, prompt, self.search(**search), row)
+
+    def unknown(self, text: str) -> tuple[str, ...]:
+        """The symbols of a text that training never saw."""
+        self._check_fitted()
+        assert isinstance(self.task_, Task)
+        return self.task_.unknown(text)
 
     def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
         """For each text: nats, symbols, characters, loss, perplexity, bits_per_character."""

@@ -146,6 +146,7 @@ class NGram(nn.Module):
 
         -inf for PAD, BOS and MASK. After EOS or BOS a new document begins.
         """
+        symbols = symbols.to(self.unigram.device)
         seen = torch.cat([state.past["symbols"], symbols], 1)  # (B, order - 1 + T)
         current = torch.where(seen == EOS, BOS, seen)
         contexts = [current]  # each (B, order - 1 + T): contexts of 1, 2, ... symbols

@@ -4,7 +4,6 @@ B rows, S length, D width, R reach of the window.
 """
 
 import itertools
-import math
 from typing import Literal
 
 import torch.nn.functional as F
@@ -76,8 +75,8 @@ class Memoryless(Options):
 
     @property
     def scale(self) -> float:
-        """What embeddings are multiplied by: they begin with variance 1 / width."""
-        return math.sqrt(self.width or 1)
+        """What embeddings are multiplied by: they begin small, so that rare words say little."""
+        return 1.0
 
 
 class Linear(Memoryless):

@@ -26,7 +26,7 @@ class Tags(Options):
         """The positions the loss is summed over, by their weight."""
         assert batch.target is not None
         places = batch.target.mask.sum(1)
-        return float(places.sum() if batch.weight is None else places @ batch.weight)
+        return float(places.sum() if batch.weight is None else places.float() @ batch.weight)
 
     def __call__(self, model: nn.Module, batch: Batch) -> Loss:
         """The loss of a batch."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.batch import Batch
-from regard.data.vocabulary import MASK, SPECIALS
+from regard.data.vocabulary import MASK, PAD, SPECIALS
 from regard.objectives.cross_entropy import Loss, SmoothedLoss
 from regard.options import Options
 
@@ -36,51 +36,68 @@ class NextSymbol(Options):
 
 
 class Masked(Options):
-    """Some symbols are masked and predicted from both sides (Devlin et al. 2019, 3.1).
+    """Some symbols of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
 
-    Of the symbols chosen 80 % become MASK, 10 % another one of the batch, 10 % stay.
+    In training other ones each time: 80 % of them become MASK, 10 % another symbol of the batch,
+    10 % stay. In evaluation always the same ones of a row, and all become MASK.
     """
 
     kind: Literal["masked"] = "masked"
     share: float = Field(0.15, gt=0, lt=1, description="share of symbols that are predicted")
 
-    def count(self, batch: Batch) -> float:
-        """The symbols the loss is summed over: on average, since they are drawn anew each time."""
-        assert batch.source is not None
-        return self.share * float(batch.source.mask.sum())
+    def count(self, batch: Batch) -> int:
+        """The symbols the loss is summed over."""
+        return int(self._counts(self._possible(batch)).sum())
 
     def __call__(self, model: nn.Module, batch: Batch) -> Loss:
         """The loss of a batch."""
-        hidden, chosen, labels = self.hide(batch, model.training)
-        logits = model(hidden, chosen)  # (N, V)
-        loss, nll = SmoothedLoss.apply(logits, labels, 0.0)
-        return Loss(loss, len(labels), {"nll": float(nll)})
-
-    def hide(self, batch: Batch, training: bool) -> tuple[Batch, Tensor, Tensor]:
-        """The batch with symbols masked, where (B, S), and what they were (N,).
-
-        In training other places each time; else always the same ones, so that models compare.
-        """
         assert batch.source is not None and batch.target is not None
-        symbols, mask = batch.target.data, batch.source.mask
-        draw = None if training else torch.Generator().manual_seed(len(symbols) + int(mask.sum()))
-        chance = torch.rand(symbols.shape, generator=draw).to(symbols.device)
-        chosen = (chance < self.share) & mask & (symbols >= len(SPECIALS))
-        if not chosen.any():
-            chosen = mask & (chance == chance.masked_fill(~mask, 2.0).min())
-        fate = chance / self.share  # of the chosen ones uniform from 0 to 1
-        words = symbols.masked_fill(chosen & (fate < 0.8), MASK)
-        real = symbols[mask]
-        other = real[torch.randint(len(real), symbols.shape, generator=draw).to(real.device)]
-        words = torch.where(chosen & (fate >= 0.8) & (fate < 0.9), other, words)
-        return _with(batch, words), chosen, symbols[chosen]
+        data, possible = batch.source.data, self._possible(batch)
+        symbols = batch.target.data.masked_fill(~batch.target.mask, PAD)
+        drawn = torch.rand_like(possible, dtype=torch.float) if model.training else _hash(symbols)
+        rank = drawn.masked_fill(~possible, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
+        chosen = rank < self._counts(possible)
+        shown = _masked(data, chosen)
+        if model.training:
+            shown = _disguised(shown, data, chosen, data[possible])
+        source = batch.source._replace(data=shown)
+        logits = model(batch._replace(source=source), chosen)  # (N, V)
+        loss, nll = SmoothedLoss.apply(logits, symbols[chosen], 0.0)
+        return Loss(loss, len(logits), {"nll": float(nll)})
+
+    def _possible(self, batch: Batch) -> Tensor:
+        """(B, S) the symbols that may be chosen: real ones that are known."""
+        assert batch.target is not None
+        return batch.target.mask & (batch.target.data >= len(SPECIALS))
+
+    def _counts(self, possible: Tensor) -> Tensor:
+        """(B, 1) how many of each row are chosen: its share, at least one where there is one."""
+        count = possible.sum(1, keepdim=True)
+        return (self.share * count).round().long().clamp(min=1).minimum(count)
 
 
-def _with(batch: Batch, words: Tensor) -> Batch:
-    """The batch with these symbols in place of its own; a masked word hides its letters too."""
-    assert batch.source is not None
-    data = words
-    if batch.letters is not None:
-        places = batch.source.data[..., 1].masked_fill(words == MASK, 0)
-        data = torch.stack([words, places], -1)
-    return batch._replace(source=batch.source._replace(data=data))
+def _masked(data: Tensor, chosen: Tensor) -> Tensor:
+    """Symbols (B, S) with the chosen ones masked; of words (B, S, 2) their letters as well."""
+    if data.dim() == 2:
+        return data.masked_fill(chosen, MASK)
+    return torch.where(chosen.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
+
+
+def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Tensor:
+    """Of the chosen symbols a tenth replaced by others of the batch (known), a tenth as it was."""
+    if not len(known):
+        return shown
+    fate = torch.rand_like(chosen, dtype=torch.float)
+    others = known[torch.randint(len(known), chosen.shape, device=chosen.device)]
+    stays, other = chosen & (fate > 0.9), chosen & (fate < 0.1)
+    if data.dim() == 3:
+        stays, other = stays.unsqueeze(-1), other.unsqueeze(-1)
+    return torch.where(other, others, torch.where(stays, data, shown))
+
+
+def _hash(symbols: Tensor) -> Tensor:
+    """(B, S) numbers from 0 to 1 that look random and depend on the row alone."""
+    places = torch.arange(symbols.shape[1], device=symbols.device)
+    row = (symbols * (places % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
+    mixed = (symbols * 7919 + places * 104729 + row * 31) % 65521
+    return (mixed * mixed % 65521).double() / 65521

@@ -21,11 +21,12 @@ _OPEN_ROWS = 30  # a longer table is folded below
 def details_section(details: Record) -> str:
     """Everything that `details` of the final record holds; an empty text if nothing is there.
 
-    `classes`, `numbers`: rows of tables; `confusion`, `reliability`: as in `regard.metrics`;
-    `scatter`: pairs of the wanted and the predicted number.
+    `spans`, `classes`, `numbers`: rows of tables; `confusion`, `reliability`: as in
+    `regard.metrics`; `scatter`: pairs of the wanted and the predicted number.
     """
     plots = _reliability(details.get("reliability") or []) + _scatter(details.get("scatter") or [])
     parts = [
+        _class_table(details.get("spans") or []),
         _class_table(details.get("classes") or []),
         _number_table(details.get("numbers") or []),
         _confusion(details.get("confusion") or {}),

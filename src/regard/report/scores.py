@@ -79,6 +79,7 @@ def headline(run: RunFolder) -> Headline | None:
         origin = f"best of {len(measured)} validations so far, at step {best.get('step', '?')}"
     else:
         origin = f"{examples:,.0f} dev examples" if examples is not None else "dev examples"
+        origin = origin.removesuffix("s") if examples == 1 else origin
     return Headline(metric, _scores(best)[metric], _interval(best, metric), origin)
 
 

@@ -5,6 +5,7 @@ makes the task from them, `options.load(folder)` from a run.
 """
 
 import itertools
+import math
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -42,9 +43,11 @@ SAMPLES = 5  # predictions shown at each validation
 class TaskOptions(Options):
     """What the options of all tasks can do."""
 
+    kind: str
+
     def open(self, place: Place, dev: Place) -> Data:
         """The training and dev examples."""
-        return open_pairs(place, dev, self.read)
+        return open_pairs(place, dev, self.read, self.kind)
 
     def read(self, place: Place) -> Pairs:
         """The examples of a file."""
@@ -79,6 +82,7 @@ class Task(ABC):
 
     metric: str  # the measure that decides which model is best
     unit = "examples"  # what an example is called
+    nbest = True  # whether several answers can be asked for
 
     @abstractmethod
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
@@ -204,6 +208,8 @@ def losses(
         total += float(loss.sum)
         parts.update(loss.parts)
         count += loss.count
+    if not count:  # no answer that training knows
+        return math.nan, {}
     return total / count, {name: part / count for name, part in parts.items()}
 
 

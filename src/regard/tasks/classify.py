@@ -1,6 +1,5 @@
 """Classification, N to 1: one label for a text or a vector, or several."""
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -17,14 +16,16 @@ from regard.data.open import Place
 from regard.data.read import Example, Pair, Pairs
 from regard.data.vectors import looks_like_vectors, read_vectors
 from regard.errors import UserError
-from regard.files import read_json, write_json
+from regard.files import read_facts, write_json
 from regard.metrics import labels as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
 from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
 from regard.tasks.inputs import Inputs, load_inputs
 from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import fit_inputs
+from regard.tasks.texts import balance, fit_inputs
+
+FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 
 
 class ClassifyOptions(TaskOptions):
@@ -71,11 +72,11 @@ class ClassifyOptions(TaskOptions):
         inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
         several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
         tree["metric"] = self.metric or ("f1" if several else "accuracy")
-        if several == (tree["metric"] == "accuracy"):
+        fitting = ("f1", "macro_f1", "subset_accuracy") if several else ("accuracy", "macro_f1")
+        if tree["metric"] not in fitting:
             raise UserError(
-                f"task.metric={tree['metric']}: texts here have "
-                f"{'several labels: f1, macro_f1 or subset_accuracy' if several else 'one label'}"
-                " expected"
+                f"task.metric={tree['metric']}: texts here have {'several labels' * several}"
+                f"{'one label' * (not several)}; {' or '.join(fitting)} expected"
             )
         weights = balance(pairs, labels) if self.weights == "balanced" else None
         task = Classify(inputs, labels, several, tree["metric"], weights)
@@ -84,19 +85,7 @@ class ClassifyOptions(TaskOptions):
     def load(self, folder: Path) -> "Classify":
         """The task that `Classify.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        facts = read_json(place / "task.json")
-        try:
-            names = ("labels", "several", "metric", "weights", "temperature")
-            labels, several, metric, weights, temperature = (facts[name] for name in names)
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
-        return Classify(load_inputs(place), labels, several, metric, weights, temperature)
-
-
-def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
-    """The weight of each label: all labels together count the same, the mean weight is 1."""
-    counts = Counter(label for pair in pairs for label in pair.target)
-    return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
+        return Classify(load_inputs(place), *read_facts(place / "task.json", *FACTS))
 
 
 class Classify(Task):
@@ -242,6 +231,11 @@ class Classify(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> LabelCheck:
         """What is in the data, and what is odd."""
+        if not any(label in self.numbers for pair in dev for label in pair.target or self.labels):
+            raise UserError(
+                f"no label of the dev part is in the training part, which has "
+                f"{', '.join(self.labels[:5])}; is it another column, or another file?"
+            )
         return check_labels(train, dev, self.inputs.unknown)
 
     def save(self, folder: Path) -> None:
@@ -249,5 +243,4 @@ class Classify(Task):
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
         self.inputs.save(place)
-        names = ("labels", "several", "metric", "weights", "temperature")
-        write_json(place / "task.json", {name: getattr(self, name) for name in names})
+        write_json(place / "task.json", {name: getattr(self, name) for name in FACTS})

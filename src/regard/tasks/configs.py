@@ -26,7 +26,7 @@ from regard.tasks.classify import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
 from regard.tasks.tag import TagOptions
-from regard.tasks.transduce import TransduceOptions
+from regard.tasks.transduce_options import TransduceOptions
 from regard.training.options import Training
 
 
@@ -98,18 +98,13 @@ class LanguageModelConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _one_says_masked(cls, tree: Any) -> Any:
-        """Model or objective: where one of the two is masked, the other is as well."""
-        if not isinstance(tree, dict):
+        """Where model or objective is masked and nothing is said of the other, it is as well."""
+        parts = ("model", "objective")
+        if not isinstance(tree, dict) or not all(isinstance(tree.get(p, {}), dict) for p in parts):
             return tree
-        named = [dict(tree.get(part) or {}) for part in ("model", "objective")]
-        if all(isinstance(part, dict) for part in named) and "masked" in [
-            part.get("kind") for part in named
-        ]:
-            for part, usual in zip(named, ("causal", "next_symbol"), strict=True):
-                if part.get("kind", usual) == usual:
-                    part["kind"] = "masked"
-            return tree | {"model": named[0], "objective": named[1]}
-        return tree
+        if "masked" not in [tree.get(part, {}).get("kind") for part in parts]:
+            return tree
+        return tree | {part: {"kind": "masked", **tree.get(part, {})} for part in parts}
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "LanguageModelConfig":

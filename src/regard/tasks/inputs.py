@@ -9,9 +9,11 @@ import numpy as np
 
 from regard.data.batch import Batch, pad
 from regard.data.corpus import Corpus, LabelCorpus, Side, VectorCorpus, vectors
-from regard.data.vocabulary import BOS, EOS, GLUED, UNK, Vocabulary, load_vocabulary
+from regard.data.cut import GLUED
+from regard.data.vectors import number
+from regard.data.vocabulary import BOS, EOS, UNK, Vocabulary, load_vocabulary
 from regard.errors import UserError
-from regard.files import read_json, write_json
+from regard.files import read_facts, read_json, write_json
 from regard.models.labeller import Labeller, PooledOptions
 from regard.tasks.base import Facts
 
@@ -63,6 +65,9 @@ class Texts(Inputs):
 
     def rows(self, sources: Sequence[str]) -> list[list[int]]:
         """The symbols of each text."""
+        for place, source in enumerate(sources, 1):
+            if not isinstance(source, str):
+                raise UserError(f"example {place}: a text expected, {source!r} found")
         texts = [text.lower() for text in sources] if self.lower else list(sources)
         return [[BOS, *ids, EOS] for ids in self.vocabulary.encode_all(texts)]
 
@@ -117,25 +122,24 @@ class Vectors(Inputs):
         mean, deviation = standard(np.asarray(sources, np.float64))
         return cls(mean.tolist(), deviation.tolist())
 
-    def scaled(self, sources: Sequence[tuple[float, ...]]) -> np.ndarray:
+    def scaled(self, sources: Sequence[Any]) -> np.ndarray:
         """(N, F) numbers around zero."""
-        for number, source in enumerate(sources, 1):
-            if len(source) != len(self.mean):
-                raise UserError(
-                    f"vector {number}: {len(self.mean)} numbers expected, {len(source)} found"
-                )
+        for place, source in enumerate(sources, 1):
+            if isinstance(source, str) or len(source) != len(self.mean):
+                found = repr(source) if isinstance(source, str) else len(source)
+                raise UserError(f"vector {place}: {len(self.mean)} numbers expected, {found} found")
         rows = np.asarray(sources, np.float64).reshape(len(sources), len(self.mean))
         return ((rows - self.mean) / self.deviation).astype(np.float32)
 
     def parse(self, text: str) -> tuple[float, ...]:
         """The numbers between commas, semicolons, tabs or spaces."""
         cells = text.replace(",", " ").replace(";", " ").split()
-        try:
-            return tuple(float(cell) for cell in cells)
-        except ValueError:
+        found = [value for cell in cells if (value := number(cell)) is not None]
+        if len(found) != len(cells) or len(found) != len(self.mean):
             raise UserError(
-                f"{text!r}: {len(self.mean)} numbers expected, separated by commas"
-            ) from None
+                f"{text!r}: {len(self.mean)} finite numbers expected, separated by commas"
+            )
+        return tuple(found)
 
     def corpus(
         self, sources: Sequence[tuple[float, ...]], labels: np.ndarray, weight: np.ndarray | None
@@ -169,10 +173,9 @@ def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def load_inputs(place: Path) -> Inputs:
     """The inputs that `save` wrote."""
-    facts = read_json(place / "inputs.json")
-    try:
-        if "mean" in facts:
-            return Vectors(facts["mean"], facts["deviation"])
-        return Texts(load_vocabulary(place, "source"), facts["lower"])
-    except (KeyError, TypeError) as error:
-        raise UserError(f"{place / 'inputs.json'}: damaged, {error} is missing") from error
+    path = place / "inputs.json"
+    facts = read_json(path)
+    if isinstance(facts, dict) and "mean" in facts:
+        return Vectors(*read_facts(path, "mean", "deviation"))
+    (lower,) = read_facts(path, "lower")
+    return Texts(load_vocabulary(place, "source"), lower)

@@ -114,9 +114,9 @@ class LanguageModel(Task):
         texts = [
             Prediction(
                 source + self._join(prompt, symbols),
-                0.0,
+                None,
                 symbols=tuple(self.vocabulary.name(id) for id in symbols),
-                unknown=self._unknown(source, prompt),
+                unknown=self.unknown(source, prompt),
                 value=source + self._join(prompt, symbols),
             )
             for source, prompt, symbols in zip(
@@ -129,8 +129,10 @@ class LanguageModel(Task):
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""
         self._refuse_masked()
-        ids, done = self.vocabulary.encode(prompt), ""
-        symbols: list[int] = []
+        return self._pieces(model, self.vocabulary.encode(prompt), search, row)
+
+    def _pieces(self, model: Any, ids: list[int], search: Sample, row: int) -> Iterator[str]:
+        symbols, done = list[int](), ""
         for symbol in sample(model.step, model.start, ids, search, row, self.reach(model)):
             symbols.append(symbol)
             text = self._join(ids, symbols)
@@ -143,7 +145,9 @@ class LanguageModel(Task):
         before = self.vocabulary.decode(prompt)
         return self.vocabulary.decode([*prompt, *symbols])[len(before) :]
 
-    def _unknown(self, source: str, ids: list[int]) -> tuple[str, ...]:
+    def unknown(self, source: str, ids: list[int] | None = None) -> tuple[str, ...]:
+        """The symbols of a text that training never saw."""
+        ids = self.vocabulary.encode(source) if ids is None else ids
         if UNK not in ids:
             return ()
         pairs = zip(self.vocabulary.symbols(source), ids, strict=True)

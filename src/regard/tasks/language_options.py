@@ -19,7 +19,7 @@ from regard.data.vocabulary import (
 )
 from regard.data.words import word_key
 from regard.errors import UserError
-from regard.files import read_json
+from regard.files import read_facts
 from regard.models.masked import MaskedOptions
 from regard.tasks.base import Choice, Task, TaskOptions
 from regard.tasks.language_model import LanguageModel
@@ -39,7 +39,7 @@ class LanguageModelOptions(TaskOptions):
     documents: Literal["file", "blank", "line"] = Field(
         "file", description="a document is a file, what is between blank lines, or a line"
     )
-    context: int = Field(128, gt=0, description="symbols of a window")
+    context: int = Field(64, gt=0, description="symbols of a window")
     overlap: int = Field(
         0, ge=0, description="symbols of a window that in evaluation are only read, not scored"
     )
@@ -105,12 +105,10 @@ class LanguageModelOptions(TaskOptions):
     def load(self, folder: Path) -> "LanguageModel":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        facts = read_json(place / "task.json")
-        if not isinstance(facts, dict) or "masked" not in facts:
-            raise UserError(f"{place / 'task.json'}: damaged, 'masked' is missing")
+        (masked,) = read_facts(place / "task.json", "masked")
         words = self.symbols == "words"
         letters = load_table(place, "letters") if words else None
-        return LanguageModel(load_vocabulary(place, "text"), letters, self, facts["masked"])
+        return LanguageModel(load_vocabulary(place, "text"), letters, self, masked)
 
 
 def hold_back(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:

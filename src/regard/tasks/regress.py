@@ -16,12 +16,12 @@ from regard.data.open import Place
 from regard.data.read import Example, Pair, Pairs
 from regard.data.vectors import looks_like_vectors, read_vectors
 from regard.errors import UserError
-from regard.files import read_json, write_json
+from regard.files import read_facts, write_json
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.models.window import LinearEncoder
 from regard.objectives import Objective, Squared
-from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.base import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
 from regard.tasks.inputs import Inputs, load_inputs, standard
 from regard.tasks.symbols import SideOptions
 from regard.tasks.texts import fit_inputs
@@ -64,16 +64,14 @@ class RegressOptions(TaskOptions):
     def load(self, folder: Path) -> "Regress":
         """The task that `Regress.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        facts = read_json(place / "task.json")
-        try:
-            mean, deviation, metric = (facts[name] for name in ("mean", "deviation", "metric"))
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        mean, deviation, metric = read_facts(place / "task.json", "mean", "deviation", "metric")
         return Regress(load_inputs(place), mean, deviation, metric)
 
 
 class Regress(Task):
     """Inputs, and mean and deviation of the numbers: models see them around zero."""
+
+    nbest = False
 
     def __init__(
         self, inputs: Inputs, mean: list[float], deviation: list[float], metric: str
@@ -120,7 +118,7 @@ class Regress(Task):
         return [
             Prediction(
                 "\t".join(f"{number:.6g}" for number in row),
-                0.0,
+                None,
                 unknown=self.inputs.unknown(source),
                 value=tuple(row.tolist()),
             )
@@ -168,6 +166,10 @@ class Regress(Task):
     ) -> tuple[list[Any], list[Any]]:
         """Numbers given and numbers wanted."""
         return [p.value for p in predictions], [e.references[0] for e in examples]
+
+    def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
+        """A few examples with right and given numbers."""
+        return [{"kind": "number", **row} for row in super().samples(evaluation, examples)]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
         """What is in the data, and what is odd."""

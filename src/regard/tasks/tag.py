@@ -22,8 +22,8 @@ from regard.data.vocabulary import (
 )
 from regard.data.words import TagCorpus, split_words, word_key
 from regard.errors import UserError
-from regard.files import read_json, write_json
-from regard.metrics.labels import class_table
+from regard.files import read_facts, write_json
+from regard.metrics.labels import class_table, confusion
 from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.nn import crf
@@ -72,11 +72,7 @@ class TagOptions(TaskOptions):
     def load(self, folder: Path) -> "Tag":
         """The task that `Tag.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        facts = read_json(place / "task.json")
-        try:
-            tags, metric = facts["tags"], facts["metric"]
-        except (KeyError, TypeError) as error:
-            raise UserError(f"{place / 'task.json'}: damaged, {error} is missing") from error
+        tags, metric = read_facts(place / "task.json", "tags", "metric")
         return Tag(load_table(place, "words"), load_table(place, "letters"), tags, metric)
 
 
@@ -101,6 +97,7 @@ class Tag(Task):
     """Vocabularies of words and letters, and the tags."""
 
     unit = "sentences"
+    nbest = False
 
     def __init__(
         self, words: TableVocabulary, letters: TableVocabulary, tags: list[str], metric: str
@@ -191,10 +188,10 @@ class Tag(Task):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """The table of tags."""
+        """The table of tags, and what is taken for what."""
         given, wanted, _ = self._columns(predictions, examples)
         flat = [[(tag,) for row in rows for tag in row] for rows in (given, wanted)]
-        found: dict[str, Any] = {"classes": class_table(*flat)}
+        found: dict[str, Any] = {"classes": class_table(*flat), "confusion": confusion(*flat)}
         if is_span_scheme(self.tags):
             found["spans"] = span_table(given, wanted)
         return found

@@ -1,8 +1,10 @@
 """The inputs that suit the data: how texts are cut, or how vectors are scaled."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from regard.data.read import Pair
 from regard.data.vocabulary import Vocabulary, build_vocabulary
 from regard.errors import UserError
 from regard.tasks.base import Choice, Task
@@ -18,7 +20,7 @@ def fit_inputs(
     What the options leave open is filled in `tree`.
     """
     if not isinstance(sources[0], str):
-        return Vectors.of(sources)
+        return Vectors.of(sources) if like is None else _same_vectors(like, len(sources[0]))
     side = tree["source"]
     if like is not None:
         vocabulary, tree["lower"] = read_like(like, side["symbols"])
@@ -50,3 +52,17 @@ def read_like(like: Task, wanted: str) -> tuple[Vocabulary, bool]:
             f"--from: that model reads {vocabulary.kind} symbols, {wanted} were asked for"
         )
     return vocabulary, isinstance(inputs, Texts) and inputs.lower
+
+
+def _same_vectors(like: Task, numbers: int) -> Vectors:
+    """The vectors of another task, scaled as its weights expect them."""
+    inputs = getattr(like, "inputs", None)
+    if not isinstance(inputs, Vectors) or len(inputs.mean) != numbers:
+        raise UserError(f"--from: that model does not read vectors of {numbers} numbers")
+    return inputs
+
+
+def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
+    """The weight of each label: all labels together count the same, the mean weight is 1."""
+    counts = Counter(label for pair in pairs for label in pair.target)
+    return {label: counts.total() / (len(labels) * counts[label]) for label in labels}

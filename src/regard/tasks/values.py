@@ -7,11 +7,11 @@ from typing import Any, Protocol
 @dataclass(frozen=True)
 class Prediction:
     """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
-    score: log probability, as the search ranks it; unknown: symbols of the source that training
-    never saw; cut: whether the answer ended because it came to its limit."""
+    score: log probability, as the search ranks it, or None; unknown: symbols of the source that
+    training never saw; cut: whether the answer ended because it came to its limit."""
 
     text: str
-    score: float
+    score: float | None
     symbol_scores: tuple[float, ...] = ()
     symbols: tuple[str, ...] = ()
     alternatives: tuple["Prediction", ...] = ()

@@ -1,12 +1,12 @@
 """The settings of training."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from regard.options import Options
-from regard.training.optimizers import Auto, Optimizer
+from regard.training.optimizers import AdamLike, Auto, Optimizer
 from regard.training.schedule import Cosine, Schedule
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -56,3 +56,14 @@ class Training(Options):
     loaded_lr: float = Field(
         0.3, gt=0, le=1, description="with --from: share of the rate for weights that were loaded"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _adam_by_its_settings(cls, tree: Any) -> Any:
+        """An optimiser left open, but with settings that all of Adam's family have, is adamw."""
+        given = tree.get("optimizer") if isinstance(tree, dict) else None
+        if isinstance(given, dict) and given.get("kind", "auto") == "auto":
+            named = set(given) - {"kind"}
+            if named and named <= set(AdamLike.model_fields):
+                return tree | {"optimizer": given | {"kind": "adamw"}}
+        return tree

@@ -1,0 +1,25 @@
+"""Words and punctuation: where text without white space is cut."""
+
+import itertools
+import unicodedata
+from functools import lru_cache
+
+GLUED = "\uffed"  # stands before a word symbol that follows the one before it without a space
+
+
+@lru_cache(maxsize=100_000)
+def cut_chunk(chunk: str) -> tuple[str, ...]:
+    """The words and punctuation of text without white space, glued ones marked."""
+    if chunk.isalnum():
+        return (chunk,)
+    pieces: list[str] = []
+    for is_word, run in itertools.groupby(chunk, _is_word_character):
+        characters = list(run)
+        pieces += ["".join(characters)] if is_word else characters
+    return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
+
+
+@lru_cache(maxsize=100_000)
+def _is_word_character(character: str) -> bool:
+    # Marks belong to the letter before them: without them Hindi words would fall to pieces.
+    return character.isalnum() or unicodedata.category(character)[0] == "M"

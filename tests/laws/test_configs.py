@@ -1,0 +1,136 @@
+"""Laws of configurations, for every task and every kind of every slot in its config."""
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import pytest
+import yaml
+
+from regard.config import check_config, flatten
+from regard.errors import UserError
+from regard.options import Options
+from regard.presets import fill
+from regard.tasks.configs import CONFIGS, Config
+
+from .toys import TOYS, Case, cases
+from .unions import SIDES, Tree, kind_of, sections, slot
+
+CASES = [c for t in ("tag", "classify", "regress-vectors", "language-model") for c in cases(t)]
+SECTIONS = sections()
+
+
+def back(config: Config) -> Config:
+    """Written and read again."""
+    return check_config(yaml.safe_load(config.dump()), "laws")
+
+
+@pytest.mark.parametrize("task", CONFIGS)
+def test_defaults_come_back(task: str) -> None:
+    config = CONFIGS[task]()
+    assert back(config) == config == check_config({"task": {"kind": task}}, "laws")
+    assert type(back(config)) is CONFIGS[task]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_model_s_settings_come_back(case: Case) -> None:
+    config = case.config()
+    assert back(config) == config and back(config).dump() == config.dump()
+    given = flatten(case.model)
+    assert given.items() <= flatten(config.model_dump(mode="json")["model"]).items()
+
+
+@pytest.mark.parametrize(
+    "section", SECTIONS, ids=[f"{task}-{name}-{i}" for i, (task, name, _) in enumerate(SECTIONS)]
+)
+def test_other_settings_come_back(section: tuple[str, str, Tree]) -> None:
+    task, name, tree = section
+    whole: Tree = {"task": {"kind": task}}
+    whole[name] = whole.get(name, {}) | tree
+    config = check_config(whole, "laws")
+    assert back(config) == config
+    assert flatten(tree).items() <= flatten(config.model_dump(mode="json")[name]).items()
+
+
+def kinds_of(options: type[Options]) -> list[Tree]:
+    """A model of each kind, with nothing else said."""
+    sides = [side for side in SIDES if side in options.model_fields]
+    own: Tree = {"kind": kind_of(options)} if "kind" in options.model_fields else {}
+    names = product(*([kind_of(part) for part in slot(options, side)] for side in sides))
+    return [
+        own | {side: {"kind": kind} for side, kind in zip(sides, row, strict=True)} for row in names
+    ]
+
+
+DEFAULTS = [
+    (name, tree)
+    for name, toy in TOYS.items()
+    for options in ([toy.only] if toy.only else slot(CONFIGS[toy.task], "model"))
+    for tree in kinds_of(options)
+]
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
+@pytest.mark.parametrize(
+    ("toy", "model"),
+    DEFAULTS,
+    ids=["-".join([toy, *map(str, flatten(tree).values())]) for toy, tree in DEFAULTS],
+)
+def test_every_kind_builds_from_its_defaults(toy: str, model: Tree, large: bool) -> None:
+    """With nothing said but the kinds, every open setting is filled, and said."""
+    config = Case(toy, model, toy).config()
+    task, options, _ = config.task.fit(TOYS[toy].pairs, config.model)
+    config = config.model_copy(update={"task": options})
+    facts = task.facts(task.corpus(TOYS[toy].pairs))
+    if large:
+        facts = replace(facts, examples=10**5, symbols=10**7, vocabulary=8000, subwords=True)
+    full, chosen = fill(config, facts)
+    before, after = (flatten(c.model_dump(mode="json")) for c in (config, full))
+    assert not {None, "auto"} & set(flatten(full.model.model_dump(mode="json")).values())
+    training = full.training
+    assert training.optimizer.kind != "auto"
+    assert training.optimizer.kind == "exact" or None not in (training.lr, training.tokens)
+    filled = {k: v for k, v in after.items() if k in before and before[k] != v}
+    assert filled.items() <= {c.key: c.value for c in chosen}.items()
+    assert all(after[c.key] == c.value and c.why for c in chosen)
+    assert fill(full, facts) == (full, [])
+    assert back(full) == full
+    task.build(full.model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"model": {"kind": "masked"}}, ("masked", "masked")),
+        ({"objective": {"kind": "masked"}}, ("masked", "masked")),
+        ({}, ("causal", "next_symbol")),
+        ({"model": {"kind": "ngram"}}, ("ngram", "next_symbol")),
+    ],
+    ids=["model", "objective", "neither", "ngram"],
+)
+def test_model_and_objective_of_a_language_model(settings: Any, told: tuple[str, str]) -> None:
+    config = check_config({"task": {"kind": "language-model"}, **settings}, "laws")
+    assert (config.model.kind, config.objective.kind) == told
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model": {"kind": "ngram"}, "objective": {"kind": "masked"}}, "go together"),
+        (
+            {
+                "model": {"decoder": {"kind": "transformer"}},
+                "task": {"kind": "language-model", "order": "sequential"},
+            },
+            "choose random",
+        ),
+        (
+            {"task": {"kind": "language-model", "context": 8, "overlap": 8}},
+            "overlap 8 must be less than context 8",
+        ),
+    ],
+    ids=["ngram", "sequential", "overlap"],
+)
+def test_parts_that_do_not_fit_are_refused(settings: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        check_config({"task": {"kind": "language-model"}, **settings}, "laws")

@@ -1,0 +1,196 @@
+"""Laws of labellers: every encoder, pool, head and way to read words, on texts and vectors."""
+
+import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import regard
+from regard.data.batch import Batch, Padded
+from regard.search import Decide
+from regard.tasks.base import Prediction
+from regard.tasks.configs import CONFIGS
+from regard.training.checkpoint import save_weights
+from regard.training.run import Run, describe, start_run
+
+from .toys import TOYS, Case, built, cases, moved, one_of_each_kind, twice
+from .unions import slot
+
+CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
+LABELLING = [toy for toy in TOYS if TOYS[toy].task in ("tag", "classify", "regress")]
+FEW = one_of_each_kind([case for toy in LABELLING for case in cases(toy)])
+ROWS = np.array([0, 1, 2, 3, 4])
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+of_each_kind = pytest.mark.parametrize("case", FEW, ids=lambda case: case.name)
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def rows_of(run: Run, batch: Batch) -> list[Tensor]:
+    """The scores of each row, those of padding left out."""
+    scores = run.model(batch).data
+    if scores.dim() == 2:
+        return list(scores)
+    return [row[mask] for row, mask in zip(scores, batch.source.mask, strict=True)]
+
+
+def stuffed(batch: Batch) -> Batch:
+    """The same with two more places, and other symbols wherever there is padding."""
+    data, mask = batch.source.data, F.pad(batch.source.mask, (0, 2))
+    data = F.pad(data, (0, 0) * (data.dim() - 2) + (0, 2))
+    hidden = ~mask if data.dim() == 2 else ~mask.unsqueeze(-1)
+    batch = batch._replace(source=Padded(data.masked_fill(hidden, 1), mask))
+    if batch.letters is not None:
+        letters, real = (F.pad(part, (0, 3)) for part in batch.letters[:2])
+        batch = batch._replace(letters=Padded(letters.masked_fill(~real, 6), real))
+    return batch
+
+
+@every
+@torch.no_grad()
+def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
+    run = built(case)
+    many = rows_of(run, run.corpus.batch(ROWS))
+    for row in ROWS:
+        (one,) = rows_of(run, run.corpus.batch(ROWS[row : row + 1]))
+        close(one, many[row])
+
+
+@every
+@torch.no_grad()
+def test_what_stands_in_the_padding_is_invisible(case: Case) -> None:
+    run = built(case)
+    batch = run.corpus.batch(ROWS)
+    for one, other in zip(rows_of(run, batch), rows_of(run, stuffed(batch)), strict=True):
+        close(one, other)
+
+
+@every
+@torch.no_grad()
+def test_rows_do_not_see_each_other(case: Case) -> None:
+    run, turned = built(case), np.array([3, 0, 4, 2, 1])
+    many = rows_of(run, run.corpus.batch(ROWS))
+    for row, scores in zip(turned, rows_of(run, run.corpus.batch(turned)), strict=True):
+        close(scores, many[row])
+
+
+@every
+@torch.no_grad()
+def test_what_a_row_holds_counts(case: Case) -> None:
+    """But where the pool takes the first or the last place and that saw only BOS or EOS."""
+    run = built(case)
+    one, two = (scores.flatten()[:2] for scores in rows_of(run, run.corpus.batch(ROWS))[2:4])
+    assert ((one - two).abs().max() < 1e-5) == blind(case)
+
+
+def blind(case: Case) -> bool:
+    """Whether the place that the pool takes is the same in every text."""
+    pool, encoder = case.model.get("pool"), case.model["encoder"]
+    alone = encoder["kind"] in ("linear", "mlp")
+    ahead = alone or not encoder.get("bidirectional", True)
+    return case.toy == "classify" and ((pool == "first" and ahead) or (pool == "last" and alone))
+
+
+@every
+def test_every_weight_is_used(case: Case) -> None:
+    run = built(case)
+    named = dict(run.model.named_parameters())
+    loss = run.config.objective(run.model, run.corpus.batch(ROWS)).sum
+    gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
+    assert [name for name, g in zip(named, gradients, strict=True) if g is None] == []
+
+
+@every
+@torch.no_grad()
+def test_noise_in_training_none_in_evaluation(case: Case) -> None:
+    run = built(case)
+    batch, noisy = run.corpus.batch(ROWS), copy.deepcopy(run.model).train()
+    torch.manual_seed(1)
+    first, second = noisy(batch).data, noisy(batch).data
+    torch.manual_seed(1)
+    assert torch.equal(noisy(batch).data, first) and not torch.equal(first, second)
+    assert torch.equal(noisy.eval()(batch).data, run.model(batch).data)
+
+
+@every
+def test_the_batch_size_is_invisible(case: Case) -> None:
+    """For `predict`, whose answers come in the order of the sources, an empty text among them."""
+    run = built(case)
+    sources = [pair.source for pair in TOYS[case.toy].pairs]
+    if not isinstance(sources[0][0], float):
+        sources = [*sources[:2], type(sources[0])(), *sources[2:]]
+    one, two, many = (
+        run.task.predict(run.model, sources, Decide(), nbest=2, batch_size=size)
+        for size in (1, 2, 64)
+    )
+    for found in (one, two):
+        for here, there in zip(found, many, strict=True):
+            same_answer(here, there)
+    again = run.task.predict(run.model, sources[::-1], Decide(), nbest=2)
+    for here, there in zip(again[::-1], many, strict=True):
+        same_answer(here, there)
+
+
+def same_answer(here: Prediction, there: Prediction) -> None:
+    near = pytest.approx
+    if there.value and isinstance(there.value[0], float):
+        assert here.value == near(there.value, abs=1e-4)
+        return
+    assert (here.text, here.value) == (there.text, there.value)
+    assert here.score == near(there.score, abs=1e-4)
+    assert here.symbol_scores == near(there.symbol_scores, abs=1e-5)
+    assert (here.probabilities or {}) == near(there.probabilities or {}, abs=1e-5)
+    assert [a.text for a in here.alternatives] == [a.text for a in there.alternatives]
+
+
+@every
+def test_saved_and_loaded_it_answers_alike(case: Case, tmp_path: Path) -> None:
+    """From the folder alone, moved elsewhere."""
+    run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))
+    run.model.eval()
+    describe(run, {})
+    save_weights(run.model, run.folder / "model.safetensors")
+    sources = [pair.source for pair in TOYS[case.toy].pairs]
+    before = run.task.predict(run.model, sources, run.config.search, nbest=2)
+
+    moved_to = (tmp_path / "run").rename(tmp_path / "elsewhere")
+    torch.manual_seed(99)
+    loaded = regard.load(moved_to)
+    assert loaded.config_ == run.config
+    assert loaded.predictions(sources, nbest=2) == before
+
+
+@of_each_kind
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@torch.no_grad()
+def test_the_loss_is_additive(case: Case, smoothing: float, weighted: bool) -> None:
+    run = built(case)
+    for objective in objectives(case, smoothing):
+        batch = run.corpus.batch(ROWS)
+        weight = torch.tensor([0.5, 2.0, 1.0, 0.0, 3.0]) if weighted else batch.weight
+        whole = objective(run.model, batch._replace(weight=weight))
+        each = torch.ones(5) if weight is None else weight
+        parts = [
+            objective(run.model, run.corpus.batch(ROWS[row : row + 1])._replace(weight=None))
+            for row in ROWS
+        ]
+        expected = sum(float(w * part.sum) for w, part in zip(each, parts, strict=True))
+        assert float(whole.sum) == pytest.approx(expected, rel=1e-4)
+        count = sum(float(w * part.count) for w, part in zip(each, parts, strict=True))
+        assert whole.count == objective.count(batch._replace(weight=weight)) == pytest.approx(count)
+
+
+def objectives(case: Case, smoothing: float) -> list:
+    """Every kind that the config of the case takes."""
+    kinds = slot(CONFIGS[TOYS[case.toy].task], "objective")
+    return [
+        kind(**({"smoothing": smoothing} if "smoothing" in kind.model_fields else {}))
+        for kind in kinds
+    ]

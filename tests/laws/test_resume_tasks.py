@@ -1,0 +1,134 @@
+"""Laws of resuming, for each task: an interrupted run ends with the very weights of a whole one."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from regard.errors import UserError
+from regard.training.checkpoint import save_checkpoint, save_weights
+from regard.training.run import read_config
+from regard.training.session import records
+from regard.training.transfer import Origin, read_origin
+
+from .toys import TOYS, Case, begin, cases, check_same, in_a_new_process, in_parts, one_of_each_kind
+
+EVERY = one_of_each_kind([case for toy in TOYS for case in cases(toy)])
+TRAINED = [  # of transducers every pair of kinds is resumed in test_resume.py
+    case
+    for case in EVERY
+    if case.toy in ("tag", "balanced", "several", "regress-vectors", "language-model", "words")
+    and case.kind != "ngram"
+]
+SEQUENTIAL = [c for c in EVERY if c.kind in ("causal-recurrent", "causal-window")]
+TRAINING = {"tokens": 12, "lr": 0.01}
+
+
+@pytest.mark.parametrize("case", TRAINED, ids=lambda case: case.name)
+def test_resume_is_exact(case: Case, tmp_path: Path) -> None:
+    config = case.config(training=TRAINING | {"steps": 5, "optimizer": {"kind": "adamw"}})
+    whole, _, again = in_parts(tmp_path, config, TOYS[case.toy].pairs, stop=3)
+    check_same(whole, again)
+
+
+@pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("case", SEQUENTIAL, ids=lambda case: case.name)
+def test_memory_that_is_carried_on(case: Case, accumulate: int, tmp_path: Path) -> None:
+    """In the middle of an epoch it is not nothing, and it comes back; a new epoch has none."""
+    training = TRAINING | {"epochs": 2, "accumulate": accumulate}
+    config = case.config(training=training, task={"order": "sequential"})
+    pairs = TOYS[case.toy].pairs
+    whole, first, again = in_parts(tmp_path, config, pairs, stop=2)
+    check_same(whole, again)
+    assert whole.corpus.sequential and first.carry is not None and whole.carry is None
+
+    forgetful = begin(tmp_path / "forgetful", config, pairs)
+    for _ in records(forgetful):
+        forgetful.carry = None
+    with pytest.raises(AssertionError):
+        check_same(whole, forgetful)
+
+
+def test_frozen_weights(tmp_path: Path) -> None:
+    """They stay as they began, in both parts of the run; all others move."""
+    case = next(case for case in EVERY if case.name.startswith("tag-recurrent"))
+    training = TRAINING | {"steps": 5, "freeze": ["frontend.words", "encoder"]}
+    config = case.config(training=training)
+    pairs = TOYS[case.toy].pairs
+    before = begin(tmp_path / "before", config, pairs).model.state_dict()
+    whole, _, again = in_parts(tmp_path, config, pairs, stop=3)
+    check_same(whole, again)
+    stayed = {name for name, p in again.model.state_dict().items() if torch.equal(p, before[name])}
+    frozen = {name for name in before if name.startswith(("frontend.words.", "encoder."))}
+    assert frozen and stayed == frozen
+
+
+def origin_of(toy: str, folder: Path) -> Origin:
+    """A model that was trained a little, to start from."""
+    cases_ = [case for case in EVERY if case.toy == toy and case.kind == "masked-recurrent"]
+    config = cases_[0].config(training=TRAINING | {"steps": 2})
+    run = begin(folder, config, TOYS[toy].pairs)
+    list(records(run))
+    save_weights(run.model, folder / "model.safetensors")
+    return read_origin(folder, read_config(folder))
+
+
+@pytest.mark.parametrize(
+    ("toy", "start"),
+    [("tag", "words"), ("classify", "language-model"), ("transduce", "language-model")],
+)
+def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: Path) -> None:
+    """Which weights were loaded, and so learn more slowly, is known again from the folder."""
+    origin = origin_of(start, tmp_path / "origin")
+    training = TRAINING | {"steps": 5, "loaded_lr": 0.25}
+    config = Case(toy, {}, toy).config(training=training)
+    pairs = TOYS[toy].pairs
+    run = begin(tmp_path / "begin", config, pairs, origin)
+    own = run.model.state_dict()
+    assert run.loaded and all(torch.equal(own[n], origin.tensors[n]) for n in run.loaded)
+    assert set(run.loaded) < {name for name, _ in run.model.named_parameters()}
+
+    whole, first, again = in_parts(tmp_path, config, pairs, 3, origin)
+    check_same(whole, again)
+    assert first.loaded == again.loaded == run.loaded
+    factors = {
+        name: group["factor"]
+        for group in again.optimizer.param_groups
+        for parameter in group["params"]
+        for name, p in again.model.named_parameters()
+        if p is parameter
+    }
+    loaded = set(run.loaded)
+    assert factors == {n: 0.25 if n in loaded else 1.0 for n in factors} and loaded <= set(factors)
+
+
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
+def test_a_formula_or_a_clear_word(case: Case, tmp_path: Path) -> None:
+    """`exact` solves n-grams and linear regression of vectors; all others refuse it by its name.
+
+    What is solved is over: from its checkpoint there is nothing left to do.
+    """
+    config = case.config(training={"optimizer": {"kind": "exact"}})
+    run = begin(tmp_path, config, TOYS[case.toy].pairs)
+    if case.kind != "ngram" and (case.toy, case.kind) != ("regress-vectors", "linear"):
+        with pytest.raises(UserError, match=r"training\.optimizer\.kind=exact: only linear"):
+            list(records(run))
+        return
+    (record,) = records(run)
+    assert (record.step, record.share) == (1, 1.0)
+    run.progress.finished = True
+    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
+    again = in_a_new_process(tmp_path, TOYS[case.toy].pairs)
+    assert list(records(again)) == []
+    check_same(run, again)
+
+
+@pytest.mark.parametrize("kind", ["mae", "huber"])
+def test_only_squares_are_solved(kind: str, tmp_path: Path) -> None:
+    case = next(c for c in EVERY if (c.toy, c.kind) == ("regress-vectors", "linear"))
+    exact = {"optimizer": {"kind": "exact"}}
+    run = begin(
+        tmp_path, case.config(training=exact, objective={"kind": kind}), TOYS[case.toy].pairs
+    )
+    with pytest.raises(UserError, match="exact"):
+        list(records(run))

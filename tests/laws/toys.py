@@ -1,0 +1,194 @@
+"""Small data for each task, and tiny runs of every kind of model on them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from regard.config import check_config
+from regard.data.read import Pair
+from regard.models.masked import MaskedOptions
+from regard.nn import dropout
+from regard.options import Options
+from regard.tasks.configs import CONFIGS
+from regard.training.checkpoint import save_checkpoint
+from regard.training.loop import train
+from regard.training.run import Run, describe, resume_run, start_run
+from regard.training.transfer import Origin
+
+from .unions import Tree, model_trees, name_of, sized, slot
+
+NOWHERE = Path("nowhere")  # the folder of runs that are never written
+
+
+def number(pairs: Sequence[tuple[Any, Any]]) -> list[Pair]:
+    """Pairs with the numbers of their lines."""
+    return [Pair(source, target, line) for line, (source, target) in enumerate(pairs, 1)]
+
+
+SENTENCES = [
+    "Ann saw a dog",
+    "Bo",
+    "a cat saw Ann and a dog",
+    "Unbelievably , Bo ran 17",
+    "dogs ran",
+]
+TEXTS = ["bad", "abba cab", "c", "dad abc a bb", "cab d"]
+VECTORS = [(0.5, -1.0, 3.0), (2.0, 0.0, 3.5), (-1.0, 1.5, 2.0), (0.0, 0.3, -4.0), (1.0, 1.0, 1.0)]
+DOCUMENTS = ["abcabc abba", "cab", "bacacbacbbaccbacabcabbca cab", "a", "abcab"]
+LABELS = [("x",), ("y",), ("x",), ("z",), ("x",)]
+SEVERAL = [("x", "y"), (), ("x",), ("x", "y", "z"), ("z",)]
+NUMBERS = [(1.0, 10.0), (2.5, -3.0), (0.0, 0.0), (-1.0, 4.0), (0.5, 2.0)]
+TAGS = {word: "NAME" if word[0].isupper() else word[-1] for s in SENTENCES for word in s.split()}
+
+
+@dataclass(frozen=True)
+class Toy:
+    """A task with settings of its own, and examples. only: the one kind of model it takes."""
+
+    task: str
+    pairs: list[Pair]
+    settings: Tree = field(default_factory=dict)
+    only: type[Options] | None = None
+
+
+TOYS = {
+    "transduce": Toy("transduce", number([(text, text[::-1]) for text in TEXTS])),
+    "tag": Toy(
+        "tag",
+        number([(tuple(s.split()), tuple(TAGS[w] for w in s.split())) for s in SENTENCES]),
+    ),
+    "classify": Toy("classify", number(list(zip(TEXTS, LABELS, strict=True)))),
+    "balanced": Toy(
+        "classify", number(list(zip(TEXTS, LABELS, strict=True))), {"weights": "balanced"}
+    ),
+    "several": Toy("classify", number(list(zip(TEXTS, SEVERAL, strict=True)))),
+    "classify-vectors": Toy("classify", number(list(zip(VECTORS, LABELS, strict=True)))),
+    "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
+    "regress-vectors": Toy("regress", number(list(zip(VECTORS, NUMBERS, strict=True)))),
+    "language-model": Toy(
+        "language-model", number([("", text) for text in DOCUMENTS]), {"context": 6}
+    ),
+    "words": Toy(
+        "language-model",
+        number([("", text) for text in SENTENCES]),
+        {"context": 6, "symbols": "words"},
+        MaskedOptions,
+    ),
+}
+
+
+class Case(NamedTuple):
+    """A tiny model on a toy, not yet built."""
+
+    toy: str
+    model: Tree
+    name: str
+
+    @property
+    def kind(self) -> str:
+        """Its own kind, where it has one, and that of its encoder or decoder."""
+        part = self.model.get("encoder") or self.model.get("decoder") or self.model
+        return "-".join(dict.fromkeys([self.model.get("kind", part["kind"]), part["kind"]]))
+
+    def config(self, **sections: Tree) -> Any:
+        """Its configuration, with these sections."""
+        toy = TOYS[self.toy]
+        task = {"kind": toy.task, **toy.settings, **sections.pop("task", {})}
+        return check_config({"task": task, "model": self.model, **sections}, "laws")
+
+
+def cases(toy: str) -> list[Case]:
+    """Every tiny model for a toy."""
+    only = TOYS[toy].only
+    found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
+    unread = {"words"} if toy == "language-model" else set()  # symbols are no words
+    return [
+        Case(toy, sized(tree, part), f"{toy}-{name_of(tree, part)}")
+        for part in found
+        for tree in model_trees(part, unread)
+    ]
+
+
+def one_of_each_kind(some: list[Case]) -> list[Case]:
+    """The first case of each toy, kind and head."""
+    first: dict[tuple[str, str, str | None], Case] = {}
+    for case in some:
+        first.setdefault((case.toy, case.kind, case.model.get("head")), case)
+    return list(first.values())
+
+
+BUILT: dict[str, Run] = {}
+
+
+def built(case: Case) -> Run:
+    """The run of a case with weights that are not zeros and ones; for looking only."""
+    if case.name not in BUILT:
+        BUILT[case.name] = moved(start_run(NOWHERE, case.config(), *twice(case)))
+    run = BUILT[case.name]
+    run.model.eval()
+    return run
+
+
+def twice(case: Case) -> tuple[list[Pair], list[Pair]]:
+    """Training and dev examples: the same."""
+    return TOYS[case.toy].pairs, TOYS[case.toy].pairs
+
+
+@torch.no_grad()
+def moved(run: Run) -> Run:
+    """The run with noise in all its weights; a model that is counted is counted."""
+    if run.config.training.optimizer.kind == "exact":
+        run.task.solve(run.model, run.corpus, run.config.objective)
+        return run
+    torch.manual_seed(3)
+    for parameter in run.model.parameters():
+        parameter += 0.2 * torch.randn(parameter.shape)
+    return run
+
+
+def begin(folder: Path, config: Any, pairs: list[Pair], origin: Origin | None = None) -> Run:
+    """A new run whose folder is described."""
+    run = start_run(folder, config, pairs, pairs[:2], origin)
+    describe(run, {})
+    return run
+
+
+def in_a_new_process(folder: Path, pairs: list[Pair]) -> Run:
+    """What `regard train --resume` does; nothing of the old process is left."""
+    torch.manual_seed(12345)
+    torch.rand(7)
+    dropout._masks.cache_clear()
+    return resume_run(folder, pairs, pairs[:2])
+
+
+def in_parts(
+    folder: Path, config: Any, pairs: list[Pair], stop: int, origin: Origin | None = None
+) -> tuple[Run, Run, Run]:
+    """A whole run, one that stopped after so many steps, and that one resumed to its end."""
+    whole = begin(folder / "whole", config, pairs, origin)
+    list(train(whole))
+    first = begin(folder / "parts", config, pairs, origin)
+    list(islice(train(first), stop))
+    save_checkpoint(first.folder, first.model, first.optimizer, first.progress, first.carry)
+    second = in_a_new_process(folder / "parts", pairs)
+    assert second.progress.step == first.progress.step == stop < whole.progress.step
+    list(train(second))
+    return whole, first, second
+
+
+def check_same(whole: Run, again: Run) -> None:
+    """Bit for bit: weights, the optimiser's averages, the place in the data."""
+    for name in ("step", "epoch", "position"):
+        assert getattr(again.progress, name) == getattr(whole.progress, name)
+    assert whole.progress.step > 0
+    ours, theirs = whole.model.state_dict(), again.model.state_dict()
+    assert ours.keys() == theirs.keys()
+    assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
+    states = [run.optimizer.state_dict() for run in (whole, again)]
+    torch.testing.assert_close(states[0]["state"], states[1]["state"], atol=0, rtol=0)
+    groups = [[g | {"lr": 0} for g in state["param_groups"]] for state in states]
+    assert groups[0] == groups[1]  # the rate is set anew before each step

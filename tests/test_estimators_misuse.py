@@ -1,0 +1,47 @@
+"""What estimators say to data and questions that do not fit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import regard
+from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "message"),
+    [
+        (Classifier, ["a", "b"], ["x"], "X has 2 examples, y has 1 answers"),
+        (Classifier, ["a", "b", "c"], ["x", "x", "x"], "one class only"),
+        (Classifier, ["a", (1.0, 2.0)], ["x", "y"], "example 2: a text expected as in example 1"),
+        (Classifier, [(1, 2), (3,)], ["x", "y"], "example 2: 2 numbers expected as in example 1"),
+        (Classifier, [(1, None)], ["x"], "example 1: a text or numbers expected"),
+        (Classifier, [(1, np.nan)], ["x"], "example 1: a number is missing"),
+        (Classifier, ["a", "b"], ["x", " "], "example 2: a label is empty"),
+        (Regressor, ["a", "b"], ["one", "two"], "example 1: a finite number expected, 'one' found"),
+        (Regressor, [(1,), (2,)], [1, np.inf], "example 2: a finite number expected, inf found"),
+        (Regressor, [(1,), (2,)], [[1], [1, 2]], "example 2: 1 numbers expected as in example 1"),
+        (Tagger, [["a", "b"]], [["X"]], "example 1: 2 words but 1 tags"),
+        (Tagger, [["a", ""]], [["X", "Y"]], "example 1: a word is empty"),
+        (LanguageModel, [], None, "no text: at least one document"),
+        (LanguageModel, ["a", 3], None, "document 2: a text expected, 3 found"),
+        (LanguageModel, ["a"], ["b"], "learns from texts alone"),
+    ],
+)
+def test_data_that_cannot_be_used(model: Any, X: Any, y: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        model(steps=1).fit(X, y)
+
+
+def test_questions_that_do_not_fit_the_model(models: Callable[[str], Any]) -> None:
+    for kind, given, message in (
+        (Regressor, [(1.0, 2.0, 3.0)], "vector 1: 2 numbers expected, 3 found"),
+        (Regressor, ["abc"], "vector 1: 2 numbers expected, 'abc' found"),
+        (Classifier, [(1.0, 2.0)], "example 1: a text expected"),
+    ):
+        with pytest.raises(UserError, match=message):
+            regard.load(models(kind.task).run).predict(given)
+    with pytest.raises(UserError, match="beam: no setting of a language-model"):
+        regard.load(models("language-model").run).predict(["a"], beam=2)

@@ -1,0 +1,195 @@
+"""Misuse of every task gets an answer in words, exit code 2 and no traceback."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpora
+import pytest
+
+Command = Callable[..., Any]
+TASKS = ("tag", "classify", "regress", "language-model")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(said: Any) -> str:
+    """What a refused command says: nothing on stdout, no traceback, the error last."""
+    assert said.code == 2, said
+    assert said.out == "" and "Traceback" not in said.err
+    _, mark, message = f"\n{said.err}".partition("\nerror: ")
+    assert mark and len(message.splitlines()) <= 11, said.err
+    return message
+
+
+@pytest.fixture
+def train(command: Command) -> Command:
+    return lambda *words: command("train", *words, "--steps", "2", "--out", "run")
+
+
+FILES = {
+    "tag": [
+        ("a b\tX Y\nc d e\tX Y\n", "data.tsv line 2: 3 tokens but 2 tags; one tag for each token"),
+        ("a b\tX X\nc\tX\nd\tX\n", "every word has the tag 'X': there is nothing to learn"),
+    ],
+    "classify": [
+        ("a\tx\nb\tx\nc\tx\n", "one class only: every example has the label 'x'"),
+        ("a\tx\nb\t\n", "data.tsv line 2: a label is expected, nothing found"),
+        ("1\t2\tx\n1\t\ty\n", "data.tsv line 2: column 2: a finite number is expected, nothing"),
+    ],
+    "regress": [
+        (
+            "fine\tgood\ndull\tbad\n",
+            "line 1: column 2: a finite number is expected, 'good'",
+        ),
+        (
+            "a\tb\ty\n1\t2\t3\n1\t\t3\n",
+            "line 3: column b: a finite number is expected, nothing",
+        ),
+        (
+            "a\tb\ty\n1\t2\t3\n1\t2\tx\n",
+            "line 3: column y: a finite number is expected, 'x'",
+        ),
+        ("1\t2\t3\n1\t4\t3\n2\t4\t3\n", "every example has the same answer, [3.0]"),
+    ],
+    "language-model": [("a", "1 characters are too few to hold a dev part back")],
+}
+
+
+@pytest.mark.parametrize("word", ["train", "check"])
+@pytest.mark.parametrize(
+    ("task", "text", "message"), [(task, *row) for task in FILES for row in FILES[task]]
+)
+def test_data_that_cannot_be_used(
+    command: Command, word: str, task: str, text: str, message: str
+) -> None:
+    Path("data.tsv").write_text(text)
+    assert message in refusal(command(word, "data.tsv", "--task", task))
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_data_that_are_not_there(command: Command, train: Command, task: str) -> None:
+    Path("empty.txt").write_text("\n")
+    for word in ("train", "check"):
+        assert "empty.txt: the file is empty" in refusal(command(word, "empty.txt", "--task", task))
+        assert "nowhere.txt: no such file" in refusal(command(word, "nowhere.txt", "--task", task))
+        assert "no data: name a file" in refusal(command(word, "--task", task))
+        assert "reverse: " in refusal(command(word, "reverse", "--task", task))
+    sides = ("--source", "empty.txt", "--target", "empty.txt")
+    assert "one file expected" in refusal(train(*sides, "--task", task))
+
+
+def test_a_label_that_training_never_saw(command: Command, train: Command) -> None:
+    """A warning, not a crash; evaluation counts it as wrong."""
+    data, _ = corpora.write("classify", Path())
+    Path("dev.tsv").write_text("fine tree\tgood\ndull dog\tweird\n")
+    said = train(data, "--task", "classify", "--dev", "dev.tsv")
+    assert said.code == 0
+    assert "! labels in dev that training never saw, always wrong: weird (1)" in said.err
+    found = json.loads(command("evaluate", "run", "dev.tsv", "--json").out)["metrics"]
+    assert found["accuracy"] <= 50
+    Path("none.tsv").write_text("dull dog\tweird\n")
+    found = json.loads(command("evaluate", "run", "none.tsv", "--json").out)["metrics"]
+    assert found["accuracy"] == 0
+    said = command("train", data, "--task", "classify", "--dev", "none.tsv")
+    assert "no label of the dev part is in the training part, which has bad" in refusal(said)
+
+
+def test_a_tag_that_training_never_saw(command: Command, train: Command) -> None:
+    data, _ = corpora.write("tag", Path())
+    Path("dev.conll").write_text("Anna X X B-PER\nsees X X O\nMars X X B-STAR\n\n")
+    said = train(data, "--task", "tag", "--dev", "dev.conll")
+    assert said.code == 0 and "B-STAR" in said.err.partition("chosen:")[0]
+    found = json.loads(command("evaluate", "run", "dev.conll", "--json").out)
+    assert found["metrics"]["accuracy"] < 70
+    row = next(row for row in found["details"]["classes"] if row["label"] == "B-STAR")
+    assert row["count"] == 1 and row["recall"] == 0
+
+
+SETTINGS = [
+    ("clasify", (), "task 'clasify': transduce, tag, classify, regress, language-model expected"),
+    ("clasify", (), "did you mean classify?"),
+    ("tag", ("model.decoder.kind=transformer",), "model.decoder: no such setting"),
+    ("tag", ("search.beam=3",), "search.beam: no such setting; known here: kind, threshold"),
+    ("classify", ("task.target.symbols=char",), "task.target: no such setting"),
+    ("classify", ("task.metric=f1",), "task.metric=f1: texts here have one label"),
+    ("classify", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
+    ("tag", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
+    ("classify", ("training.freeze=[nope]",), "training.freeze: no weight begins with 'nope'"),
+    ("classify", ("training.freeze=[frontend,encoder,head]",), "training.freeze: every weight is"),
+    ("classify", ("training.freeze=encoder",), "training.freeze: Input should be a valid list"),
+    ("language-model", ("task.context=8", "task.overlap=8"), "overlap 8 must be less than"),
+    (
+        "language-model",
+        ("task.order=sequential", "model.decoder.kind=transformer"),
+        "\n  task.order=sequential carries memory on, which a Transformer lacks; choose random",
+    ),
+    ("language-model", ("task.symbols=words",), "task.symbols=words is for model.kind=masked"),
+    ("language-model", ("model.kind=ngram", "objective.kind=masked"), "go together"),
+]
+
+
+@pytest.mark.parametrize(("task", "settings", "message"), SETTINGS)
+def test_settings_that_do_not_fit(
+    train: Command, task: str, settings: tuple[str, ...], message: str
+) -> None:
+    data, _ = corpora.write(task if task in TASKS else "classify", Path())
+    words = [word for setting in settings for word in ("--set", setting)]
+    assert message in refusal(train(data, "--task", task, *words))
+
+
+# --from, --unlabelled, --resume, check
+
+
+def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None:
+    Path("folder").mkdir()
+    for task, origin, message in (
+        ("tag", "language-model", "--from: a tagger starts from a tagger, or from a"),
+        ("tag", "classify", "--from: a tagger starts from a tagger"),
+        ("classify", "tag", "--from: that model does not read texts as this task does"),
+        ("classify", "regress", "--from: that model does not read texts as this task does"),
+        ("classify", "language-model", "no weight of it fits this model"),
+        ("regress", "classify", "--from: that model does not read vectors of 2 numbers"),
+        ("classify", None, "folder: not a model folder (no config.yaml in it)"),
+    ):
+        data, _ = corpora.write(task, Path())
+        folder = models(origin).run if origin else "folder"
+        assert message in refusal(train(data, "--task", task, "--from", folder))
+    words = ("--from", models("classify").run, "--set", "task.source.symbols=word")
+    said = train(corpora.write("classify", Path())[0], "--task", "classify", *words)
+    assert "--from: that model reads char symbols, word were asked for" in refusal(said)
+
+
+def test_unlabelled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:
+    for task in ("regress", "language-model", "transduce"):
+        data, _ = corpora.write(task, Path())
+        said = train(data, "--task", task, "--unlabelled", data)
+        assert "of use to the tasks tag and classify only" in refusal(said)
+    data, _ = corpora.write("classify", Path())
+    said = train(data, "--task", "classify", "--unlabelled", "nowhere.txt")
+    assert "nowhere.txt: no such file" in refusal(said)
+    said = train(data, "--task", "classify", "--teacher", models("classify").run)
+    assert "--teacher labels the examples of --unlabelled FILE" in refusal(said)
+    assert not list(Path().glob("run*"))  # no teacher was trained in vain
+
+
+def test_a_run_of_another_task_is_not_resumed(command: Command, models: Any) -> None:
+    shutil.copytree(models("tag").run, "run")
+    said = command("train", "--resume", "--out", "run", "--task", "classify")
+    assert "--resume: task.kind is tag in run, classify was asked for" in refusal(said)
+    said = command("train", models("classify").train, "--resume", "--out", "run")
+    assert "3 tokens but 1 tag" in refusal(said)
+
+
+def test_what_check_cannot_do(command: Command, models: Any) -> None:
+    said = command("check", models("classify").train, "--task", "classify", "--plot", "zipf.svg")
+    assert "--plot: only running text has a curve to draw" in refusal(said)
+    assert not Path("zipf.svg").exists()
+    said = command("check", models("tag").train, "--task", "tag", "--limit", "3")
+    assert "--limit: only --task transduce" in refusal(said)
