@@ -56,6 +56,10 @@ FILES = {
             "line 3: column y: a finite number is expected, 'x'",
         ),
         ("1\t2\t3\n1\t4\t3\n2\t4\t3\n", "every example has the same answer, [3.0]"),
+        (
+            "1\t2\t3\n" * 9 + "x\t2\t3\n",
+            "line 10: column 1: a finite number is expected, 'x' found",
+        ),
     ],
     "language-model": [("a", "1 characters are too few to hold a dev part back")],
 }

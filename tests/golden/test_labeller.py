@@ -99,6 +99,8 @@ def test_convolved_letters() -> None:
     """The largest value of each filter over all places that it touches the word at."""
     words, each = letters()
     ours = ConvolvedLetters(each, 10, (2, 3))
+    for linear in ours.spans:
+        nn.init.constant_(linear.bias, 3.0)  # what a place beyond the word would give
     found = ours(words)  # (U, 10)
     for row, length in enumerate(LENGTHS):
         x = each.weight[words.data[row, :length]] * 6**0.5

@@ -17,7 +17,7 @@ from regard.tasks.configs import CONFIGS
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}
-WORDS = {"width": 6, "letter_width": 10}
+WORDS = {"width": 6, "letter_width": 11}
 
 Tree = dict[str, Any]
 Met = set[tuple[tuple[str, int], ...]]

@@ -14,6 +14,7 @@ from regard.data.read import Pair, Pairs, recognise
 from regard.errors import UserError
 
 ROWS = 50  # looked at to tell vectors from texts
+MOSTLY = 0.8  # of a column of numbers; the rest are mistakes
 MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "inf", "-inf")  # no names of columns
 Problems = list[tuple[int, str]]
 
@@ -63,9 +64,10 @@ def read_vectors(
 def looks_like_vectors(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> bool:
-    """Whether the first rows of a CSV or TSV file have only numbers in their feature columns.
+    """Whether the first rows of a CSV or TSV file have numbers in all their feature columns.
 
-    Missing values count as numbers, for `read_vectors` names them. Standard input can be read
+    Missing values, and in several columns now and then a cell that is no number, count as well,
+    for `read_vectors` names them. Standard input can be read
     only once, so nothing is looked at there: False.
     """
     if path == "-":
@@ -85,9 +87,10 @@ def looks_like_vectors(
         [cells[place] for _, cells in rows[table.header :] if place < len(cells)]
         for place in table.source
     ]
+    least = MOSTLY if len(cells) > 1 else 1.0  # a single column may well be texts
     return all(
         any(number(cell) is not None for cell in column)
-        and all(_is_number_or_missing(cell) for cell in column)
+        and sum(_is_number_or_missing(cell) for cell in column) >= least * len(column)
         for column in cells
     )
 

@@ -152,13 +152,16 @@ class Words(Options):
         """The frontend for vocabularies of these sizes and an encoder of this width."""
         whole = Embedding(words, self.width, 1.0)
         spelling: nn.Module | None = None
+        size = self.letter_width
+        if self.letters == "recurrence":
+            size += size % 2  # half of it from each end
         if self.letters != "none":
             each = Embedding(letters, 32, 32**0.5)
             spelling = (
-                ConvolvedLetters(each, self.letter_width, (2, 3, 4, 5))
+                ConvolvedLetters(each, size, (2, 3, 4, 5))
                 if self.letters == "convolution"
-                else RecurrentLetters(each, self.letter_width + self.letter_width % 2)
+                else RecurrentLetters(each, size)
             )
-        inputs = self.width + (self.letter_width if spelling is not None else 0)
+        inputs = self.width + (size if spelling is not None else 0)
         join = nn.Sequential(Dropout(dropout), nn.Linear(inputs, width))
         return WordFrontend(whole, spelling, join, self.hidden)

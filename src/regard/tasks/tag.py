@@ -190,8 +190,11 @@ class Tag(Task):
     ) -> dict[str, Any]:
         """The table of tags, and what is taken for what."""
         given, wanted, _ = self._columns(predictions, examples)
-        flat = [[(tag,) for row in rows for tag in row] for rows in (given, wanted)]
-        found: dict[str, Any] = {"classes": class_table(*flat), "confusion": confusion(*flat)}
+        one, other = ([(tag,) for row in rows for tag in row] for rows in (given, wanted))
+        found: dict[str, Any] = {
+            "classes": class_table(one, other),
+            "confusion": confusion(one, other),
+        }
         if is_span_scheme(self.tags):
             found["spans"] = span_table(given, wanted)
         return found
