@@ -155,7 +155,7 @@ def test_labels_with_probabilities(command: Command, models: Any) -> None:
     ):
         assert lines(said) == ["good", "bad"]
     first, _ = map(json.loads, lines(command("predict", run, *texts, "--json")))
-    assert first["source"] == texts[0] and first["prediction"] == ["good"]
+    assert first["source"] == texts[0] and first["prediction"] == "good"
     assert sum(first["probabilities"].values()) == pytest.approx(1)
     assert next(iter(first["probabilities"])) == "good" and first["confidence"] > 0.5
     rows = [row.split("\t") for row in lines(command("predict", run, texts[0], "--nbest", "3"))]
@@ -195,7 +195,7 @@ def test_numbers(command: Command, models: Any) -> None:
     assert [float(row) for row in said] == [answers[0], answers[3]]
     (record,) = map(json.loads, lines(command("predict", run, "1,2", "--json")))
     assert record.keys() == {"source", "prediction"} and record["source"] == [1.0, 2.0]
-    assert record["prediction"] == pytest.approx([answers[0]], rel=1e-4)
+    assert record["prediction"] == pytest.approx(answers[0], rel=1e-4)
 
 
 def test_numbers_for_texts_are_numbers_in_json(command: Command) -> None:

@@ -186,7 +186,7 @@ def _plain_line(found: Prediction, nbest: int) -> str:
 
 def _json_line(source: Any, found: Prediction, nbest: int) -> str:
     """One JSON object for a source."""
-    record: dict[str, Any] = {"source": source, "prediction": found.value} | _score(found.score)
+    record: dict[str, Any] = {"source": source, "prediction": found.shown()} | _score(found.score)
     if nbest > 1:
         others = found.alternatives
         record["nbest"] = [{"text": o.text} | _score(o.score and round(o.score, 6)) for o in others]

@@ -75,10 +75,10 @@ class Plain(Display):
         best = " (best so far)" if result.best else ""
         named = [name for name in BESIDE if name in scores and name != metric]
         others = "".join(f", {name} {shown(name, scores[name], 2)}" for name in named)
-        part = "" if len(result.examples) == len(run.dev) else f" of {len(run.dev):,}"
+        part = f"{len(result.examples):,} of " if len(result.examples) < len(run.dev) else ""
         self.say(
             f"step {run.progress.step}: dev {metric} {value}{best}{others} "
-            f"on {len(result.examples):,}{part} dev {run.task.unit}",
+            f"on {part}{run.task.counted(len(run.dev))} of dev",
             "bold",
         )
         for sample in result.samples:
@@ -102,7 +102,7 @@ class Plain(Display):
             value = shown(name, result.evaluation.scores[name], 2)
             self.say(f"  dev {name:<18} {value:>8}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
-        self.say(f"use it: regard predict {shlex.quote(str(run.folder))} TEXT")
+        self.say(f"use it: {run.task.use.format(run=shlex.quote(str(run.folder)))}")
 
     def interrupted(self, run: Run) -> None:
         """Where things stand and how to go on."""

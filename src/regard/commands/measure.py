@@ -40,7 +40,7 @@ def evaluate_command(
         return
     intervals = task.intervals(result.predictions, examples)
     references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
-    print(f"{len(examples):,} {task.unit}{references}")
+    print(f"{task.counted(len(examples))}{references}")
     for name, value in result.scores.items():
         bounds = [shown(name, bound, 2) for bound in intervals.get(name, ())]
         interval = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""

@@ -81,8 +81,13 @@ class Task(ABC):
     """Data to batches, outputs to answers, and the measures that fit."""
 
     metric: str  # the measure that decides which model is best
-    unit = "examples"  # what an example is called
+    unit = "examples"  # what examples are called
+    use = "regard predict {run} TEXT"  # what a trained model is for
     nbest = True  # whether several answers can be asked for
+
+    def counted(self, count: int) -> str:
+        """So many examples, in words."""
+        return f"{count:,} {self.unit if count != 1 else self.unit.removesuffix('s')}"
 
     @abstractmethod
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:

@@ -180,6 +180,7 @@ class Classify(Task):
             value=value,
             confidence=float(sure),
             probabilities={self.labels[i]: float(row[i]) for i in order},
+            single=not self.several,
         )
 
     def score(

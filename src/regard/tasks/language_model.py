@@ -52,12 +52,16 @@ class LanguageModel(Task):
         letters: TableVocabulary | None,
         options: Any,
         masked: bool,
+        ends: bool = True,
     ) -> None:
         self.vocabulary = vocabulary
         self.letters = letters
         self.options = options  # context, overlap, order and metric
         self.masked = masked
+        self.ends = ends  # whether the end of a text counts: not where training saw a single one
         self.metric: str = options.metric
+        if masked:
+            self.use = "regard train DATA --task tag|classify|transduce --from {run}"
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
@@ -167,7 +171,7 @@ class LanguageModel(Task):
 
     @torch.inference_mode()
     def surprise(self, model: nn.Module, texts: Sequence[str], batch_size: int) -> list[np.ndarray]:
-        """-log p of each symbol of each text, EOS included, in nats."""
+        """-log p of each symbol of each text, in nats; EOS is the last one, where ends count."""
         self._refuse_masked()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
@@ -177,7 +181,8 @@ class LanguageModel(Task):
             found = carried_surprise(model, corpus, batch_size)
         else:
             found = window_surprise(model, corpus, batch_size)
-        return np.split(found, corpus.side.starts[1:])
+        rows = np.split(found, corpus.side.starts[1:])
+        return rows if self.ends else [row[:-1] for row in rows]
 
     def evaluate(
         self,
@@ -230,4 +235,4 @@ class LanguageModel(Task):
         self.vocabulary.save(place, "text")
         if self.letters is not None:
             self.letters.save(place, "letters")
-        write_json(place / "task.json", {"masked": self.masked})
+        write_json(place / "task.json", {"masked": self.masked, "ends": self.ends})

@@ -92,7 +92,8 @@ class LanguageModelOptions(TaskOptions):
             raise UserError("task.symbols=words is for model.kind=masked; choose word or space")
         options = self.model_copy(update={"symbols": kind, "size": size})
         if isinstance(like, LanguageModel):
-            return LanguageModel(like.vocabulary, like.letters, options, masked), options, chosen
+            task = LanguageModel(like.vocabulary, like.letters, options, masked, len(pairs) > 1)
+            return task, options, chosen
         letters = None
         if kind == "words":
             cut_up = [word for text in texts for word in text.split()]
@@ -100,15 +101,16 @@ class LanguageModelOptions(TaskOptions):
             letters = count_symbols(letter for word in cut_up for letter in word)
         else:
             vocabulary = build_vocabulary(kind, texts, size)
-        return LanguageModel(vocabulary, letters, options, masked), options, chosen
+        task = LanguageModel(vocabulary, letters, options, masked, len(pairs) > 1)
+        return task, options, chosen
 
     def load(self, folder: Path) -> "LanguageModel":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        (masked,) = read_facts(place / "task.json", "masked")
+        masked, ends = read_facts(place / "task.json", "masked", "ends")
         words = self.symbols == "words"
         letters = load_table(place, "letters") if words else None
-        return LanguageModel(load_vocabulary(place, "text"), letters, self, masked)
+        return LanguageModel(load_vocabulary(place, "text"), letters, self, masked, ends)
 
 
 def hold_back(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:

@@ -121,6 +121,7 @@ class Regress(Task):
                 None,
                 unknown=self.inputs.unknown(source),
                 value=tuple(row.tolist()),
+                single=len(row) == 1,
             )
             for source, row in zip(sources, found, strict=True)
         ]

@@ -76,7 +76,7 @@ def document_row(nats: np.ndarray, text: str) -> dict[str, float]:
 
 def figures(nats: float, symbols: float, characters: float) -> dict[str, float]:
     """loss in nats a symbol, perplexity, and bits per character."""
-    loss = nats / symbols
+    loss = nats / max(1.0, symbols)
     return {
         "loss": loss,
         "perplexity": math.exp(min(loss, 700.0)),

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 class Prediction:
     """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
     score: log probability, as the search ranks it, or None; unknown: symbols of the source that
-    training never saw; cut: whether the answer ended because it came to its limit."""
+    training never saw; cut: whether the answer ended because it came to its limit; single: whether
+    a value that is a tuple always holds one thing, and is shown as that."""
 
     text: str
     score: float | None
@@ -20,6 +21,11 @@ class Prediction:
     value: Any = None
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
+    single: bool = False
+
+    def shown(self) -> Any:
+        """The value as JSON shows it."""
+        return self.value[0] if self.single else self.value
 
 
 @dataclass(frozen=True)
