@@ -37,6 +37,9 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(model, "model", "pool", _pool(model))
     _choose_optimizer(tree, facts, chosen)
     if training["optimizer"]["kind"] != "exact":
+        if facts.vectors and model["encoder"]["kind"] == "linear":
+            for key, value in _convex(facts).items():
+                choose(training, "training", key, value)
         choose(training, "training", "tokens", _tokens(facts))
         for side in sides:
             rate = _dropout(_passes(facts, tree), facts, model[side])
@@ -44,7 +47,7 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(training, "training", "lr", _lr(facts, model))
         if facts.task in ("classify", "regress") and not facts.vectors and not training["steps"]:
             choose(training, "training", "epochs", _few_epochs(facts))
-        if not (training["budget"] or training["steps"] or training["epochs"]):
+        if not any(training[key] for key in ("budget", "steps", "epochs")):
             choose(training, "training", "epochs", _epochs(facts))
             choose(training, "training", "patience", 5)
     for side in sides:
@@ -177,6 +180,13 @@ def _lr(facts: Facts, model: Tree) -> float:
 def _epochs(facts: Facts) -> float:
     """Passes of a run whose length is left open."""
     return max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
+
+
+def _convex(facts: Facts) -> dict[str, float]:
+    """Large steps over all data until they end, for models with a single best answer."""
+    tokens = min(facts.examples, 4096)
+    steps = max(400, -(-facts.examples // tokens))
+    return {"tokens": tokens, "lr": 0.1, "steps": steps, "validate_every": steps}
 
 
 def _few_epochs(facts: Facts) -> float:

@@ -102,6 +102,20 @@ class Case(NamedTuple):
 
 
 def cases(toy: str) -> list[Case]:
+    """Every tiny model for a toy that can learn it."""
+    return [case for case in all_cases(toy) if not blind(case)]
+
+
+def blind(case: Case) -> bool:
+    """Whether the place that the pool takes is the same in every text."""
+    pool, encoder = case.model.get("pool"), case.model.get("encoder", {})
+    alone = encoder.get("kind") in ("linear", "mlp")
+    ahead = alone or not encoder.get("bidirectional", True)
+    texts = TOYS[case.toy].task in ("classify", "regress") and "vectors" not in case.toy
+    return texts and ((pool == "first" and ahead) or (pool == "last" and alone))
+
+
+def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")

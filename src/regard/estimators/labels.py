@@ -57,6 +57,8 @@ def _cut(row: Any) -> Sequence[Any]:
 
 def _words(row: Any, number: int) -> tuple[str, ...]:
     words = tuple(map(str, _cut(row)))
+    if not words:
+        raise UserError(f"example {number}: a sentence without words")
     if not all(words):
         raise UserError(f"example {number}: a word is empty")
     return words

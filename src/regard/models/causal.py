@@ -170,6 +170,11 @@ class CausalWindow(Mlp):
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     reach: int = Field(7, ge=0, description="symbols seen before the last one")
 
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        return math.sqrt(self.width or 1)
+
     def build(self) -> WindowReader:  # type: ignore[override]
         """The decoder; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None

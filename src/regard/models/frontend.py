@@ -143,7 +143,7 @@ class Words(Options):
     letters: Literal["convolution", "recurrence", "none"] = Field(
         "convolution", description="how a word is read letter by letter"
     )
-    letter_width: int = Field(128, gt=1, description="size of the vector of its spelling; even")
+    letter_width: int = Field(128, ge=4, description="size of the vector of its spelling; even")
     hidden: float = Field(
         0.15, ge=0, lt=1, description="share of words hidden in training, so that letters count"
     )

@@ -3,13 +3,14 @@
 B rows, S length, D width, C outputs.
 """
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from regard.data.batch import Batch, Padded
+from regard.errors import UserError
 from regard.models.encoder import Auto, Encoder
 from regard.models.frontend import Embedding, SymbolFrontend, VectorFrontend, Words
 from regard.options import Options
@@ -139,6 +140,7 @@ class PooledOptions(Options):
         """The model of texts for a vocabulary of this size and so many outputs."""
         encoder = self.encoder
         assert not isinstance(encoder, Auto) and encoder.width and self.pool
+        _refuse_blind(encoder, self.pool)
         symbols = Embedding(vocabulary, encoder.width, encoder.scale)
         return Labeller(
             SymbolFrontend(symbols, self.hidden),
@@ -159,4 +161,15 @@ class PooledOptions(Options):
             encoder.build(numbers),
             Pool(self.pool, width),
             LabelHead(width, outputs),
+        )
+
+
+def _refuse_blind(encoder: Any, pool: PoolKind) -> None:
+    """No pool that sees only a symbol which is the same in all texts."""
+    alone = encoder.kind in ("linear", "mlp")
+    onwards = encoder.kind == "recurrent" and not encoder.bidirectional
+    if (pool == "first" and (alone or onwards)) or (pool == "last" and alone):
+        raise UserError(
+            f"model.pool={pool}: with this encoder that symbol knows nothing of the others, so "
+            "every text would get the same answer; choose mean, max or attention"
         )

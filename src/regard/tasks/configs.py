@@ -61,6 +61,12 @@ class TagConfig(Config):
     objective: Tags = Tags()
     search: Decide = Decide()
 
+    @model_validator(mode="after")
+    def _smoothing_counts(self) -> "TagConfig":
+        if self.objective.smoothing and self.model.head == "crf":
+            raise ValueError("objective.smoothing has no effect with model.head=crf; leave it out")
+        return self
+
 
 class ClassifyConfig(Config):
     """One label for a text or a vector, or several."""

@@ -196,6 +196,8 @@ class LanguageModel(Task):
         texts = [example.references[0] for example in examples]
         if self.masked:
             corpus = self.corpus([Pair("", text, 0) for text in texts])
+            if not sum(objective.count(batch) for batch in corpus.passes(batch_size)):
+                raise UserError("no symbol of the dev part is known, so there is nothing to mask")
             loss, _ = losses(model, corpus.passes(batch_size), objective)
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])

@@ -158,6 +158,11 @@ def _assemble(
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)
     freeze(model, training.freeze)
+    if not any(True for _ in model.parameters()) and training.optimizer.kind != "exact":
+        raise UserError(
+            f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
+            "trained step by step; leave the optimiser open"
+        )
     factors = dict.fromkeys(names, training.loaded_lr)
     return Run(
         folder=folder,

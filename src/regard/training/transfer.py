@@ -64,11 +64,11 @@ def freeze(model: nn.Module, prefixes: list[str]) -> int:
     for prefix in prefixes:
         found = [p for name, p in model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not found:
-            tops = sorted({name.split(".")[0] for name, _ in model.named_parameters()})
+            names = [name for name, _ in model.named_parameters()]
+            tops = sorted({name.split(".")[0] for name in names})
             raise UserError(
                 f"training.freeze: no weight begins with {prefix!r}; this model has "
-                f"{', '.join(tops)}, and below them names such as "
-                f"{next(iter(dict(model.named_parameters())))}"
+                f"{', '.join(tops) or 'none'}, with names such as {', '.join(names[:1])}"
             )
         for parameter in found:
             parameter.requires_grad_(False)
