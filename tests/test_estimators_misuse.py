@@ -25,6 +25,7 @@ from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
         (Regressor, [(1,), (2,)], [[1], [1, 2]], "example 2: 1 numbers expected as in example 1"),
         (Tagger, [["a", "b"]], [["X"]], "example 1: 2 words but 1 tags"),
         (Tagger, [["a", ""]], [["X", "Y"]], "example 1: a word is empty"),
+        (Tagger, [["a"], []], [["X"], []], "example 2: a sentence without words"),
         (LanguageModel, [], None, "no text: at least one document"),
         (LanguageModel, ["a", 3], None, "document 2: a text expected, 3 found"),
         (LanguageModel, ["a"], ["b"], "learns from texts alone"),

@@ -136,6 +136,10 @@ SETTINGS = [
     ),
     ("language-model", ("task.symbols=words",), "task.symbols=words is for model.kind=masked"),
     ("language-model", ("model.kind=ngram", "objective.kind=masked"), "go together"),
+    ("language-model", ("model.kind=ngram", "training.optimizer.kind=adamw"), "is counted, not"),
+    ("language-model", ("model.kind=ngram", "training.freeze=[x]"), "no weight begins with 'x'"),
+    ("tag", ("objective.smoothing=0.1", "model.head=crf"), "smoothing has no effect with"),
+    ("classify", ("model.encoder.kind=linear", "model.pool=last"), "get the same answer; choose"),
 ]
 
 
