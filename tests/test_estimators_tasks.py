@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import regard
 from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
+from regard.data.read import Pair, split_dev
 from regard.estimators import Estimator
 
 SMALL = {"model.encoder.width": 16, "training.lr": 0.01, "training.validate_every": 999}
@@ -226,3 +227,12 @@ def test_scores_of_texts(fitted: Any) -> None:
     whole = model.evaluate("Anna sees the dog in Ulm.\n")
     assert whole == pytest.approx({name: likely[name] for name in whole})
     assert model.score("Anna sees the dog in Ulm.\n") == -whole["perplexity"]
+
+
+def test_a_rare_label_is_not_held_back() -> None:
+    """A label learns from its only text, though the hash of that would put it in the dev part."""
+    texts = [f"text {number}" for number in range(40)]
+    _, held = split_dev([Pair(text, ("usual",), 1) for text in texts])
+    labels = ["rare" if t == held[0].source else "ab"[n % 2] for n, t in enumerate(texts)]
+    model = Classifier(steps=1, settings={"model.encoder.width": 8}).fit(texts, labels)
+    assert set(model.classes_) == {"a", "b", "rare"}

@@ -84,9 +84,12 @@ class Data:
 
 
 Read = Callable[[Place], Pairs]
+Split = Callable[[list[Pair]], tuple[list[Pair], list[Pair]]]
 
 
-def open_pairs(place: Place, dev: Place, read: Read, task: str = "transduce") -> Data:
+def open_pairs(
+    place: Place, dev: Place, read: Read, task: str = "transduce", hold_back: Split = split_dev
+) -> Data:
     """What to train on and the dev part: the one given, or a part held back."""
     name = _part(place, task)
     if name:
@@ -100,7 +103,7 @@ def open_pairs(place: Place, dev: Place, read: Read, task: str = "transduce") ->
         held = Pairs(name, name, builtin(name).dev) if name else read(dev)
         data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
     elif not data.dev:
-        data.train, data.dev = split_dev(data.train)
+        data.train, data.dev = hold_back(data.train)
         data.notes.append(
             f"held back as the dev part, by a hash of the source: {len(data.dev):,} of "
             f"{len(data.train) + len(data.dev):,} examples; --dev names your own"

@@ -13,10 +13,9 @@ from torch import nn
 
 from regard import metrics
 from regard.config import Config, load_config
-from regard.data.read import Pair, split_dev
+from regard.data.read import Pair
 from regard.errors import UserError
 from regard.evaluation import evaluate
-from regard.files import read_json
 from regard.tasks.base import Prediction, Task
 from regard.training.log import Display
 from regard.training.run import describe, read_config, start_run
@@ -85,7 +84,7 @@ class Estimator:
         config = self._config()
         held = self._dev(dev)
         if held is None:
-            pairs, held = self.hold_back(pairs)
+            pairs, held = config.task.hold_back(pairs)
         if unlabelled is not None:
             least = config.task.surely()
             first = type(self)(**self.get_params() | {"out": None})
@@ -111,10 +110,6 @@ class Estimator:
             return None
         both = isinstance(dev, tuple) and len(dev) == 2 and not isinstance(dev[0], str)
         return self.pairs(*dev) if both else self.pairs(dev, None)
-
-    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Train and dev parts of the examples."""
-        return split_dev(pairs)
 
     def _train(
         self,
@@ -230,11 +225,6 @@ class Estimator:
                 f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given"
             ) from error
 
-    def place(self) -> dict[str, Any]:
-        """Where the training data lay, and its columns, as far as that is known."""
-        path = self.folder_ / "run.json"
-        return (read_json(path) if path.exists() else {}).get("data") or {}
-
     def _display(self) -> Display:
         if not self.verbose:
             return Display()
@@ -244,9 +234,8 @@ class Estimator:
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
-            raise UserError(
-                f"this {type(self).__name__} is not fitted: call fit, or regard.load(folder)"
-            )
+            name = type(self).__name__
+            raise UserError(f"this {name} is not fitted: call fit, or regard.load(folder)")
 
     def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Self":
         self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model.eval()

@@ -7,7 +7,6 @@ from regard.data.read import Pair
 from regard.errors import UserError
 from regard.estimators.base import Estimator
 from regard.tasks.language_model import LanguageModel as Task
-from regard.tasks.language_options import hold_back
 from regard.tasks.surprise import document_row
 
 
@@ -27,10 +26,6 @@ class LanguageModel(Estimator):
             if not isinstance(text, str) or not text:
                 raise UserError(f"document {number}: a text expected, {text!r} found")
         return [Pair("", text, number) for number, text in enumerate(texts, 1)]
-
-    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """The last tenth of the text is the dev part."""
-        return hold_back(pairs)
 
     def predict(
         self, X: Sequence[str], nbest: int = 1, batch_size: int = 64, **search: Any

@@ -18,7 +18,7 @@ from torch import nn
 
 from regard.data.corpus import Corpus
 from regard.data.open import Data, Place, open_pairs
-from regard.data.read import Example, Pair, Pairs
+from regard.data.read import Example, Pair, Pairs, split_dev
 from regard.errors import UserError
 from regard.objectives import Objective
 from regard.options import Options
@@ -47,11 +47,15 @@ class TaskOptions(Options):
 
     def open(self, place: Place, dev: Place) -> Data:
         """The training and dev examples."""
-        return open_pairs(place, dev, self.read, self.kind)
+        return open_pairs(place, dev, self.read, self.kind, self.hold_back)
 
     def read(self, place: Place) -> Pairs:
         """The examples of a file."""
         return place.read()
+
+    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Train and dev parts of examples that came without a dev part."""
+        return split_dev(pairs)
 
     def usable(
         self, pairs: Sequence[Pair], task: "Task | None" = None

@@ -2,90 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import Field
 from torch import nn
 
 from regard.data.check_labels import LabelCheck, check_labels
 from regard.data.corpus import Corpus
-from regard.data.labelled import read_labelled
-from regard.data.open import Place
-from regard.data.read import Example, Pair, Pairs
-from regard.data.vectors import looks_like_vectors, read_vectors
+from regard.data.read import Example, Pair
 from regard.errors import UserError
-from regard.files import read_facts, write_json
+from regard.files import write_json
 from regard.metrics import labels as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
-from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
-from regard.tasks.inputs import Inputs, load_inputs
-from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import balance, fit_inputs
+from regard.tasks.base import Facts, Prediction, Task, device_of
+from regard.tasks.inputs import Inputs
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
-
-
-class ClassifyOptions(TaskOptions):
-    """One label for a text or a vector, or several."""
-
-    kind: Literal["classify"] = "classify"
-    source: SideOptions = SideOptions()
-    lower: bool | None = Field(None, description="read texts without case; None: words yes")
-    several: str | None = Field(None, description="what stands between several labels of a text")
-    weights: Literal["none", "balanced"] = Field(
-        "none", description="balanced: every class counts the same, however rare"
-    )
-    confidence: float = Field(
-        0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
-    )
-    metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
-        None, description="the measure that picks the best model"
-    )
-
-    def surely(self) -> float:
-        """How sure a model must be to label examples for another one."""
-        return self.confidence
-
-    def read(self, place: Place) -> Pairs:
-        """The texts or vectors of a file, with their labels."""
-        columns = place.source_column, place.target_column
-        if looks_like_vectors(place.file(), *columns):
-            return read_vectors(place.file(), *columns, labels=True)[0]
-        return read_labelled(place.file(), *columns, several=self.several)
-
-    def fit(
-        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Classify", "ClassifyOptions", list[Choice]]:
-        """The task for these examples, the options with nothing left open, what was chosen."""
-        labels = sorted({label for pair in pairs for label in pair.target})
-        if len(labels) < 2:
-            raise UserError(
-                f"one class only: every example has the label {labels[0]!r}; at least two "
-                "different labels are needed to learn from"
-                if labels
-                else "no example has a label; is it another column? choose with --target-column"
-            )
-        tree, chosen = self.model_dump(), list[Choice]()
-        inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
-        several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
-        tree["metric"] = self.metric or ("f1" if several else "accuracy")
-        fitting = ("f1", "macro_f1", "subset_accuracy") if several else ("accuracy", "macro_f1")
-        if tree["metric"] not in fitting:
-            raise UserError(
-                f"task.metric={tree['metric']}: texts here have {'several labels' * several}"
-                f"{'one label' * (not several)}; {' or '.join(fitting)} expected"
-            )
-        weights = balance(pairs, labels) if self.weights == "balanced" else None
-        task = Classify(inputs, labels, several, tree["metric"], weights)
-        return task, ClassifyOptions.model_validate(tree), chosen
-
-    def load(self, folder: Path) -> "Classify":
-        """The task that `Classify.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        return Classify(load_inputs(place), *read_facts(place / "task.json", *FACTS))
 
 
 class Classify(Task):

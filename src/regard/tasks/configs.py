@@ -22,7 +22,7 @@ from regard.objectives import (
 )
 from regard.options import Options
 from regard.search import Beam, Decide, Sample
-from regard.tasks.classify import ClassifyOptions
+from regard.tasks.classify_options import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
 from regard.tasks.tag import TagOptions

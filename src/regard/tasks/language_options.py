@@ -66,13 +66,25 @@ class LanguageModelOptions(TaskOptions):
             held = self.read(dev)
             data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
             return data
-        data.train, data.dev = hold_back(data.train)
+        data.train, data.dev = self.hold_back(data.train)
         kept, held_back = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
         data.notes.append(
             f"held back as the dev part, from the end: {held_back:,} of {kept + held_back:,} "
             "characters; --dev names your own"
         )
         return data
+
+    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Train and dev: the last tenth of the documents, or of the text of a single one."""
+        if len(pairs) > 1:
+            count = max(1, min(1_000, len(pairs) // 10))
+            return pairs[:-count], pairs[-count:]
+        text, line = pairs[0].target, pairs[0].line
+        place = text.rfind("\n", 0, len(text) - len(text) // 10) + 1 or len(text) - len(text) // 10
+        if place in (0, len(text)):
+            raise UserError(f"{len(text)} characters are too few to hold a dev part back")
+        after = line + text.count("\n", 0, place)
+        return [Pair("", text[:place], line)], [Pair("", text[place:], after)]
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
@@ -111,16 +123,3 @@ class LanguageModelOptions(TaskOptions):
         words = self.symbols == "words"
         letters = load_table(place, "letters") if words else None
         return LanguageModel(load_vocabulary(place, "text"), letters, self, masked, ends)
-
-
-def hold_back(pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Train and dev: the last tenth of the documents, or of the text of a single one."""
-    if len(pairs) > 1:
-        count = max(1, min(1_000, len(pairs) // 10))
-        return pairs[:-count], pairs[-count:]
-    text, line = pairs[0].target, pairs[0].line
-    place = text.rfind("\n", 0, len(text) - len(text) // 10) + 1 or len(text) - len(text) // 10
-    if place in (0, len(text)):
-        raise UserError(f"{len(text)} characters are too few to hold a dev part back")
-    after = line + text.count("\n", 0, place)
-    return [Pair("", text[:place], line)], [Pair("", text[place:], after)]
