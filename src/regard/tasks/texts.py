@@ -5,11 +5,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from regard.data.read import Pair
-from regard.data.vocabulary import Vocabulary, build_vocabulary
+from regard.data.vocabulary import (
+    SPECIALS,
+    WORD_LIMIT,
+    Vocabulary,
+    WordVocabulary,
+    build_vocabulary,
+)
 from regard.errors import UserError
 from regard.tasks.base import Choice, Task
 from regard.tasks.inputs import Inputs, Texts, Vectors
 from regard.tasks.symbols import choose_side, choose_size
+
+ENOUGH = 0.8  # share of a text that words seen again must make up
 
 
 def fit_inputs(
@@ -36,7 +44,18 @@ def fit_inputs(
     if tree["lower"] is None:
         tree["lower"] = side["symbols"] == "word"
     texts = [text.lower() for text in sources] if tree["lower"] else list(sources)
+    if side["symbols"] == "word" and side["size"] is None:
+        _choose_words(side, texts, chosen)
     return Texts(build_vocabulary(side["symbols"], texts, side["size"]), tree["lower"])
+
+
+def _choose_words(side: dict[str, Any], texts: Sequence[str], chosen: list[Choice]) -> None:
+    """Leaves out words that occur once, which are learnt by heart, where others say enough."""
+    counts = Counter(word for text in texts for word in WordVocabulary([]).symbols(text))
+    again = [count for count in counts.values() if count > 1]
+    if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
+        side["size"] = min(len(again), WORD_LIMIT)
+        chosen.append(Choice("task.source.size", side["size"], "words that occur again"))
 
 
 def read_like(like: Task, wanted: str) -> tuple[Vocabulary, bool]:
