@@ -236,3 +236,13 @@ def test_a_rare_label_is_not_held_back() -> None:
     labels = ["rare" if t == held[0].source else "ab"[n % 2] for n, t in enumerate(texts)]
     model = Classifier(steps=1, settings={"model.encoder.width": 8}).fit(texts, labels)
     assert set(model.classes_) == {"a", "b", "rare"}
+
+
+def test_a_regressor_goes_on_in_the_units_of_the_one_it_starts_from() -> None:
+    """Before it has learnt anything of its own, it answers as the other one does."""
+    linear = {"model.encoder.kind": "linear"}
+    first = Regressor(settings=linear).fit(VECTORS, NUMBERS)
+    still = {**linear, "training.optimizer.kind": "adam", "training.lr": 1e-9}
+    other = [10 * number + 5 for number in NUMBERS]
+    second = Regressor(steps=1, settings=still).fit(VECTORS, other, start=first)
+    assert second.predict(VECTORS) == pytest.approx(first.predict(VECTORS), rel=1e-4)
