@@ -47,7 +47,8 @@ def transplant(model: nn.Module, origin: Origin) -> list[str]:
     own = dict(model.named_parameters())
     theirs = origin.tensors
     fitting = [n for n, p in own.items() if n in theirs and theirs[n].shape == p.shape]
-    if not any(name.startswith(("encoder", "frontend", "decoder")) for name in fitting):
+    body = [name for name in own if not name.startswith("head")] or list(own)
+    if not set(fitting) & set(body):
         raise UserError(
             f"--from {origin.folder}: no weight of it fits this model; leave model.* settings to "
             "the other model, and use a model of the same symbols"
