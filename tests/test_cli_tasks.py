@@ -238,3 +238,19 @@ def test_check_draws_the_law_of_zipf(command: Command, models: Any) -> None:
     assert said.code == 0 and "drawn: zipf.svg" in said.err
     drawn = Path("zipf.svg").read_text("utf-8")
     assert drawn.lstrip().startswith("<svg") and drawn.rstrip().endswith("</svg>")
+
+
+def test_evaluation_reads_the_columns_that_were_trained_on(
+    command: Command, tmp_path: Path
+) -> None:
+    rows = [f"{label}\tx\t{text}\n" for text, label in corpora.labelled(60)]
+    data = tmp_path / "turned.tsv"
+    data.write_text("".join(rows))
+    columns = ("--source-column", "3", "--target-column", "1")
+    run = tmp_path / "run"
+    said = command(
+        "train", data, "--dev", data, *columns, "--task", "classify", "--out", run, "--steps", "3"
+    )
+    assert said.code == 0, said.err
+    with_them, without = (command("evaluate", run, data, "--json", *c) for c in (columns, ()))
+    assert with_them.code == 0 and json.loads(with_them.out) == json.loads(without.out)

@@ -17,9 +17,9 @@ from regard.data.lines import read_lines, show_path
 from regard.data.tagged import Sentence, read_sentences
 from regard.errors import UserError, say
 from regard.estimators import Estimator, LanguageModel, load
-from regard.files import read_json
 from regard.tasks.base import Prediction, Task
 from regard.tasks.tag import Tag
+from regard.training.run import trained_on
 
 COLUMNS = ("source_column", "target_column")
 CHUNK = 4096  # lines answered together when they are all there
@@ -94,8 +94,7 @@ def questions(
     task = estimator.task_
     if not isinstance(task, Tag):
         return (_question(task, input, *row) for row in enumerate(_lines(input), 1))
-    facts = estimator.folder_ / "run.json"
-    trained = (read_json(facts).get("data") or {}) if facts.exists() else {}
+    trained = trained_on(estimator.folder_)
     given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
     sentences, layout = read_sentences(input, *given)
     for note in layout.notes:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.answers import Oddities
 from regard.config import load_config
+from regard.data.builtin import is_builtin
 from regard.data.lines import read_lines
 from regard.data.open import Place, open_test
 from regard.errors import UserError, say
@@ -16,6 +18,7 @@ from regard.files import write_text
 from regard.metrics.tables import confusion_lines, table_lines
 from regard.report.scores import shown
 from regard.report.zipf import zipf_svg
+from regard.training.run import trained_on
 
 
 def evaluate_command(
@@ -24,6 +27,7 @@ def evaluate_command(
     """Measures a model and prints the figures."""
     estimator = load(model)
     task, config = estimator.task_, estimator.config_
+    place = _columns(place, trained_on(estimator.folder_))
     pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:
         say(note)
@@ -49,6 +53,15 @@ def evaluate_command(
         print(line)
     for name, signature in task.signatures(examples).items():
         say(f"{name}: {signature}")
+
+
+def _columns(place: Place, trained: dict[str, Any]) -> Place:
+    """The place with the columns that were trained on, where the user names none."""
+    named = place.source_column or place.target_column
+    if named or place.data is None or is_builtin(place.data):
+        return place
+    columns = {name: trained.get(name) for name in ("source_column", "target_column")}
+    return replace(place, **columns)
 
 
 def details_lines(details: dict[str, Any]) -> Iterator[str]:

@@ -122,6 +122,12 @@ def check_version(folder: Path) -> None:
         )
 
 
+def trained_on(folder: Path) -> dict[str, Any]:
+    """Where the training data of a run lay, and its columns, as far as that is known."""
+    path = folder / "run.json"
+    return (read_json(path).get("data") or {}) if path.exists() else {}
+
+
 def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder."""
     path = folder / "config.yaml"
