@@ -93,6 +93,8 @@ def questions(
     """What is asked, as soon as it is there: lines, or sentences in the format of the input."""
     task = estimator.task_
     if not isinstance(task, Tag):
+        if any(columns):
+            raise UserError("--source-column, --target-column: only taggers read columns; cut them")
         return (_question(task, input, *row) for row in enumerate(_lines(input), 1))
     trained = trained_on(estimator.folder_)
     given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
@@ -117,7 +119,8 @@ def _question(task: Task, input: str, number: int, line: str) -> Question:
 def _line(question: Question, found: Prediction, wanted: Wanted) -> str:
     """An answer as it is printed."""
     if wanted.json_lines:
-        return _json_line(question.source, found, wanted.nbest) if question.source else ""
+        between = question.render is not None and not question.source  # no sentence: a blank line
+        return "" if between else _json_line(question.source, found, wanted.nbest)
     if question.render is not None:
         return question.render(found)
     return _plain_line(found, wanted.nbest)

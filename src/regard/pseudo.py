@@ -13,9 +13,11 @@ from regard.files import write_text
 PSEUDO = "pseudo.jsonl"  # in the run folder: what was labelled, and how surely
 
 
-def label_file(teacher: str, path: str, least: float) -> list[tuple[Pair, float]]:
+def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
     """The examples of a file of which the teacher is at least so sure, with its answers."""
     estimator = load(teacher)
+    if estimator.task != task:
+        raise UserError(f"--teacher {teacher}: a {estimator.task} model cannot label for {task}")
     sources = [question.source for question in questions(estimator, path, (None, None))]
     sources = [source for source in sources if source]
     found = estimator.label(sources, least)

@@ -60,8 +60,8 @@ def _columns(place: Place, trained: dict[str, Any]) -> Place:
     named = place.source_column or place.target_column
     if named or place.data is None or is_builtin(place.data):
         return place
-    columns = {name: trained.get(name) for name in ("source_column", "target_column")}
-    return replace(place, **columns)
+    source, target = trained.get("source_column"), trained.get("target_column")
+    return replace(place, source_column=source, target_column=target)
 
 
 def details_lines(details: dict[str, Any]) -> Iterator[str]:

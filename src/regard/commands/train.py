@@ -84,7 +84,7 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
         if not wish.teacher and (budget := config.training.budget):
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
-        surely = label_file(teacher, wish.unlabelled, config.task.surely())
+        surely = label_file(teacher, wish.unlabelled, config.task.kind, config.task.surely())
     train = [*data.train, *(pair for pair, _ in surely)]
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
@@ -126,7 +126,7 @@ def _train_teacher(wish: Wish, folder: Path, config: Config) -> str:
         if value
     ]
     out = folder.with_name(folder.name + "-teacher")
-    say(f"first a teacher, in {out}, which takes half of the time")
+    say(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
     settings = [*wish.settings, *shorter]
     train_command(replace(wish, settings=settings, out=out, unlabelled=None), False)
     return str(out)
@@ -214,6 +214,8 @@ def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:
     ours = flatten(config.model_dump(mode="json"))
     for key in flatten(named):
         value = wanted.get(key)
+        if key == "training.budget" and wish.unlabelled and not wish.teacher and value:
+            value /= 2  # the other half was the teacher's
         if value not in (None, "auto") and ours.get(key) != value:
             raise UserError(
                 f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "

@@ -31,7 +31,12 @@ class Side:
 
 
 class Corpus(ABC):
-    """Examples that can be put in order and made into batches."""
+    """Examples that can be put in order and made into batches.
+
+    sequential: whether each batch goes on where the one before it ended.
+    """
+
+    sequential: bool = False
 
     @property
     @abstractmethod

@@ -18,7 +18,7 @@ from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.tasks.base import Prediction, Task
 from regard.training.log import Display
-from regard.training.run import describe, read_config, start_run
+from regard.training.run import check_version, describe, read_config, start_run
 from regard.training.session import train_run
 from regard.training.transfer import read_origin
 
@@ -125,6 +125,8 @@ class Estimator:
         if (folder / "config.yaml").exists():
             raise UserError(f"{folder}: holds a run already; choose another `out`")
         begin = start.folder_ if isinstance(start, Estimator) else start
+        if begin:
+            check_version(Path(begin))
         origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
         run = start_run(folder, config, pairs, held, origin)
         describe(run, {})

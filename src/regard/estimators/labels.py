@@ -14,6 +14,7 @@ from regard.estimators.base import Estimator
 from regard.files import read_json, write_json
 from regard.tasks.base import Prediction, Task
 
+SEVERAL = (list, tuple, set, frozenset)  # of labels
 CLASSES = "vocabulary/classes.json"  # labels that are no texts, as the user gave them
 
 
@@ -124,7 +125,7 @@ class Classifier(Whole):
     ) -> "Classifier":
         """Trains on texts or vectors X and labels y, or on pairs of them; see `Estimator.fit`."""
         found = [row[1] for row in X] if y is None else list(y)
-        several = any(isinstance(value, list | tuple | set) for value in found)
+        several = any(isinstance(value, SEVERAL) for value in found)
         names = {} if several else {str(value): value for value in found}
         super().fit(X, y, dev, start, unlabelled)
         self.classes_ = np.unique([names.get(label, label) for label in self.classes_.tolist()])
@@ -139,7 +140,9 @@ class Classifier(Whole):
 
     def answer(self, value: Any, number: int) -> tuple[str, ...]:
         """The label, or the labels of a list."""
-        several = isinstance(value, list | tuple | set | frozenset)
+        if isinstance(value, np.ndarray) and value.ndim:
+            raise UserError(f"example {number}: a label or a list of labels expected, a row found")
+        several = isinstance(value, SEVERAL)
         labels = tuple(sorted(map(str, value))) if several else (str(value),)
         if any(not label.strip() for label in labels):
             raise UserError(f"example {number}: a label is empty")

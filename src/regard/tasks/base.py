@@ -5,7 +5,6 @@ makes the task from them, `options.load(folder)` from a run.
 """
 
 import itertools
-import math
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -218,7 +217,7 @@ def losses(
         parts.update(loss.parts)
         count += loss.count
     if not count:  # no answer that training knows
-        return math.nan, {}
+        return 0.0, {}
     return total / count, {name: part / count for name, part in parts.items()}
 
 

@@ -1,6 +1,6 @@
 """Classification, N to 1: one label for a text or a vector, or several."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,17 @@ class Classify(Task):
     def parse(self, text: str) -> Any:
         """A text, or the numbers of a line."""
         return self.inputs.parse(text)
+
+    def examples(self, pairs: Iterable[Pair]) -> list[Example]:
+        """Each pair; one with several labels only where training had such."""
+        pairs = list(pairs)
+        odd = [pair for pair in pairs if len(pair.target) != 1]
+        if odd and not self.several:
+            raise UserError(
+                f"line {odd[0].line}: one label expected, as in training, {len(odd[0].target)} "
+                f"found, as in {len(odd):,} of {len(pairs):,} examples"
+            )
+        return super().examples(pairs)
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""

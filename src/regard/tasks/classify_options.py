@@ -16,7 +16,7 @@ from regard.tasks.base import Choice, Task, TaskOptions
 from regard.tasks.classify import FACTS, Classify
 from regard.tasks.inputs import load_inputs
 from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import balance, fit_inputs
+from regard.tasks.texts import balance, fit_inputs, refuse_streamed_vectors
 
 
 class ClassifyOptions(TaskOptions):
@@ -45,7 +45,9 @@ class ClassifyOptions(TaskOptions):
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns, labels=True)[0]
-        return read_labelled(place.file(), *columns, several=self.several)
+        return refuse_streamed_vectors(
+            place, read_labelled(place.file(), *columns, several=self.several)
+        )
 
     def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Train and dev parts; examples of a label that only dev would have go back to train."""

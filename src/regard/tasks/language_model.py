@@ -61,7 +61,8 @@ class LanguageModel(Task):
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
         self.metric: str = options.metric
         if masked:
-            self.use = "regard train DATA --task tag|classify|transduce --from {run}"
+            tasks = "classify|transduce" if letters is None else "tag"
+            self.use = f"regard train DATA --task {tasks} --from {{run}}"
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
@@ -176,7 +177,7 @@ class LanguageModel(Task):
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
         if isinstance(model, NGram):
-            found = -model.log_probabilities(corpus.side.flat).numpy()
+            found = -model.log_probabilities(corpus.side.flat).cpu().numpy()
         elif model.carries:
             found = carried_surprise(model, corpus, batch_size)
         else:

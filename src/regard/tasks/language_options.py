@@ -90,6 +90,9 @@ class LanguageModelOptions(TaskOptions):
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["LanguageModel", "LanguageModelOptions", list[Choice]]:
         """The task for these documents, the options with nothing left open, what was chosen."""
+        masked = isinstance(model, MaskedOptions)
+        if isinstance(like, LanguageModel):
+            return *self._fit_like(like, masked, len(pairs) > 1), []
         texts, chosen = [pair.target for pair in pairs], list[Choice]()
         kind, size = self.symbols, self.size
         characters = sum(map(len, texts))
@@ -99,13 +102,9 @@ class LanguageModelOptions(TaskOptions):
         if kind in SUBWORDS and size is None:
             size = default_size(texts)
             chosen.append(Choice("task.size", size, "by amount of text"))
-        masked = isinstance(model, MaskedOptions)
         if kind == "words" and not masked:
             raise UserError("task.symbols=words is for model.kind=masked; choose word or space")
         options = self.model_copy(update={"symbols": kind, "size": size})
-        if isinstance(like, LanguageModel):
-            task = LanguageModel(like.vocabulary, like.letters, options, masked, len(pairs) > 1)
-            return task, options, chosen
         letters = None
         if kind == "words":
             cut_up = [word for text in texts for word in text.split()]
@@ -115,6 +114,20 @@ class LanguageModelOptions(TaskOptions):
             vocabulary = build_vocabulary(kind, texts, size)
         task = LanguageModel(vocabulary, letters, options, masked, len(pairs) > 1)
         return task, options, chosen
+
+    def _fit_like(
+        self, like: LanguageModel, masked: bool, ends: bool
+    ) -> tuple[LanguageModel, "LanguageModelOptions"]:
+        """The task with the vocabulary of another one."""
+        kind = like.vocabulary.kind if like.letters is None else "words"
+        if self.symbols not in ("auto", kind):
+            raise UserError(
+                f"--from: that model reads {kind} symbols, {self.symbols} was asked for"
+            )
+        if kind == "words" and not masked:
+            raise UserError("--from: that model reads words by letters, which only masked ones do")
+        options = self.model_copy(update={"symbols": kind, "size": None})
+        return LanguageModel(like.vocabulary, like.letters, options, masked, ends), options
 
     def load(self, folder: Path) -> "LanguageModel":
         """The task that `LanguageModel.save` wrote into a run folder."""

@@ -24,7 +24,7 @@ from regard.objectives import Objective, Squared
 from regard.tasks.base import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
 from regard.tasks.inputs import Inputs, load_inputs, standard
 from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import fit_inputs
+from regard.tasks.texts import fit_inputs, refuse_streamed_vectors
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 
@@ -44,7 +44,7 @@ class RegressOptions(TaskOptions):
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns)[0]
-        return read_numbers(place.file(), *columns)
+        return refuse_streamed_vectors(place, read_numbers(place.file(), *columns))
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None

@@ -4,7 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from regard.data.read import Pair
+from regard.data.open import Place
+from regard.data.read import Pair, Pairs
+from regard.data.vectors import number
 from regard.data.vocabulary import (
     SPECIALS,
     WORD_LIMIT,
@@ -79,6 +81,14 @@ def _same_vectors(like: Task, numbers: int) -> Vectors:
     if not isinstance(inputs, Vectors) or len(inputs.mean) != numbers:
         raise UserError(f"--from: that model does not read vectors of {numbers} numbers")
     return inputs
+
+
+def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
+    """What was read as texts, unless it came from a pipe and is numbers."""
+    first = read.pairs[:20]
+    if place.file() == "-" and all(number(pair.source) is not None for pair in first):
+        raise UserError("standard input: these are numbers; vectors are read from files only")
+    return read
 
 
 def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:

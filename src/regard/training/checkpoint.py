@@ -110,12 +110,16 @@ def load_checkpoint(
         torch.cuda.set_rng_state(tensors["random_cuda"])
     tensors.pop("random_cuda", None)
     own = _once(model)
-    carried = {n.removeprefix("carry/"): tensors.pop(n) for n in list(tensors) if n[:6] == "carry/"}
+    device = next(iter(own.values())).device
+    names = [name for name in tensors if name.startswith("carry/")]
+    carried = {name.removeprefix("carry/"): tensors.pop(name).to(device) for name in names}
     for full, value in tensors.items():
         key, name = full.split("/", 1)
         optimizer.state[own[name]][key] = value.to(own[name].device)
     try:
-        return Progress(**read_json(place / "progress.json")), tree_of(carried)
+        return Progress(**read_json(place / "progress.json")), tree_of(
+            {name: t.to(device) for name, t in carried.items()}
+        )
     except TypeError as error:
         raise UserError(f"{place / 'progress.json'}: damaged: {error}") from error
 

@@ -126,11 +126,11 @@ def _update(
     """One update: backward, clip, step, zero. Loss and parts a symbol, gradient norm, symbols."""
     model, objective, optimizer = run.model, run.config.objective, run.optimizer
     model.train()
-    count = sum(objective.count(batch) for batch in micro)
+    count = sum(objective.count(batch) for batch in micro) or 1  # nothing to learn from
     total, parts = 0.0, Counter[str]()
     for batch in micro:
         loss = objective(model, batch._replace(carry=run.carry))
-        run.carry = loss.carry
+        run.carry = loss.carry if run.corpus.sequential else None
         (loss.sum / count).backward()
         total += float(loss.sum.detach())
         parts.update(loss.parts)
@@ -157,9 +157,11 @@ def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
 def calmer(run: Run) -> str:
     """What to try when training is too wild."""
     config = run.config.training
+    if config.lr is None:  # solved by a formula
+        return ""
     clip = "" if 0 < config.clip <= 1 else f", or training.clip=1 (now {config.clip:g})"
     return (
-        f"Try --set training.lr={(config.lr or 1e-3) / 3:.1g} (now {config.lr:g}) or a longer "
+        f"Try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}) or a longer "
         f"training.schedule.warmup{clip}."
     )
 

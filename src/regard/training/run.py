@@ -18,7 +18,7 @@ from regard.files import read_json, write_json, write_text
 from regard.nn.state import Tree
 from regard.presets import fill
 from regard.tasks.base import Choice, Found, Task
-from regard.training.checkpoint import Progress, load_checkpoint
+from regard.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from regard.training.transfer import Origin, adopt, freeze, transplant
 from regard.version import __version__
 
@@ -207,3 +207,5 @@ def describe(run: Run, about: dict[str, Any]) -> None:
     }
     write_json(run.folder / "run.json", facts)
     write_text(run.folder / "version.txt", f"{__version__}\n")
+    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
+        save_checkpoint(run.folder, run.model, run.optimizer, run.progress)

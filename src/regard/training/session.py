@@ -1,6 +1,7 @@
 """A training session: the loop's records are logged, validated, saved and shown."""
 
 import contextlib
+import math
 import random
 import signal
 import time
@@ -109,7 +110,8 @@ def validate(run: Run, examples: list[Example]) -> Validated:
     config, progress, metric = run.config, run.progress, run.task.metric
     began = time.monotonic()
     result = evaluate(run.task, run.model, examples, config.objective, config.search)
-    if not result.loss < DIVERGED:
+    limit = DIVERGED if "perplexity" in result.scores else math.inf
+    if not result.loss < limit:
         raise UserError(
             f"step {progress.step}: the loss on the dev part is {result.loss:g}: training has "
             f"diverged, and this model was not kept. {calmer(run)}"

@@ -31,14 +31,22 @@ def read_origin(folder: Path, config: Config) -> Origin:
 def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
     """The configuration with the parts of the other model, where the user left them open."""
     tree, chosen = config.model_dump(mode="json"), list[Choice]()
-    usual = type(config.model)()
-    for name, value in origin.config.model:
-        ours = getattr(config.model, name, None)
-        if name in tree["model"] and name not in ("kind", "tied") and ours == getattr(usual, name):
-            part = value.model_dump(mode="json") if hasattr(value, "model_dump") else value
-            tree["model"][name] = part
-            kind = part.get("kind", "") if isinstance(part, dict) else part
-            chosen.append(Choice(f"model.{name}", kind or "the same", f"as in {origin.folder}"))
+    usual = type(config.model)().model_dump(mode="json")
+    for name, theirs in origin.config.model.model_dump(mode="json").items():
+        if name not in usual or name in ("kind", "tied"):
+            continue
+        ours, default = tree["model"][name], usual[name]
+        if isinstance(ours, dict):
+            if ours.get("kind", "auto") not in ("auto", theirs.get("kind")):
+                continue  # the user wants another kind
+            said = {k: v for k, v in ours.items() if k != "kind" and v != default.get(k)}
+            tree["model"][name] = theirs | ({"dropout": None} if "dropout" in theirs else {}) | said
+        elif ours == default:
+            tree["model"][name] = theirs
+        else:
+            continue
+        kind = theirs.get("kind", "the same") if isinstance(theirs, dict) else theirs
+        chosen.append(Choice(f"model.{name}", kind, f"as in {origin.folder}"))
     return check_config(tree, "settings"), chosen
 
 
@@ -59,9 +67,8 @@ def transplant(model: nn.Module, origin: Origin) -> list[str]:
     return fitting
 
 
-def freeze(model: nn.Module, prefixes: list[str]) -> int:
-    """Keeps the weights whose names begin so as they are; how many numbers that is."""
-    frozen = 0
+def freeze(model: nn.Module, prefixes: list[str]) -> None:
+    """Keeps the weights whose names begin so as they are."""
     for prefix in prefixes:
         found = [p for name, p in model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not found:
@@ -73,7 +80,5 @@ def freeze(model: nn.Module, prefixes: list[str]) -> int:
             )
         for parameter in found:
             parameter.requires_grad_(False)
-        frozen += sum(parameter.numel() for parameter in found)
     if prefixes and not any(p.requires_grad for p in model.parameters()):
         raise UserError("training.freeze: every weight is frozen, so nothing can be learnt")
-    return frozen
