@@ -109,6 +109,14 @@ def train(
     train_command(wish, print_config)
 
 
+def _check_asked(texts: list[str] | None, input: str | None, verb: str) -> None:
+    """Texts come from one place, and a terminal is none."""
+    if texts and input:
+        raise UserError("give texts on the command line or --input, not both")
+    if not texts and input is None and sys.stdin.isatty():
+        raise UserError(f"nothing to {verb}: give texts, --input FILE, or pipe lines in")
+
+
 @app.command()
 def predict(
     model: Model,
@@ -134,10 +142,7 @@ def predict(
     """Answer texts: regard predict runs/g2p-1 attention."""
     from regard.answers import Wanted, predict_command
 
-    if texts and input:
-        raise UserError("give texts on the command line or --input, not both")
-    if not texts and input is None and sys.stdin.isatty():
-        raise UserError("nothing to answer: give texts, --input FILE, or pipe lines in")
+    _check_asked(texts, input, "answer")
     search = {"beam": beam, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     search |= {"length": length, "seed": seed, "threshold": threshold}
     columns = (source_column, target_column)
@@ -157,10 +162,7 @@ def score(
     """Say how probable texts are: regard score runs/novel-1 "a text"."""
     from regard.commands.measure import score_command
 
-    if texts and input:
-        raise UserError("give texts on the command line or --input, not both")
-    if not texts and input is None and sys.stdin.isatty():
-        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
+    _check_asked(texts, input, "score")
     score_command(model, texts or [], input, json_lines, batch_size)
 
 

@@ -14,35 +14,23 @@ from torch import Tensor, nn
 from regard.data.batch import Batch
 from regard.data.vocabulary import BOS, EOS
 from regard.models.decoder import TransformerDecoder
-from regard.models.encoder import Auto, TransformerOptions
+from regard.models.encoder import Auto, SelfLayer, TransformerOptions
 from regard.models.frontend import Embedding
 from regard.models.generator import Head
 from regard.models.window import Mlp, MlpEncoder
-from regard.nn.attention import SelfAttention
 from regard.nn.dropout import Dropout
-from regard.nn.feedforward import FeedForward
-from regard.nn.norm import Residual
 from regard.nn.recurrent import Cell, Recurrence
 from regard.nn.state import State, Tree, tree_map
 from regard.options import Options
 
 
-class CausalLayer(nn.Module):
-    """Masked self-attention and a feed-forward network: a decoder layer without a source."""
-
-    def __init__(
-        self, attention: SelfAttention, feedforward: FeedForward, residuals: list[Residual]
-    ) -> None:
-        super().__init__()
-        self.attention = attention
-        self.feedforward = feedforward
-        self.attend, self.feed = residuals
+class CausalLayer(SelfLayer):
+    """A decoder layer without a source: it looks back and keeps what it saw."""
 
     def forward(self, x: Tensor, memory: None, keys: None, past: Tree) -> tuple[Tensor, None, Tree]:
         """(B, T, D) to the same, and the past of this layer."""
-        mixed, past = self.attention(self.attend.enter(x), None, past, True)
-        x = self.attend.leave(x, mixed)
-        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), None, past
+        x, past = self.mix(x, None, past, True)
+        return x, None, past
 
 
 class RecurrentReader(nn.Module):
@@ -131,15 +119,8 @@ class CausalTransformer(TransformerOptions):
 
     def build(self) -> TransformerDecoder:
         """The decoder; sizes must be filled."""
-        assert self.width and self.heads and self.layers and self.dropout is not None
-        layers = [
-            CausalLayer(
-                SelfAttention(self.width, self.heads, self.attention.build()),
-                self.feed(),
-                [self.residual(), self.residual()],
-            )
-            for _ in range(self.layers)
-        ]
+        assert self.dropout is not None
+        layers = self.self_layers(CausalLayer)
         return TransformerDecoder(layers, self.positions.build(), self.final_norm(), self.dropout)
 
 

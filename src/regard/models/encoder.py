@@ -4,7 +4,7 @@ B rows, S length, D width.
 """
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from regard.nn.kernels import Attention, Softmax
 from regard.nn.norm import NormKind, NormPlace, Residual, build_norm
 from regard.nn.positions import Position, Positions, Sinusoidal
 from regard.nn.recurrent import Bidirectional, Cell, Recurrence, ends
+from regard.nn.state import Tree
 from regard.options import Options
 
 
@@ -44,7 +45,7 @@ class TransformerEncoder(nn.Module):
         return Padded(self.norm(x), source.mask)
 
 
-class EncoderLayer(nn.Module):
+class SelfLayer(nn.Module):
     """Self-attention, then a feed-forward network, each in a residual branch."""
 
     def __init__(
@@ -55,11 +56,22 @@ class EncoderLayer(nn.Module):
         self.feedforward = feedforward
         self.attend, self.feed = residuals
 
+    def mix(self, x: Tensor, mask: Tensor | None, past: Tree, causal: bool) -> tuple[Tensor, Tree]:
+        """(B, S, D) to (B, S, D), and what later steps need."""
+        mixed, past = self.attention(self.attend.enter(x), mask, past, causal)
+        x = self.attend.leave(x, mixed)
+        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), past
+
+
+Layer = TypeVar("Layer", bound=SelfLayer)
+
+
+class EncoderLayer(SelfLayer):
+    """A layer that looks both ways."""
+
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """(B, S, D) to (B, S, D)."""
-        mixed, _ = self.attention(self.attend.enter(x), mask, None, False)
-        x = self.attend.leave(x, mixed)
-        return self.feed.leave(x, self.feedforward(self.feed.enter(x)))
+        return self.mix(x, mask, None, False)[0]
 
 
 class RecurrentEncoder(nn.Module):
@@ -130,6 +142,18 @@ class TransformerOptions(Options):
         assert self.dropout is not None
         return FeedForward(self.width, self.feedforward, self.activation, self.dropout)
 
+    def self_layers(self, kind: type[Layer]) -> list[Layer]:
+        """The layers of a model without a source; sizes must be filled."""
+        assert self.width and self.heads and self.layers
+        return [
+            kind(
+                SelfAttention(self.width, self.heads, self.attention.build()),
+                self.feed(),
+                [self.residual(), self.residual()],
+            )
+            for _ in range(self.layers)
+        ]
+
     def final_norm(self) -> nn.Module:
         """The norm after the last layer: only where norms stand before the branches."""
         assert self.width is not None
@@ -141,15 +165,8 @@ class Transformer(TransformerOptions):
 
     def build(self, inputs: int | None = None) -> TransformerEncoder:
         """The encoder; sizes must be filled."""
-        assert self.width and self.heads and self.layers and self.dropout is not None
-        layers = [
-            EncoderLayer(
-                SelfAttention(self.width, self.heads, self.attention.build()),
-                self.feed(),
-                [self.residual(), self.residual()],
-            )
-            for _ in range(self.layers)
-        ]
+        assert self.dropout is not None
+        layers = self.self_layers(EncoderLayer)
         return TransformerEncoder(layers, self.positions.build(), self.final_norm(), self.dropout)
 
 

@@ -11,20 +11,15 @@ from torch import Tensor, nn
 
 from regard.data.batch import Batch
 from regard.data.vocabulary import MASK, PAD, SPECIALS
-from regard.objectives.cross_entropy import Loss, SmoothedLoss
+from regard.objectives.cross_entropy import CrossEntropy, Loss, SmoothedLoss
 from regard.options import Options
 
 
-class NextSymbol(Options):
-    """Each symbol is predicted from those before it."""
+class NextSymbol(CrossEntropy):
+    """Cross entropy of running text: what the model remembers goes on to the next batch."""
 
-    kind: Literal["next_symbol"] = "next_symbol"
+    kind: Literal["next_symbol"] = "next_symbol"  # type: ignore[assignment]
     smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
-
-    def count(self, batch: Batch) -> int:
-        """The symbols the loss is summed over."""
-        assert batch.target is not None
-        return int(batch.target.mask.sum())
 
     def __call__(self, model: nn.Module, batch: Batch) -> Loss:
         """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
