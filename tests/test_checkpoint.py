@@ -1,8 +1,9 @@
 """Checkpoints: whole or not at all, plain formats, and a clear word where something is broken."""
 
+import errno
 import json
 import os
-import shutil
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -11,15 +12,11 @@ from torch import nn
 
 from regard.errors import UserError
 from regard.models.generator import GeneratorOptions
-from regard.training.checkpoint import (
-    Progress,
-    load_checkpoint,
-    load_weights,
-    read_tensors,
-    save_checkpoint,
-    save_weights,
-)
+from regard.training import checkpoint
+from regard.training.average import Average, Ema
+from regard.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from regard.training.optimizers import AdamW
+from regard.training.weights import load_weights, read_tensors, save_weights
 
 SIZES = {"layers": 1, "width": 8, "dropout": 0.0}
 TINY = {side: {"kind": "recurrent", **SIZES} for side in ("encoder", "decoder")}
@@ -30,14 +27,40 @@ def build(seed: int, shared: bool = True, **more: object) -> nn.Module:
     return GeneratorOptions.model_validate({**TINY, **more}).build(9, 9, shared)
 
 
-def moved(model: nn.Module, steps: int) -> torch.optim.Optimizer:
-    """The model after a few updates, and the optimiser that made them."""
-    optimizer = AdamW().build(model, 0.01, {})
-    for _ in range(steps):
-        sum((p**2).sum() for p in model.parameters()).backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return optimizer
+@dataclass
+class Toy:
+    """What a checkpoint is made of."""
+
+    folder: Path
+    model: nn.Module
+    progress: Progress = field(default_factory=Progress)
+    average: Average = field(default_factory=Average)
+    kept: list = field(default_factory=list)
+    carry: object = None
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+
+    def __post_init__(self) -> None:
+        self.optimizers = AdamW().build(self.model, 0.01, {})
+
+    def weights(self) -> list[nn.Parameter]:
+        return list(self.model.parameters())
+
+    def move(self, steps: int) -> "Toy":
+        """The model after a few updates."""
+        for _ in range(steps):
+            sum((p**2).sum() for p in self.model.parameters()).backward()
+            for optimizer in self.optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+            self.average.step(self.weights())
+            self.progress.step += 1
+        return self
+
+
+def loaded(folder: Path, average: Average | None = None) -> Toy:
+    toy = Toy(folder, build(2), average=average or Average())
+    load_checkpoint(toy)
+    return toy
 
 
 def same(one: nn.Module, other: nn.Module) -> bool:
@@ -46,33 +69,105 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 
 
 def test_everything_comes_back(tmp_path: Path) -> None:
-    model = build(1)
-    optimizer = moved(model, 3)
-    progress = Progress(step=3, epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
-    torch.manual_seed(7)
-    save_checkpoint(tmp_path, model, optimizer, progress)
-    drawn = torch.rand(4)
-
-    other = build(2)
-    again = AdamW().build(other, 0.01, {})
-    assert load_checkpoint(tmp_path, other, again) == (progress, None)
-    assert same(model, other) and torch.equal(torch.rand(4), drawn)
-    torch.testing.assert_close(again.state_dict(), optimizer.state_dict(), atol=0, rtol=0)
+    toy = Toy(
+        tmp_path, build(1), Progress(epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
+    )
+    toy.average = Ema(decay=0.5).build()
+    toy.kept = [torch.randn(p.shape) for p in toy.weights()]
+    toy.carry = {"hidden": torch.randn(3, 2)}
+    toy.progress.window = {"tokens": 0.1 + 0.2, "steps": 2}
+    save_checkpoint(toy.move(3))
+    again = loaded(tmp_path, Ema(decay=0.5).build())
+    assert again.progress == toy.progress and same(again.model, toy.model)
+    torch.testing.assert_close(
+        [o.state_dict() for o in again.optimizers],
+        [o.state_dict() for o in toy.optimizers],
+        atol=0,
+        rtol=0,
+    )
+    values = (toy.average.values(), again.average.values())
+    assert all(torch.equal(one, other) for one, other in zip(*values, strict=True))
+    assert again.average.updates == 3 and not same(again.model, build(1))
+    assert all(torch.equal(a, b) for a, b in zip(again.kept, toy.kept, strict=True))
+    assert torch.equal(again.carry["hidden"], toy.carry["hidden"])
 
 
 def test_a_run_without_a_checkpoint_has_none(tmp_path: Path) -> None:
-    model = build(1)
-    assert load_checkpoint(tmp_path, model, moved(model, 0)) == (Progress(), None)
+    toy = loaded(tmp_path)
+    assert toy.progress == Progress() and same(toy.model, build(2))
 
 
 def test_plain_formats_only(tmp_path: Path) -> None:
     """No pickle: loading a model never runs code."""
-    model = build(1)
-    save_checkpoint(tmp_path, model, moved(model, 1), Progress(step=1))
+    save_checkpoint(Toy(tmp_path, build(1)).move(1))
     names = sorted(path.name for path in (tmp_path / "last").iterdir())
-    assert names == ["model.safetensors", "progress.json", "training.safetensors"]
+    plain = ["model.safetensors", "progress.json", "training.safetensors"]
+    assert names == sorted([*plain, "checksums.json"])
     assert json.loads((tmp_path / "last" / "progress.json").read_text("utf-8"))["step"] == 1
     assert [path.name for path in tmp_path.iterdir()] == ["last"]
+
+
+def two(folder: Path) -> Toy:
+    """A run with two checkpoints, of steps 1 and 2."""
+    toy = Toy(folder, build(1))
+    save_checkpoint(toy.move(1))
+    save_checkpoint(toy.move(1))
+    return toy
+
+
+FILES = ("model.safetensors", "training.safetensors", "progress.json", "checksums.json")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, damage: str
+) -> None:
+    two(tmp_path)
+    path = tmp_path / "last" / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "remove":
+        path.unlink()
+    else:
+        path.write_bytes({"flip": content, "cut": content[:-3], "empty": b""}[damage])
+    again = loaded(tmp_path)
+    assert again.progress.step == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"! {tmp_path / 'last'}") and "damaged" in said
+    assert said.endswith("going on from the checkpoint before it, of step 1\n")
+    save_checkpoint(again.move(1))
+    assert loaded(tmp_path).progress.step == 2 and capsys.readouterr().err == ""
+
+
+def test_two_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+    two(tmp_path)
+    for name in ("last", "last.old"):
+        (tmp_path / name / "training.safetensors").write_bytes(b"torn")
+    with pytest.raises(UserError, match=r"last/training.*last\.old/training.*No whole checkpoint"):
+        loaded(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors", "progress.json"])
+def test_a_full_disk_leaves_what_was_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    toy = two(tmp_path)
+    fsync = os.fsync
+
+    def full(number: int) -> None:
+        if os.readlink(f"/proc/self/fd/{number}").endswith(f"last.new/.{name}.{os.getpid()}.new"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        fsync(number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("regard.files.os.fsync", full)
+        with pytest.raises(UserError, match=rf"{name}: cannot be written: No space left"):
+            save_checkpoint(toy.move(1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "last.old"]
+    assert loaded(tmp_path).progress.step == 2
+    save_checkpoint(toy)
+    assert loaded(tmp_path).progress.step == 3
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -92,14 +187,12 @@ def test_tied_weights_are_written_once_and_stay_tied(
     assert (other.frontend.symbols.weight is other.target.weight) == shared
 
 
-@pytest.mark.parametrize("crash", [1, 2])
+@pytest.mark.parametrize(("crash", "step"), [(1, 2), (2, 2)])
 def test_a_crash_while_writing_leaves_the_old_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: int, step: int
 ) -> None:
     """At whichever renaming the process dies, the one before is there, and the next is written."""
-    model = build(1)
-    optimizer = moved(model, 1)
-    save_checkpoint(tmp_path, model, optimizer, Progress(step=1))
+    toy = two(tmp_path)
     calls = []
 
     def rename(source: Path, target: Path) -> None:
@@ -109,27 +202,20 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(
         os.replace(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr("regard.training.checkpoint.os.rename", rename)
+        patch.setattr(checkpoint.os, "rename", rename)
         with pytest.raises(KeyboardInterrupt):
-            save_checkpoint(tmp_path, model, optimizer, Progress(step=2))
-    progress, _ = load_checkpoint(tmp_path, build(2), moved(model, 0))
-    assert progress.step == 1
-
-    save_checkpoint(tmp_path, model, optimizer, Progress(step=3))
-    assert [path.name for path in tmp_path.iterdir()] == ["last"]
+            save_checkpoint(toy.move(1))
+    assert loaded(tmp_path).progress.step == step
+    save_checkpoint(toy.move(1))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "last.old"]
+    assert loaded(tmp_path).progress.step == 4
 
 
 def test_half_a_new_checkpoint_is_not_taken(tmp_path: Path) -> None:
-    model = build(1)
-    optimizer = moved(model, 1)
-    save_checkpoint(tmp_path, model, optimizer, Progress(step=1))
+    save_checkpoint(Toy(tmp_path, build(1)).move(1))
     (tmp_path / "last.new").mkdir()
     (tmp_path / "last.new" / "model.safetensors").write_bytes(b"half")
-    other = build(2)
-    assert load_checkpoint(tmp_path, other, AdamW().build(other, 0.01, {})) == (
-        Progress(step=1),
-        None,
-    )
+    assert loaded(tmp_path).progress.step == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])
@@ -160,14 +246,3 @@ def test_weights_of_another_model(tmp_path: Path) -> None:
     save_weights(build(1, **deeper), path)
     with pytest.raises(UserError, match="the weights do not fit"):
         load_weights(build(1), path)
-
-
-def test_a_checkpoint_with_a_file_missing(tmp_path: Path) -> None:
-    model = build(1)
-    save_checkpoint(tmp_path / "run", model, moved(model, 1), Progress(step=1))
-    for name in ("model.safetensors", "training.safetensors", "progress.json"):
-        copy = tmp_path / name.split(".")[0]
-        shutil.copytree(tmp_path / "run", copy)
-        (copy / "last" / name).unlink()
-        with pytest.raises(UserError, match="not complete"):
-            load_checkpoint(copy, build(2), moved(model, 0))

@@ -89,7 +89,8 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a model: regard train words.tsv --budget 10m."""
-    from regard.commands.train import Wish, train_command
+    from regard.commands.resume import Wish
+    from regard.commands.train import train_command
     from regard.data.open import Place
 
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}

@@ -1,5 +1,6 @@
 """What goes wrong by the user's hand, and how anything is said to the user."""
 
+import os
 import sys
 
 
@@ -11,5 +12,7 @@ class UserError(ValueError):
 
 
 def say(text: str) -> None:
-    """A line on stderr; stdout is for answers."""
+    """A line on stderr; stdout is for answers. Of several processes only the first speaks."""
+    if int(os.environ.get("RANK", "0")):
+        return
     print(text, file=sys.stderr, flush=True)

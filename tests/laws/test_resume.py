@@ -40,7 +40,7 @@ def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path, limits: dict, s
 
     first = begin(tmp_path / "parts", config, PAIRS)
     head = list(islice(train(first), stop))
-    save_checkpoint(first.folder, first.model, first.optimizer, first.progress)
+    save_checkpoint(first)
     second = in_a_new_process(tmp_path / "parts", PAIRS)
     assert second.progress.step == stop < len(records)
     tail = list(train(second))
@@ -68,7 +68,7 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
 def test_a_finished_run_stays_as_it_is(pair: GeneratorOptions, tmp_path: Path) -> None:
     run = begin(tmp_path, config_of(pair, {"epochs": 1}), PAIRS)
     list(train(run))
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    save_checkpoint(run)
     again = in_a_new_process(tmp_path, PAIRS)
     assert list(train(again)) == []
     check_same(run, again)
@@ -79,7 +79,7 @@ def test_resuming_twice_from_one_checkpoint(pair: GeneratorOptions, tmp_path: Pa
     run = begin(tmp_path, config_of(pair, {"steps": 5}), PAIRS)
     steps = train(run)
     list(islice(steps, 2))
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress)
+    save_checkpoint(run)
     list(steps)
     again = in_a_new_process(tmp_path, PAIRS)
     list(train(again))

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from regard.errors import UserError
-from regard.training.checkpoint import save_checkpoint, save_weights
+from regard.training.checkpoint import save_checkpoint
 from regard.training.run import read_config
 from regard.training.session import records
 from regard.training.transfer import Origin, read_origin
+from regard.training.weights import save_weights
 
 from .toys import TOYS, Case, begin, cases, check_same, in_a_new_process, in_parts, one_of_each_kind
 
@@ -93,7 +94,7 @@ def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: P
     assert first.loaded == again.loaded == run.loaded
     factors = {
         name: group["factor"]
-        for group in again.optimizer.param_groups
+        for group in again.optimizers[0].param_groups
         for parameter in group["params"]
         for name, p in again.model.named_parameters()
         if p is parameter
@@ -117,7 +118,7 @@ def test_a_formula_or_a_clear_word(case: Case, tmp_path: Path) -> None:
     (record,) = records(run)
     assert (record.step, record.share) == (1, 1.0)
     run.progress.finished = True
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
+    save_checkpoint(run)
     again = in_a_new_process(tmp_path, TOYS[case.toy].pairs)
     assert list(records(again)) == []
     check_same(run, again)

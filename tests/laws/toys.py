@@ -187,7 +187,7 @@ def in_parts(
     list(train(whole))
     first = begin(folder / "parts", config, pairs, origin)
     list(islice(train(first), stop))
-    save_checkpoint(first.folder, first.model, first.optimizer, first.progress, first.carry)
+    save_checkpoint(first)
     second = in_a_new_process(folder / "parts", pairs)
     assert second.progress.step == first.progress.step == stop < whole.progress.step
     list(train(second))
@@ -202,7 +202,9 @@ def check_same(whole: Run, again: Run) -> None:
     ours, theirs = whole.model.state_dict(), again.model.state_dict()
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []
-    states = [run.optimizer.state_dict() for run in (whole, again)]
-    torch.testing.assert_close(states[0]["state"], states[1]["state"], atol=0, rtol=0)
-    groups = [[g | {"lr": 0} for g in state["param_groups"]] for state in states]
-    assert groups[0] == groups[1]  # the rate is set anew before each step
+    assert len(whole.optimizers) == len(again.optimizers)
+    for both in zip(whole.optimizers, again.optimizers, strict=True):
+        states = [optimizer.state_dict() for optimizer in both]
+        torch.testing.assert_close(states[0]["state"], states[1]["state"], atol=0, rtol=0)
+        groups = [[g | {"lr": 0} for g in state["param_groups"]] for state in states]
+        assert groups[0] == groups[1]  # the rate is set anew before each step

@@ -11,6 +11,7 @@ FILES = {
     *("vocabulary/source.json", "vocabulary/target.json", "vocabulary/task.json"),
     *("model.safetensors", "metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
     *("last/model.safetensors", "last/training.safetensors", "last/progress.json"),
+    "last/checksums.json",
 }
 
 
@@ -27,6 +28,13 @@ def records(folder: str | Path, kind: str) -> list[dict[str, Any]]:
     """The lines of this kind in metrics.jsonl."""
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
     return [record for record in map(json.loads, lines) if record["kind"] == kind]
+
+
+def written(folder: str | Path) -> list[dict[str, Any]]:
+    """All lines of metrics.jsonl, without what the clock says."""
+    lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
+    times = ("seconds", "tokens_per_second")
+    return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
 
 
 def progress(folder: str | Path) -> dict[str, Any]:

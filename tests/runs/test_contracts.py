@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 
 from regard.config import load_config
 from regard.data.read import Pair
-from regard.training.checkpoint import save_weights
 from regard.training.run import describe, read_config, resume_run, start_run
 from regard.training.transfer import read_origin
+from regard.training.weights import save_weights
 
 Command = Callable[..., Any]
 

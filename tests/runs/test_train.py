@@ -18,7 +18,7 @@ from folders import FILES, files, progress, records
 
 import regard
 from regard.config import flatten
-from regard.training.checkpoint import read_tensors
+from regard.training.weights import read_tensors
 
 Command = Callable[..., Any]
 

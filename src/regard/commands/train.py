@@ -2,31 +2,24 @@
 
 import contextlib
 import datetime
-import json
-import math
 import re
 import shlex
 import shutil
+import signal
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from regard.config import Config, flatten, load_config, put, read_recipe
+from regard import parallel
+from regard.commands.resume import Wish, newest_run, resume
+from regard.config import Config, load_config
 from regard.data.lines import read_lines, stem
-from regard.data.open import Place
 from regard.data.read import Pair
 from regard.display import choose_display
 from regard.errors import UserError, say
-from regard.files import read_json, write_text
-from regard.pseudo import PSEUDO, label_file, read_pseudo, write_pseudo
-from regard.training.run import (
-    Run,
-    check_version,
-    describe,
-    read_config,
-    resume_run,
-    start_run,
-)
+from regard.pseudo import PSEUDO, label_file, write_pseudo
+from regard.training.log import Display
+from regard.training.run import Run, check_version, describe, read_config, start_run
 from regard.training.session import train_run
 from regard.training.transfer import read_origin
 
@@ -37,45 +30,49 @@ RUN_FILES = (  # all that training writes
 )
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What the user asked `train` for."""
-
-    place: Place
-    dev: Place
-    recipe: str | None
-    settings: list[str]
-    out: Path | None
-    resume: bool
-    force: bool
-    origin: Path | None = None
-    unlabelled: str | None = None
-    teacher: str | None = None
-
-
 def train_command(wish: Wish, print_config: bool) -> None:
     """Trains a new run or goes on with a stopped one."""
     if wish.resume and wish.force:
         raise UserError("--resume and --force exclude each other: go on with a run, or replace it")
-    run = _resumed(wish, print_config) if wish.resume else _started(wish, print_config)
-    if run is None:
-        return
-    with contextlib.closing(choose_display()) as display:
-        whole = train_run(run, display)
+    with parallel.processes():
+        folder, goes_on = parallel.agreed(_folder(wish, print_config))
+        begin = resume if goes_on else _started
+        run = begin(replace(wish, out=folder), print_config)
+        if run is None:
+            return
+        with contextlib.closing(choose_display() if parallel.first() else Display()) as display:
+            whole = train_run(run, display)
+        signals = run.interrupted
     if not whole:
-        sys.exit(130)
+        sys.exit(128 + (signals[0] if signals else signal.SIGTERM))
+
+
+def _folder(wish: Wish, print_config: bool) -> tuple[Path, bool]:
+    """Where the run lies or will lie, and whether it goes on. The first process decides."""
+    if not parallel.first():
+        return Path(), False
+    if wish.resume or parallel.restarted():
+        folder = wish.out or newest_run(wish.place)
+        if folder and (folder / "run.json").exists():
+            return folder, True
+        if wish.resume and not (wish.out and wish.place.given()):
+            of = f" of {wish.place.data or wish.place.source}" if wish.place.given() else ""
+            under = f"in {wish.out}" if wish.out else f"{of.strip()} under runs/".strip()
+            raise UserError(f"--resume: no run {under}; name its folder with --out")
+        say(f"{folder or 'runs/'}: no run yet; it begins now")
+    return (Path() if print_config else _new_folder(wish)), False
 
 
 def _started(wish: Wish, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
     _refuse_labelling(wish, config)
-    folder = Path() if print_config else _new_folder(wish)
+    folder = wish.out or Path()
     origin = None
     if wish.origin is not None:
         check_version(wish.origin)
         origin = read_origin(wish.origin, read_config(wish.origin))
-    data = config.task.open(wish.place, wish.dev)
+    data = parallel.in_turn(lambda: config.task.open(wish.place, wish.dev))
     for note in data.notes:
         say(note)
     surely: list[tuple[Pair, float]] = []
@@ -90,7 +87,7 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     if print_config:
         print(run.config.dump(), end="")
         return None
-    if wish.force and folder.exists():
+    if wish.force and folder.exists() and parallel.first():
         for entry in folder.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
@@ -101,9 +98,10 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
         "data": asdict(wish.place.absolute()),
         "dev": asdict(wish.dev.absolute()),
     }
-    describe(run, about)
-    if surely:
+    if surely and parallel.first():
+        folder.mkdir(parents=True, exist_ok=True)
         write_pseudo(folder / PSEUDO, surely)
+    describe(run, about)
     return run
 
 
@@ -143,6 +141,9 @@ def _new_folder(wish: Wish) -> Path:
     if wish.out.is_file():
         raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
     if wish.out.exists() and any(wish.out.iterdir()):
+        again = wish.resume or parallel.restarted()
+        if again and {entry.name for entry in wish.out.iterdir()} <= {*RUN_FILES}:
+            return wish.out  # a run that was killed before it began
         if not all((wish.out / name).exists() for name in ("config.yaml", "run.json")):
             raise UserError(f"{wish.out}: not empty and not a run folder; choose another --out")
         if not wish.force:
@@ -164,72 +165,3 @@ def _refuse_strangers(folder: Path) -> None:
             f"{' and more' if len(strange) > 3 else ''}, which is no part of a run; move it away "
             "or choose another --out"
         )
-
-
-def _resumed(wish: Wish, print_config: bool) -> Run | None:
-    """The run of a folder, as it was saved; None where it is finished."""
-    folder = wish.out or _newest(wish)
-    check_version(folder)
-    config = read_config(folder)
-    _refuse_changes(wish, folder, config)
-    if print_config:
-        print(config.dump(), end="")
-        return None
-    facts = read_json(folder / "run.json")
-    place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
-    dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
-    data = config.task.open(place, dev)
-    run = resume_run(folder, [*data.train, *read_pseudo(folder / PSEUDO)], data.dev)
-    if run.progress.finished and (folder / "scores.json").exists():
-        say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
-        return None
-    for name in ("metrics.jsonl", "samples.jsonl"):
-        _forget(folder / name, run.progress.step)
-    return run
-
-
-def _forget(path: Path, step: int) -> None:
-    """Drops the lines of a log after a step: a killed run does that part again."""
-    text = path.read_text("utf-8") if path.exists() else ""
-    whole = text.split("\n")[:-1]  # what follows the last line end was cut short
-    kept = "".join(f"{line}\n" for line in whole if _step(line) <= step)
-    if kept != text:
-        write_text(path, kept)
-
-
-def _step(line: str) -> float:
-    """The step of a line of a log; infinite for a line that cannot be read."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
-
-
-def _refuse_changes(wish: Wish, folder: Path, config: Config) -> None:
-    """A resumed run keeps its settings: those the user names must be the same."""
-    wanted = flatten(load_config(wish.recipe, wish.settings).model_dump(mode="json"))
-    named = read_recipe(wish.recipe) if wish.recipe else {}
-    for setting in wish.settings:
-        put(named, setting)
-    ours = flatten(config.model_dump(mode="json"))
-    for key in flatten(named):
-        value = wanted.get(key)
-        if key == "training.budget" and wish.unlabelled and not wish.teacher and value:
-            value /= 2  # the other half was the teacher's
-        if value not in (None, "auto") and ours.get(key) != value:
-            raise UserError(
-                f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
-                "run keeps its settings. Start anew with another --out to change them"
-            )
-
-
-def _newest(wish: Wish) -> Path:
-    """The newest run of this data under runs/."""
-    data = wish.place.data or wish.place.source
-    name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
-    runs = Path("runs").iterdir() if Path("runs").is_dir() else []
-    found = [p for p in runs if re.fullmatch(name, p.name) and (p / "config.yaml").exists()]
-    if not found:
-        of = f" of {data}" if data else ""
-        raise UserError(f"--resume: no run{of} under runs/; name its folder with --out")
-    return max(found, key=lambda p: (p / "config.yaml").stat().st_mtime)

@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
+from regard import parallel
 from regard.config import flatten
 from regard.errors import UserError
 from regard.estimators.base import Estimator
 from regard.estimators.labels import Classifier, Regressor, Tagger
 from regard.estimators.language import LanguageModel
 from regard.estimators.transducer import Transducer
-from regard.training.checkpoint import load_weights
 from regard.training.memory import keep_freed_memory
-from regard.training.run import best_device, check_version, read_config
+from regard.training.run import check_version, read_config
+from regard.training.weights import load_weights
 
 __all__ = [
     "Classifier",
@@ -39,6 +40,6 @@ def load(folder: str | Path) -> Estimator:
         raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
     keep_freed_memory()
     task = config.task.load(folder)
-    model = task.build(config.model).to(best_device())
+    model = task.build(config.model).to(parallel.device())
     load_weights(model, folder / "model.safetensors")
     return KINDS[config.task.kind]()._take(folder, config, task, model)

@@ -24,7 +24,7 @@ class Loss:
 
     sum: Tensor
     count: float
-    parts: dict[str, float] = field(default_factory=dict)
+    parts: dict[str, Tensor] = field(default_factory=dict)
     carry: Tree = None
 
 
@@ -48,7 +48,7 @@ class CrossEntropy(Options):
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
         loss, nll = SmoothedLoss.apply(model(batch), labels, self.smoothing)
-        return Loss(loss, len(labels), {"nll": float(nll)})
+        return Loss(loss, len(labels), {"nll": nll})
 
 
 class SmoothedLoss(torch.autograd.Function):

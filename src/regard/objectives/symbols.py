@@ -27,7 +27,7 @@ class NextSymbol(CrossEntropy):
         labels = batch.target.data[batch.target.mask]  # (N,)
         logits, carry = model(batch)
         loss, nll = SmoothedLoss.apply(logits, labels, self.smoothing)
-        return Loss(loss, len(labels), {"nll": float(nll)}, carry)
+        return Loss(loss, len(labels), {"nll": nll}, carry)
 
 
 class Masked(Options):
@@ -58,7 +58,7 @@ class Masked(Options):
         source = batch.source._replace(data=shown)
         logits = model(batch._replace(source=source), chosen)  # (N, V)
         loss, nll = SmoothedLoss.apply(logits, symbols[chosen], 0.0)
-        return Loss(loss, len(logits), {"nll": float(nll)})
+        return Loss(loss, len(logits), {"nll": nll})
 
     def _possible(self, batch: Batch) -> Tensor:
         """(B, S) the symbols that may be chosen: real ones that are known."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard import parallel
 from regard.data.corpus import Corpus
 from regard.data.open import Data, Place, open_pairs
 from regard.data.read import Example, Pair, Pairs, split_dev
@@ -196,7 +197,9 @@ class Task(ABC):
     ) -> Evaluation:
         """The measures of a model on examples."""
         sources = [example.source for example in examples]
-        predictions = self.predict(model, sources, search, batch_size=batch_size)
+        mine = parallel.share(sources)
+        answers = self.predict(model, mine, search, batch_size=batch_size) if mine else []
+        predictions = parallel.gather(answers)
         scores = self.score(predictions, examples)
         pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
         loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)
@@ -211,14 +214,16 @@ def losses(
     """The loss and its parts, each divided by the count, over batches."""
     device = device_of(model)
     total, count, parts = 0.0, 0.0, Counter[str]()
-    for batch in batches:
+    for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
         loss = objective(model, batch.to(device))
         total += float(loss.sum)
         parts.update(loss.parts)
         count += loss.count
+    names = parallel.agreed(sorted(parts))
+    total, count, *sums = parallel.total([total, count, *(float(parts[name]) for name in names)])
     if not count:  # no answer that training knows
         return 0.0, {}
-    return total / count, {name: part / count for name, part in parts.items()}
+    return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
 
 
 def plain(side: Any) -> str:

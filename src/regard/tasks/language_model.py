@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from regard import parallel
 from regard.data.check_documents import DocumentCheck, check_documents
 from regard.data.corpus import Corpus, Side
 from regard.data.read import Example, Pair
@@ -202,10 +203,9 @@ class LanguageModel(Task):
             loss, _ = losses(model, corpus.passes(batch_size), objective)
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])
-        rows = [
-            document_row(nats, text)
-            for nats, text in zip(self.surprise(model, texts, batch_size), texts, strict=True)
-        ]
+        mine = parallel.share(texts)
+        found = parallel.gather(self.surprise(model, mine, batch_size) if mine else [])
+        rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "symbols", "characters")}
         loss = totals["nats"] / totals["symbols"]
         written = self.predict(model, [""] * SAMPLES, search) if search.length else []

@@ -1,21 +1,31 @@
-"""Checkpoints: weights, optimiser, random state and progress, in plain formats.
+"""Checkpoints: weights, optimiser, averages and progress, in plain formats, with checksums.
 
-Nothing here is a pickle: tensors lie in safetensors files, the rest in JSON.
+Nothing here is a pickle: tensors lie in safetensors files, the rest in JSON. There is no random
+state: the noise of each batch follows from the seed and the number of the batch.
 """
 
+import hashlib
 import os
 import shutil
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
-from torch import Tensor, nn
+from safetensors.torch import save
+from torch import Tensor
 
-from regard.errors import UserError
+from regard import parallel
+from regard.errors import UserError, say
 from regard.files import read_json, write_bytes, write_json
-from regard.nn.state import Tree, leaves, tree_of
+from regard.nn.state import leaves, tree_of
+from regard.training.weights import load_weights, once, read_tensors, save_weights
+
+if TYPE_CHECKING:
+    from regard.training.run import Run
+
+FILES = ("model.safetensors", "training.safetensors", "progress.json")
 
 
 @dataclass
@@ -34,96 +44,142 @@ class Progress:
     tenth: int = 0
     pause_until: float = 0.0
     saved: float = 0.0
+    scale: float = 65536.0  # what the loss is multiplied by, in half precision
+    steady: int = 0  # updates since the scale was changed
+    noise: list[float] = field(default_factory=list)  # see noise.py
+    window: dict[str, Any] = field(default_factory=dict)  # see log.py
 
 
-def save_weights(model: nn.Module, path: Path) -> None:
-    """The model's weights; a weight that is used twice is written once."""
-    write_bytes(path, save({name: p.detach().contiguous() for name, p in _once(model).items()}))
-
-
-def load_weights(model: nn.Module, path: Path) -> None:
-    """Puts the weights of a file into a model of the same shape."""
-    tensors = read_tensors(path)
-    own = _once(model)
-    fixed = dict(model.named_parameters())  # the size of a table may come from the data
-    wrong = [n for n in own if n not in tensors]
-    wrong += [n for n, p in fixed.items() if n in tensors and tensors[n].shape != p.shape]
-    wrong += [name for name in tensors if name not in own]
-    if wrong:
-        raise UserError(
-            f"{path}: the weights do not fit config.yaml: {', '.join(wrong[:3])}"
-            f"{' and more' if len(wrong) > 3 else ''}; the folder mixes two runs"
-        )
-    model.load_state_dict(tensors, strict=False)  # tied weights are there once
-
-
-def read_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file."""
-    try:
-        return load_file(path)
-    except FileNotFoundError:
-        raise UserError(f"{path}: no such file; the model folder is not complete") from None
-    except (SafetensorError, OSError) as error:
-        raise UserError(f"{path}: damaged or cut short ({error}); copy the folder anew") from error
-
-
-def save_checkpoint(
-    folder: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    progress: Progress,
-    carry: Tree = None,
-) -> None:
-    """Writes `last/` so that at each moment one whole checkpoint is there."""
+def save_checkpoint(run: "Run") -> None:
+    """Writes `last/`; the one before stays as `last.old/`. One of them is whole at each moment."""
+    folder = run.folder
     fresh, last, old = (folder / name for name in ("last.new", "last", "last.old"))
+    tensors = dict(_tensors(run))
+    if not parallel.first():
+        save_weights(run.model, fresh)  # its part of them
+        return
     shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    save_weights(model, fresh / "model.safetensors")
-    tensors = {"random": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["random_cuda"] = torch.cuda.get_rng_state()
-    names = {id(p): name for name, p in _once(model).items()}
-    for parameter, values in optimizer.state.items():
-        for key, value in values.items():
-            tensors[f"{key}/{names[id(parameter)]}"] = torch.as_tensor(value).contiguous()
-    tensors |= {f"carry/{path}": t.contiguous() for path, t in leaves(carry).items()}
-    write_bytes(fresh / "training.safetensors", save(tensors))
-    write_json(fresh / "progress.json", asdict(progress))
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        fresh.mkdir(parents=True)
+        save_weights(run.model, fresh / FILES[0])
+        write_bytes(fresh / FILES[1], save(tensors))
+        write_json(fresh / FILES[2], asdict(run.progress))
+        write_json(fresh / "checksums.json", {name: _checksum(fresh / name) for name in FILES})
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)  # on a full disk it would be in the way
+        raise
     if last.exists():
+        shutil.rmtree(old, ignore_errors=True)
         os.rename(last, old)
     os.rename(fresh, last)
-    shutil.rmtree(old, ignore_errors=True)
 
 
-def load_checkpoint(
-    folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[Progress, Tree]:
-    """Puts the newest checkpoint back; a run that has none yet begins."""
-    place = next((p for p in (folder / "last", folder / "last.old") if p.exists()), None)
+def load_checkpoint(run: "Run") -> None:
+    """Puts the newest whole checkpoint back; a run that has none yet begins."""
+    place = parallel.agreed(_newest(run.folder))
     if place is None:
-        return Progress(), None
-    load_weights(model, place / "model.safetensors")
-    tensors = read_tensors(place / "training.safetensors")
-    torch.set_rng_state(tensors.pop("random"))
-    if "random_cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random_cuda"])
-    tensors.pop("random_cuda", None)
-    own = _once(model)
-    device = next(iter(own.values())).device
-    names = [name for name in tensors if name.startswith("carry/")]
-    carried = {name.removeprefix("carry/"): tensors.pop(name).to(device) for name in names}
+        return
+    load_weights(run.model, place / FILES[0])
+    groups: dict[str, dict[str, Tensor]] = {}
+    for full, value in read_tensors(place / FILES[1]).items():
+        kind, name = full.split("/", 1)
+        groups.setdefault(kind, {})[name] = value
+    _restore_optimizers(run, groups.get("optimizer", {}))
+    weights = run.weights()
+    saved: list[Any] = []
+    for name, value in sorted(groups.get("average", {}).items(), key=lambda item: _places(item[0])):
+        part, place_in_part = _places(name)
+        if part == len(saved):
+            saved.append([])
+        saved[part].append(parallel.divided(value, weights[place_in_part]))
+    run.average.restore(saved)
+    kept = groups.get("kept", {})
+    run.kept = [parallel.divided(kept[str(i)], w) for i, w in enumerate(weights)] if kept else []
+    carried = groups.get("carry", {})
+    run.carry = tree_of({n: parallel.rows(t).to(run.device) for n, t in carried.items()})
+    try:
+        run.progress = Progress(**read_json(place / FILES[2]))
+    except TypeError as error:
+        raise UserError(f"{place / FILES[2]}: damaged: {error}") from error
+
+
+def _tensors(run: "Run") -> Iterator[tuple[str, Tensor]]:
+    """All tensors of training but the weights, by name, whole."""
+    names = {id(p): name for name, p in once(run.model).items()}
+    for optimizer in run.optimizers:
+        for parameter, values in optimizer.state.items():
+            for key, value in ((k, v) for k, v in values.items() if v is not None):
+                full = parallel.whole(torch.as_tensor(value)).contiguous()
+                yield f"optimizer/{key}/{names[id(parameter)]}", full
+    for number, part in enumerate(run.average.saved()):
+        for place, value in enumerate(part):
+            yield f"average/{number}/{place}", parallel.whole(value).contiguous()
+    for place, value in enumerate(run.kept):
+        yield f"kept/{place}", parallel.whole(value).contiguous()
+    for path, value in leaves(run.carry).items():
+        yield f"carry/{path}", parallel.gather_rows(value).contiguous()
+
+
+def _restore_optimizers(run: "Run", tensors: dict[str, Tensor]) -> None:
+    """Puts the state of each parameter back into the optimiser that owns it."""
+    own = once(run.model)
+    owners = {
+        id(parameter): optimizer
+        for optimizer in run.optimizers
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+    }
     for full, value in tensors.items():
         key, name = full.split("/", 1)
-        optimizer.state[own[name]][key] = value.to(own[name].device)
-    try:
-        return Progress(**read_json(place / "progress.json")), tree_of(
-            {name: t.to(device) for name, t in carried.items()}
+        parameter = own[name]
+        owners[id(parameter)].state[parameter][key] = parallel.divided(value, parameter)
+
+
+def _places(name: str) -> tuple[int, int]:
+    """The two numbers of a name such as 0/12."""
+    part, place = name.split("/")
+    return int(part), int(place)
+
+
+def _newest(folder: Path) -> Path | None:
+    """The newest checkpoint that is whole; says so where that is not the newest of all."""
+    if not parallel.first():
+        return None
+    wrong: list[str] = []
+    for place in (folder / "last", folder / "last.old"):
+        if not place.exists():
+            continue
+        damage = _damage(place)
+        if not damage:
+            if wrong:
+                step = read_json(place / FILES[2])["step"]
+                say(f"! {wrong[0]}; going on from the checkpoint before it, of step {step}")
+            return place
+        wrong.append(damage)
+    if wrong:
+        raise UserError(
+            f"{'; '.join(wrong)}. No whole checkpoint is left; model.safetensors, the best model "
+            "so far, can still be used, or trained further with --from"
         )
-    except TypeError as error:
-        raise UserError(f"{place / 'progress.json'}: damaged: {error}") from error
+    return None
 
 
-def _once(model: nn.Module) -> dict[str, Tensor]:
-    """The parameters and buffers by name, tied ones once."""
-    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
+def _damage(place: Path) -> str:
+    """What is wrong with a checkpoint; nothing where it is whole."""
+    try:
+        sums = read_json(place / "checksums.json")
+        for name in FILES:
+            if _checksum(place / name) != sums[name]:
+                return f"{place / name}: damaged, its checksum is not the one written with it"
+    except (UserError, OSError, KeyError, TypeError) as error:
+        return f"{place}: damaged ({error})"
+    return ""
+
+
+def _checksum(path: Path) -> str:
+    """A fingerprint of a file."""
+    mark = hashlib.blake2b(digest_size=16)
+    with open(path, "rb") as file:
+        while block := file.read(1 << 22):
+            mark.update(block)
+    return mark.hexdigest()

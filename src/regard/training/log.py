@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from regard import parallel
 from regard.data.read import Example
 from regard.evaluation import Evaluation
 from regard.training.loop import Record
+from regard.training.noise import scale
 from regard.training.run import Run
 
 LOG_EVERY = 10  # steps in a line of metrics.jsonl
@@ -44,24 +46,28 @@ class Validated:
 
 
 class Log:
-    """Writes a line of metrics.jsonl every few steps and tells the display each step."""
+    """Writes a line of metrics.jsonl every few steps and tells the display each step.
+
+    The sums since the last line are part of the progress, so that a resumed run writes the lines
+    of one that nothing stopped.
+    """
 
     def __init__(self, run: Run, display: Display) -> None:
         self.run = run
         self.display = display
-        self.records: list[Record] = []
         self.since = run.progress.seconds
         self.speed = 0.0
 
-    def __enter__(self) -> "Log":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.write()
-
     def add(self, record: Record) -> None:
         """Notes one update."""
-        self.records.append(record)
+        window = self.run.progress.window
+        each = {"steps": 1, "tokens": record.tokens, "norm": record.norm, "padding": record.padding}
+        named = {"loss": record.loss, **record.parts}
+        each |= {f"mean {name}": record.tokens * value for name, value in named.items()}
+        each |= {f"norm {name}": value for name, value in record.norms.items()}
+        for name, value in each.items():
+            window[name] = window.get(name, 0.0) + value
+        window |= {"lr": record.lr, "epoch": record.epoch}
         if record.step % LOG_EVERY == 0:
             self.write()
         self.display.step(self.run, record, self.speed)
@@ -69,44 +75,39 @@ class Log:
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
         """Time in here is no training: it does not count in the speed."""
-        self.write()
+        began = self.run.progress.seconds
         yield
         self.run.read_clock()
-        self.since = self.run.progress.seconds
+        self.since += self.run.progress.seconds - began
 
     def write(self) -> None:
         """One line for the updates since the last line."""
-        if not self.records:
+        progress = self.run.progress
+        window = progress.window
+        if not window:
             return
-        records, last = self.records, self.records[-1]
-        tokens = sum(r.tokens for r in records)
-        self.speed = tokens / max(1e-9, last.seconds - self.since)
-        self.since, self.records = last.seconds, []
+        progress.window = {}
+        steps, tokens = window["steps"], window["tokens"]
+        self.speed = tokens / max(1e-9, progress.seconds - self.since)
+        self.since = progress.seconds
+        means = {n.removeprefix("mean "): v / tokens for n, v in window.items() if n[:5] == "mean "}
+        norms = {n.removeprefix("norm "): v / steps for n, v in window.items() if n[:5] == "norm "}
         line = {
             "kind": "train",
-            "step": last.step,
-            "epoch": last.epoch,
-            **_means(records, tokens),
-            "lr": last.lr,
-            "norm": sum(r.norm for r in records) / len(records),
-            "padding": sum(r.padding for r in records) / len(records),
+            "step": progress.step,
+            "epoch": window["epoch"],
+            **{name: mean for name, mean in means.items() if not math.isnan(mean)},
+            "lr": window["lr"],
+            "norm": window["norm"] / steps,
+            "norms": norms,
+            "noise": scale(progress.noise),
+            "padding": window["padding"] / steps,
             "tokens": tokens,
             "tokens_per_second": self.speed,
-            "seconds": last.seconds,
+            "seconds": progress.seconds,
         }
-        append(self.run.folder, "metrics.jsonl", line)
-
-
-def _means(records: list[Record], tokens: float) -> dict[str, float]:
-    """The loss and its parts over several updates; a model that is solved has none."""
-    named = [{"loss": record.loss, **record.parts} for record in records]
-    names = ["loss", *sorted({name for record in records for name in record.parts})]
-    means = {
-        name: sum(r.tokens * parts.get(name, 0.0) for r, parts in zip(records, named, strict=True))
-        / tokens
-        for name in names
-    }
-    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
+        if parallel.first():
+            append(self.run.folder, "metrics.jsonl", line)
 
 
 def append(folder: Path, name: str, record: dict[str, Any]) -> None:

@@ -1,21 +1,20 @@
 """The loop: a generator that yields a record after each update. The caller does the rest."""
 
 import math
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from torch.nn.utils import clip_grad_norm_
 
-from regard.data.batch import Batch
-from regard.errors import UserError
+from regard import parallel
 from regard.training.run import Run
+from regard.training.update import Micro, update
 
 
 @dataclass(frozen=True)
 class Record:
-    """One update. loss and its parts (nll: without smoothing), a symbol or an example."""
+    """One update. loss and its parts (nll: without smoothing), a symbol or an example; norms: of
+    the gradient, by part of the model."""
 
     step: int
     epoch: float
@@ -28,6 +27,7 @@ class Record:
     examples: int
     padding: float
     seconds: float
+    norms: dict[str, float] = field(default_factory=dict)
 
 
 def train(run: Run) -> Iterator[Record]:
@@ -40,9 +40,9 @@ def train(run: Run) -> Iterator[Record]:
     while share_done(run) < 1:
         micro = next(updates)
         lr = config.lr * config.schedule.factor(share_done(run), progress.step)
-        loss, parts, norm, count = _update(run, micro, lr)
+        done = update(run, micro, lr)
         progress.step += 1
-        progress.position += len(micro)
+        progress.position += min(run.batches, run.epoch_batches - progress.position)
         if progress.position == run.epoch_batches:
             progress.epoch, progress.position, run.carry = progress.epoch + 1, 0, None
         run.read_clock()
@@ -50,14 +50,15 @@ def train(run: Run) -> Iterator[Record]:
             step=progress.step,
             epoch=progress.epoch + progress.position / run.epoch_batches,
             share=share_done(run),
-            loss=loss,
-            parts=parts,
-            norm=norm,
+            loss=done.loss,
+            parts=done.parts,
+            norm=done.norm,
             lr=lr,
-            tokens=count,
-            examples=sum(batch.rows for batch in micro),
-            padding=_padding(micro),
+            tokens=done.count,
+            examples=done.examples,
+            padding=done.padding,
             seconds=progress.seconds,
+            norms=done.norms,
         )
 
 
@@ -97,20 +98,37 @@ def share_done(run: Run) -> float:
     return min(1.0, max(shares))
 
 
-def _updates(run: Run) -> Iterator[list[Batch]]:
+def _updates(run: Run) -> Iterator[list[Micro]]:
     """The batches of each update from where the run stands, epoch after epoch without end.
 
     An update never reaches over the end of an epoch; its last one may have fewer batches.
     """
-    accumulate = run.config.training.accumulate
     epoch, position = run.progress.epoch, run.progress.position
     while True:
         order = _order(run, epoch)
         run.epoch_batches = len(order)
-        for start in range(position, len(order), accumulate):
-            rows = order[start : start + accumulate]
-            yield [run.corpus.batch(r).to(run.device) for r in rows]
+        for start in range(position, len(order), run.batches):
+            yield _mine(run, order, start)
         epoch, position = epoch + 1, 0
+
+
+def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
+    """This process's batches of an update.
+
+    Where batches follow each other, each process goes through all of them and has its own rows.
+    Otherwise it has its own batches; one that gets none, at the end of an epoch, does another's
+    without weight, since the others wait for its gradients.
+    """
+    numbers = range(start, min(start + run.batches, len(order)))
+    if run.corpus.sequential:
+        rows = [(number, parallel.rows(order[number]), True) for number in numbers]
+    else:
+        rounds = -(-len(numbers) // parallel.size())
+        places = [r * parallel.size() + parallel.rank() for r in range(rounds)]
+        rows = [(numbers[p], order[numbers[p]], True) for p in places if p < len(numbers)]
+        rows += [(start, order[start], False)] * (rounds - len(rows))
+    batch = run.corpus.batch
+    return [Micro(batch(part).to(run.device), number, own) for number, part, own in rows]
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
@@ -118,55 +136,3 @@ def _order(run: Run, epoch: int) -> list[np.ndarray]:
     config = run.config.training
     assert config.tokens is not None
     return run.corpus.order(config.tokens, config.seed, epoch)
-
-
-def _update(
-    run: Run, micro: list[Batch], lr: float
-) -> tuple[float, dict[str, float], float, float]:
-    """One update: backward, clip, step, zero. Loss and parts a symbol, gradient norm, symbols."""
-    model, objective, optimizer = run.model, run.config.objective, run.optimizer
-    model.train()
-    count = sum(objective.count(batch) for batch in micro) or 1  # nothing to learn from
-    total, parts = 0.0, Counter[str]()
-    for batch in micro:
-        loss = objective(model, batch._replace(carry=run.carry))
-        run.carry = loss.carry if run.corpus.sequential else None
-        (loss.sum / count).backward()
-        total += float(loss.sum.detach())
-        parts.update(loss.parts)
-    norm = float(clip_grad_norm_(model.parameters(), run.config.training.clip or math.inf))
-    if not (math.isfinite(total) and math.isfinite(norm)):
-        raise UserError(_not_finite(run, total / count, norm, lr))
-    for group in optimizer.param_groups:
-        group["lr"] = lr * group["factor"]
-    optimizer.step()
-    optimizer.zero_grad()
-    return total / count, {name: part / count for name, part in parts.items()}, norm, count
-
-
-def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
-    """Why training stopped, and what to do."""
-    what = "loss" if not math.isfinite(loss) else "gradient"
-    return (
-        f"step {run.progress.step + 1}: the {what} is not a finite number "
-        f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
-        f"this update; the models saved before it are whole. {calmer(run)}"
-    )
-
-
-def calmer(run: Run) -> str:
-    """What to try when training is too wild."""
-    config = run.config.training
-    if config.lr is None:  # solved by a formula
-        return ""
-    clip = "" if 0 < config.clip <= 1 else f", or training.clip=1 (now {config.clip:g})"
-    return (
-        f"Try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}) or a longer "
-        f"training.schedule.warmup{clip}."
-    )
-
-
-def _padding(micro: list[Batch]) -> float:
-    """The share of positions, of both sides, that are padding."""
-    masks = [mask for batch in micro for mask in batch.masks]
-    return 1 - sum(int(mask.sum()) for mask in masks) / sum(mask.numel() for mask in masks)

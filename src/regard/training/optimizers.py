@@ -18,7 +18,7 @@ class Auto(Options):
 
     kind: Literal["auto"] = "auto"
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """None: the kind must be chosen first."""
         raise AssertionError("the optimiser was not chosen")
 
@@ -28,9 +28,9 @@ class Exact(Options):
 
     kind: Literal["exact"] = "exact"
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
-        """An optimiser that is never used."""
-        return torch.optim.SGD([torch.zeros(1)], lr=lr)
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """None."""
+        return []
 
 
 class AdamLike(Options):
@@ -45,10 +45,10 @@ class Adam(AdamLike):
 
     kind: Literal["adam"] = "adam"
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
         groups = _groups(model, 0.0, factors)
-        return torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)
+        return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
 class AdamW(AdamLike):
@@ -57,10 +57,10 @@ class AdamW(AdamLike):
     kind: Literal["adamw"] = "adamw"
     weight_decay: float = Field(0.01, ge=0, description="decay of matrices")
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> torch.optim.Optimizer:
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
         groups = _groups(model, self.weight_decay, factors)
-        return torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)
+        return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
 def _groups(model: nn.Module, decay: float, factors: Factors) -> list[dict[str, Any]]:

@@ -6,7 +6,10 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, model_validator
 
 from regard.options import Options
+from regard.parallel import Kind
+from regard.training.average import Averaging, NoAverage
 from regard.training.optimizers import AdamLike, Auto, Optimizer
+from regard.training.precision import Precision
 from regard.training.schedule import Cosine, Schedule
 
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -35,11 +38,21 @@ class Training(Options):
     tokens: int | None = Field(
         None, gt=0, description="padded symbols of the longer side in a batch, at most"
     )
-    accumulate: int = Field(1, gt=0, description="batches in an update")
+    accumulate: int = Field(1, gt=0, description="batches in an update, in each process")
     optimizer: Optimizer = Auto()
     lr: float | None = Field(None, gt=0, description="highest learning rate")
     schedule: Schedule = Cosine()
+    average: Averaging = NoAverage()
+    precision: Precision = Field(
+        "float32", description="of products in training; weights stay float32"
+    )
+    parallel: Kind = Field(
+        "ddp", description="with several processes: ddp, all weights in each; fsdp, a part"
+    )
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
+    clip_value: float = Field(
+        0.0, ge=0, description="largest absolute value of a gradient; 0: no limit"
+    )
     validate_every: int | None = Field(
         None, gt=0, description="steps between validations; None: ten a run"
     )

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard import parallel
 from regard.config import Config, changed, check_config, read_yaml
 from regard.data.corpus import Corpus
 from regard.data.read import Example, Pair
@@ -18,6 +19,7 @@ from regard.files import read_json, write_json, write_text
 from regard.nn.state import Tree
 from regard.presets import fill
 from regard.tasks.base import Choice, Found, Task
+from regard.training.average import Average
 from regard.training.checkpoint import Progress, load_checkpoint, save_checkpoint
 from regard.training.transfer import Origin, adopt, freeze, transplant
 from regard.version import __version__
@@ -33,16 +35,21 @@ class Run:
     config: Config
     task: Task
     model: nn.Module
-    optimizer: torch.optim.Optimizer
+    engine: nn.Module  # what training calls: the model, or the model in touch with other processes
+    optimizers: list[torch.optim.Optimizer]
+    average: Average
     corpus: Corpus
     dev: list[Example]
     progress: Progress
     device: torch.device
+    batches: int = 1  # in an update, of all processes together
     check: Found | None = None
     chosen: list[Choice] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)  # weights that came from another model
     carry: Tree = None  # what the last batch left for the next, where batches follow each other
+    kept: list[torch.Tensor] = field(default_factory=list)  # a gradient: see noise.py
+    interrupted: list[int] = field(default_factory=list)  # signals that ask for an end
     epoch_batches: int = 1
     began: float = 0.0
 
@@ -52,18 +59,22 @@ class Run:
 
     def read_clock(self) -> None:
         """Notes in the progress how long training took so far, validation included."""
-        self.progress.seconds = time.monotonic() - self.began
+        self.progress.seconds = parallel.agreed(time.monotonic() - self.began)
+
+    def weights(self) -> list[nn.Parameter]:
+        """The weights that are trained."""
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+
+    @property
+    def lane(self) -> int:
+        """Which rows of each batch are this process's, where batches follow each other."""
+        return parallel.rank() if self.corpus.sequential else 0
 
     @property
     def parameters(self) -> int:
         """Trained numbers, tied ones once; of a model that is counted, its tables."""
         trained = sum(parameter.numel() for parameter in self.model.parameters())
         return trained or sum(table.numel() for table in self.model.buffers())
-
-
-def best_device() -> torch.device:
-    """The GPU where there is one."""
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def start_run(
@@ -80,10 +91,9 @@ def start_run(
     if origin is not None:
         config, taken = adopt(config, origin)
     like = origin.task if origin is not None else None
-    task, options, chosen = config.task.fit(config.task.usable(train)[0], config.model, like)
+    fitted = parallel.in_turn(lambda: _fit(config, train, like))
+    task, corpus, options, chosen, notes = fitted
     config = config.model_copy(update={"task": options})
-    kept, notes = options.usable(train, task)
-    corpus = task.corpus(kept)
     config, more = fill(config, task.facts(corpus))
     run = _assemble(folder, config, task, corpus, dev, origin)
     run.chosen, run.notes = taken + chosen + more, notes
@@ -91,6 +101,15 @@ def start_run(
         run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
     run.check = task.check(train, dev)
     return run
+
+
+def _fit(
+    config: Config, train: Sequence[Pair], like: Task | None
+) -> tuple[Task, Corpus, Any, list[Choice], list[str]]:
+    """The task of the training examples, they as numbers, and what was chosen and left out."""
+    task, options, chosen = config.task.fit(config.task.usable(train)[0], config.model, like)
+    kept, notes = options.usable(train, task)
+    return task, task.corpus(kept), options, chosen, notes
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
@@ -103,11 +122,19 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     facts = about.get("fingerprints", {})
     for name, mark in fingerprints(run).items():
         if facts.get(name) != mark:
+            then, now = about.get("examples", {}).get(name), _examples(run)[name]
+            counts = f" ({then:,} examples then, {now:,} now)" if then and then != now else ""
             raise UserError(
-                f"{folder}: the {name} data are not those this run began with; resume with the "
-                "same files, or start anew with another --out"
+                f"{folder}: the {name} data are not those this run began with{counts}; resume with "
+                "the same files, or start anew with another --out"
             )
-    run.progress, run.carry = load_checkpoint(folder, run.model, run.optimizer)
+    run.batches = config.training.accumulate * about.get("processes", 1)
+    if run.batches % parallel.size():
+        raise UserError(
+            f"{folder}: an update has {run.batches} batches, which cannot be divided evenly over "
+            f"{parallel.size()} processes; start as many processes as divide it"
+        )
+    load_checkpoint(run)
     return run
 
 
@@ -147,6 +174,11 @@ def fingerprints(run: Run) -> dict[str, str]:
     return {"training": run.corpus.digest(), "dev": dev.hexdigest()[:32]}
 
 
+def _examples(run: Run) -> dict[str, int]:
+    """How many examples each part has."""
+    return {"training": len(run.corpus), "dev": len(run.dev)}
+
+
 def _assemble(
     folder: Path,
     config: Config,
@@ -159,7 +191,7 @@ def _assemble(
     """Model and optimiser of a filled configuration, seeded."""
     training = config.training
     torch.manual_seed(training.seed)
-    device = best_device()
+    device = parallel.device()
     model = task.build(config.model)
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)
@@ -169,30 +201,31 @@ def _assemble(
             f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
             "trained step by step; leave the optimiser open"
         )
+    engine = parallel.wrap(model, training.parallel)
     factors = dict.fromkeys(names, training.loaded_lr)
     return Run(
         folder=folder,
         config=config,
         task=task,
         model=model,
-        optimizer=training.optimizer.build(model, training.lr or 1.0, factors),
+        engine=engine,
+        optimizers=training.optimizer.build(model, training.lr or 1.0, factors),
+        average=training.average.build(),
         corpus=task.suited(corpus, model),
         dev=task.examples(dev),
         progress=Progress(),
         device=device,
+        batches=training.accumulate * parallel.size(),
         loaded=names,
     )
 
 
 def describe(run: Run, about: dict[str, Any]) -> None:
-    """Writes everything about the run that is known before the first step."""
-    run.folder.mkdir(parents=True, exist_ok=True)
-    write_text(run.folder / "config.yaml", run.config.dump())
-    run.task.save(run.folder)
-    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
-    write_json(run.folder / "settings.json", settings)
-    if run.check is not None:
-        write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
+    """Writes everything about the run that is known before the first step; `run.json` last."""
+    if parallel.first():
+        _describe(run)
+    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
+        save_checkpoint(run)
     facts = {
         "name": run.folder.name,
         "task": run.config.task.kind,
@@ -202,10 +235,23 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "format": FORMAT,
         "version": __version__,
         "fingerprints": fingerprints(run),
+        "examples": _examples(run),
+        "processes": parallel.size(),
         "loaded": run.loaded,
         **about,
     }
-    write_json(run.folder / "run.json", facts)
+    if parallel.first():
+        write_json(run.folder / "run.json", facts)
+    parallel.wait()
+
+
+def _describe(run: Run) -> None:
+    """Settings, vocabulary and the check of the data."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    write_text(run.folder / "config.yaml", run.config.dump())
+    run.task.save(run.folder)
+    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
+    write_json(run.folder / "settings.json", settings)
+    if run.check is not None:
+        write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
     write_text(run.folder / "version.txt", f"{__version__}\n")
-    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
-        save_checkpoint(run.folder, run.model, run.optimizer, run.progress)

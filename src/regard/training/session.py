@@ -3,25 +3,31 @@
 import contextlib
 import math
 import random
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from types import FrameType
 
-from regard import metrics
+import torch
+
+from regard import metrics, parallel
 from regard.data.read import Example
 from regard.errors import UserError
-from regard.evaluation import evaluate
+from regard.evaluation import Evaluation, evaluate
 from regard.files import write_json
 from regard.report import write_report
-from regard.training.checkpoint import load_weights, save_checkpoint, save_weights
+from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log, Validated, append
-from regard.training.loop import Record, calmer, share_done, solve, train
+from regard.training.loop import Record, share_done, solve, train
 from regard.training.memory import keep_freed_memory
 from regard.training.run import Run
+from regard.training.update import calmer
+from regard.training.weights import load_weights, save_weights
 
 DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
 CHECKPOINT_SECONDS = 60.0
+AGAIN_SECONDS = 1.0  # a second signal within this time is the first one's echo
 VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
 
 
@@ -31,35 +37,40 @@ def train_run(run: Run, display: Display) -> bool:
     display.start(run)
     examples = validation_part(run)
     last = None
-    with interruption() as stop, Log(run, display) as log:
+    with interruption() as run.interrupted:
+        log = Log(run, display)
+        stop = False
         for record in records(run):
             log.add(record)
+            stop = parallel.total([len(run.interrupted)])[0] > 0
             if record.share >= 1:
                 break
             due = validation_due(run, record)
             if due or checkpoint_due(run, record) or stop:
                 with log.pause():
                     if due:
+                        log.write()
                         last = validate(run, examples)
                         display.validated(run, last)
                     save(run)
             if stop or stalled(run):
                 break
-    if stop and share_done(run) < 1:
-        interrupt(run, display)
-        return False
-    if run.progress.validated != run.progress.step:
-        last = validate(run, examples)
-        display.validated(run, last)
-    run.progress.finished = True
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
-    display.finished(run, finish(run, last))
+        if stop and share_done(run) < 1:
+            interrupt(run, display)
+            return False
+        log.write()
+        if run.progress.validated != run.progress.step:
+            last = validate(run, examples)
+            display.validated(run, last)
+        run.progress.finished = True
+        save_checkpoint(run)
+        display.finished(run, finish(run, last))
     return True
 
 
 def records(run: Run) -> Iterator[Record]:
     """The updates that are left: those of the loop, or a single one where there is a formula."""
-    if run.progress.finished:
+    if run.progress.finished or stalled(run):
         return iter(())
     return solve(run) if run.config.training.optimizer.kind == "exact" else train(run)
 
@@ -68,7 +79,7 @@ def save(run: Run) -> None:
     """A checkpoint of now."""
     run.read_clock()
     run.progress.saved = run.progress.seconds
-    save_checkpoint(run.folder, run.model, run.optimizer, run.progress, run.carry)
+    save_checkpoint(run)
 
 
 def checkpoint_due(run: Run, record: Record) -> bool:
@@ -107,43 +118,70 @@ def validation_due(run: Run, record: Record) -> bool:
 
 def validate(run: Run, examples: list[Example]) -> Validated:
     """Scores the model as it is; the best one so far becomes `model.safetensors`."""
-    config, progress, metric = run.config, run.progress, run.task.metric
+    progress, metric = run.progress, run.task.metric
     began = time.monotonic()
-    result = evaluate(run.task, run.model, examples, config.objective, config.search)
+    run.average.validate(run.weights())
+    with averaged(run):
+        result = measured(run, examples)
+        gain = _gain(run, result)
+        if gain >= 0:  # of equals the later one, but only a gain renews the patience
+            progress.best, progress.best_step = result.scores[metric], progress.step
+            save_weights(run.model, run.folder / "model.safetensors")
+    progress.pause_until = progress.seconds + 10 * parallel.agreed(time.monotonic() - began)
+    progress.validated = progress.step
+    progress.stale = 0 if gain > 0 else progress.stale + 1
+    samples = run.task.samples(result, examples)
+    record = {
+        "kind": "dev",
+        "step": progress.step,
+        "loss": result.loss,
+        "scores": result.scores,
+        "examples": len(examples),
+        "seconds": progress.seconds,
+    }
+    if parallel.first():
+        append(run.folder, "metrics.jsonl", record)
+        for sample in samples:
+            append(run.folder, "samples.jsonl", {"step": progress.step, **sample})
+        write_report(run.folder)
+    return Validated(result, examples, gain >= 0, samples=samples)
+
+
+def measured(run: Run, examples: list[Example]) -> Evaluation:
+    """The model's scores, to which each process adds its share; refused where it diverged."""
+    config = run.config
+    with parallel.gathered(run.model):
+        result = evaluate(run.task, run.model, examples, config.objective, config.search)
     limit = DIVERGED if "perplexity" in result.scores else math.inf
     if not result.loss < limit:
         raise UserError(
-            f"step {progress.step}: the loss on the dev part is {result.loss:g}: training has "
+            f"step {run.progress.step}: the loss on the dev part is {result.loss:g}: training has "
             f"diverged, and this model was not kept. {calmer(run)}"
         )
-    progress.pause_until = progress.seconds + 10 * (time.monotonic() - began)
+    return result
+
+
+def _gain(run: Run, result: Evaluation) -> float:
+    """By how much the measure that decides is better than the best so far."""
+    metric, best = run.task.metric, run.progress.best
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
-    value = result.scores[metric]
-    gain = 1.0 if progress.best is None else sign * (value - progress.best)
-    better = gain >= 0  # of equals the later one, but only a gain renews the patience
-    progress.validated = progress.step
-    progress.stale = 0 if gain > 0 else progress.stale + 1
-    if better:
-        progress.best, progress.best_step = value, progress.step
-        save_weights(run.model, run.folder / "model.safetensors")
-    samples = run.task.samples(result, examples)
-    validated = Validated(result, examples, better, samples=samples)
-    append(
-        run.folder,
-        "metrics.jsonl",
-        {
-            "kind": "dev",
-            "step": progress.step,
-            "loss": result.loss,
-            "scores": result.scores,
-            "examples": len(examples),
-            "seconds": progress.seconds,
-        },
-    )
-    for sample in samples:
-        append(run.folder, "samples.jsonl", {"step": progress.step, **sample})
-    write_report(run.folder)
-    return validated
+    return 1.0 if best is None else sign * (result.scores[metric] - best)
+
+
+@contextlib.contextmanager
+def averaged(run: Run) -> Iterator[None]:
+    """In here the model has its averaged weights, where training keeps an average."""
+    values, weights = run.average.values(), run.weights()
+    if values is None:
+        yield
+        return
+    trained = [weight.detach().clone() for weight in weights]
+    with torch.no_grad():
+        for weight, value in zip(weights, values, strict=True):
+            weight.copy_(value)
+        yield
+        for weight, value in zip(weights, trained, strict=True):
+            weight.copy_(value)
 
 
 def stalled(run: Run) -> bool:
@@ -157,15 +195,18 @@ def finish(run: Run, last: Validated | None) -> Validated:
 
     The last validation will do where it was of the best model on the whole dev part.
     """
+    parallel.wait()  # until the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
-    config = run.config
-    if run.task.calibrate(run.model, run.dev):
-        run.task.save(run.folder)
+    with parallel.gathered(run.model):
+        calibrated = run.task.calibrate(run.model, run.dev)
+    if calibrated:
+        if parallel.first():
+            run.task.save(run.folder)
         last = None
     if last is not None and last.best and last.examples is run.dev:
         result = last.evaluation
     else:
-        result = evaluate(run.task, run.model, run.dev, config.objective, config.search)
+        result = measured(run, run.dev)
     intervals = run.task.intervals(result.predictions, run.dev)
     record = {
         "kind": "final",
@@ -177,9 +218,11 @@ def finish(run: Run, last: Validated | None) -> Validated:
         "signatures": run.task.signatures(run.dev),
         "seconds": run.progress.seconds,
     }
-    append(run.folder, "metrics.jsonl", record)
-    write_json(run.folder / "scores.json", record)
-    write_report(run.folder)
+    if parallel.first():
+        append(run.folder, "metrics.jsonl", record)
+        write_json(run.folder / "scores.json", record)
+        write_report(run.folder)
+        shutil.rmtree(run.folder / "last.old", ignore_errors=True)  # nothing is left to do again
     return Validated(result, run.dev, True, intervals)
 
 
@@ -187,18 +230,25 @@ def interrupt(run: Run, display: Display) -> None:
     """Leaves the run so that it can be used and resumed."""
     if run.progress.best is None:
         save_weights(run.model, run.folder / "model.safetensors")
-    write_report(run.folder)
+    if parallel.first():
+        write_report(run.folder)
     display.interrupted(run)
 
 
 @contextlib.contextmanager
 def interruption() -> Iterator[list[int]]:
-    """A list that is no longer empty once Ctrl-C or SIGTERM came; a second one stops at once."""
+    """A list that is no longer empty once Ctrl-C or SIGTERM came; a later one stops at once.
+
+    Under torchrun one Ctrl-C comes twice, from the terminal and from torchrun.
+    """
     got: list[int] = []
+    first = 0.0
 
     def note(number: int, frame: FrameType | None) -> None:
-        if got:
+        nonlocal first
+        if got and time.monotonic() - first > AGAIN_SECONDS:
             raise KeyboardInterrupt
+        first = first if got else time.monotonic()
         got.append(number)
 
     try:

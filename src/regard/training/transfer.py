@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.config import Config, check_config
 from regard.errors import UserError
 from regard.tasks.base import Choice, Task
-from regard.training.checkpoint import read_tensors
+from regard.training.weights import read_tensors
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,181 @@
+"""One update of the weights: backward, unscale, clip, step, zero. It stands here alone."""
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
+
+from regard import parallel
+from regard.data.batch import Batch
+from regard.errors import UserError
+from regard.training import noise
+from regard.training.precision import SMALLEST, products, rescaled
+from regard.training.run import Run
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A batch of an update. number: its place in the epoch; counts: whether it is this process's
+    own, or only keeps it in step with the others at the end of an epoch."""
+
+    batch: Batch
+    number: int
+    counts: bool = True
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an update was like. loss and parts a symbol; norms: of the gradient, by part."""
+
+    loss: float
+    parts: dict[str, float]
+    norm: float
+    norms: dict[str, float]
+    count: float
+    examples: int
+    padding: float
+
+
+def update(run: Run, micro: list[Micro], lr: float) -> Update:
+    """Moves the weights by the gradient of these batches, and those of the other processes."""
+    run.model.train()
+    objective = run.config.objective
+    batches = [m.batch for m in micro if m.counts]
+    mine = sum(objective.count(batch) for batch in batches)
+    count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
+    sums = _backward(run, micro, count)
+    loss, norm, norms = _gradients(run, sums.pop("loss") / count, count, lr)
+    if math.isfinite(norm):
+        _step(run, lr)
+    for optimizer in run.optimizers:
+        optimizer.zero_grad()
+    real = [int(mask.sum()) for batch in batches for mask in batch.masks]
+    places = [mask.numel() for batch in batches for mask in batch.masks]
+    examples, real_all, places_all = parallel.total(
+        [sum(batch.rows for batch in batches), sum(real), sum(places)]
+    )
+    return Update(
+        loss=loss,
+        parts={name: value / count for name, value in sums.items()},
+        norm=norm,
+        norms=norms,
+        count=count,
+        examples=int(examples),
+        padding=1 - real_all / places_all,
+    )
+
+
+def _backward(run: Run, micro: list[Micro], count: float) -> dict[str, float]:
+    """Gradients of the loss divided by the count of all processes; the sums of the loss, by name.
+
+    The noise of a batch follows from its place in the run alone: not from what came before it, nor
+    from how many processes there are.
+    """
+    training, sums = run.config.training, Counter[str]()
+    scale = run.progress.scale if training.precision == "float16" else 1.0
+    for place, one in enumerate(micro):
+        seed(run.device, training.seed, run.progress.epoch, one.number, run.lane)
+        last = place == len(micro) - 1
+        with parallel.exchange(run.engine, last), products(training.precision, run.device):
+            loss = run.config.objective(run.engine, one.batch._replace(carry=run.carry))
+            run.carry = loss.carry if run.corpus.sequential else None
+            share = parallel.size() * scale / count if one.counts else 0.0  # they are averaged
+            (loss.sum * share).backward()
+        if one.counts:
+            sums.update({"loss": loss.sum.detach(), **loss.parts})
+    names = sorted(sums) or ["loss"]
+    values = parallel.total([float(sums[name]) for name in names])
+    return dict(zip(names, values, strict=True))
+
+
+def seed(device: torch.device, *numbers: int) -> None:
+    """Seeds torch from numbers, well mixed; `torch.manual_seed` takes a hundred times as long."""
+    mixed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
+    torch.default_generator.manual_seed(mixed)
+    if device.type == "cuda":
+        torch.cuda.manual_seed(mixed)
+
+
+def _gradients(
+    run: Run, loss: float, count: float, lr: float
+) -> tuple[float, float, dict[str, float]]:
+    """The loss, the norm of the gradient and of its parts; unscaled and clipped afterwards."""
+    training, progress = run.config.training, run.progress
+    trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
+    half = training.precision == "float16"
+    if half:
+        torch._foreach_mul_([p.grad for _, p in trained if p.grad is not None], 1 / progress.scale)
+    norms = _norms(trained)
+    norm = math.hypot(*norms.values())
+    if half and math.isfinite(loss):
+        _rescale(run, math.isfinite(norm))
+    elif not (math.isfinite(loss) and math.isfinite(norm)):
+        raise UserError(_not_finite(run, loss, norm, lr))
+    weights = [p for _, p in trained]
+    if math.isfinite(norm):
+        gradients = [p.grad for p in weights if p.grad is not None]
+        run.kept, progress.noise = noise.measure(
+            progress.step + 1, gradients, run.kept, progress.noise, count
+        )
+        now = norm
+        if training.clip_value:
+            clip_grad_value_(weights, training.clip_value)
+            now = math.hypot(*_norms(trained).values())
+        if training.clip:
+            clip_grads_with_norm_(weights, training.clip, torch.tensor(now, device=run.device))
+    return loss, norm, norms
+
+
+def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
+    """The norm of the gradient of each part of the model, taken as one vector."""
+    parts: dict[str, list[Tensor]] = {}
+    for name, parameter in trained:
+        assert parameter.grad is not None
+        parts.setdefault(name.split(".")[0], []).append(parameter.grad)
+    values = [parallel.whole(get_total_norm(gradients)) for gradients in parts.values()]
+    return dict(zip(parts, torch.stack(values).tolist(), strict=True))
+
+
+def _rescale(run: Run, finite: bool) -> None:
+    """Half precision: the scale of the next loss."""
+    progress = run.progress
+    progress.scale, progress.steady = rescaled(progress.scale, progress.steady, finite)
+    if progress.scale < SMALLEST:
+        step = progress.step + 1
+        raise UserError(f"step {step}: in float16 no gradient is finite any more. {calmer(run)}")
+
+
+def _step(run: Run, lr: float) -> None:
+    """The update itself."""
+    for optimizer in run.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = lr * group["factor"]
+        optimizer.step()
+    run.average.step(run.weights())
+
+
+def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
+    """Why training stopped, and what to do."""
+    what = "loss" if not math.isfinite(loss) else "gradient"
+    return (
+        f"step {run.progress.step + 1}: the {what} is not a finite number "
+        f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
+        f"this update; the models saved before it are whole. {calmer(run)}"
+    )
+
+
+def calmer(run: Run) -> str:
+    """What to try when training is too wild."""
+    config = run.config.training
+    if config.lr is None:  # solved by a formula
+        return ""
+    clip = "" if 0 < config.clip <= 1 else f", or training.clip=1 (now {config.clip:g})"
+    return (
+        f"Try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}) or a longer "
+        f"training.schedule.warmup{clip}."
+    )

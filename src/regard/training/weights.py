@@ -1,0 +1,53 @@
+"""The weights of a model in a file, and back."""
+
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor, nn
+
+from regard import parallel
+from regard.errors import UserError
+from regard.files import write_bytes
+
+
+def save_weights(model: nn.Module, path: Path) -> None:
+    """The model's weights; a weight that is used twice is written once."""
+    tensors = {name: parallel.whole(p).contiguous() for name, p in once(model).items()}
+    if parallel.first():
+        write_bytes(path, save(tensors))
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Puts the weights of a file into a model of the same shape."""
+    tensors = read_tensors(path)
+    own = once(model)
+    fixed = dict(model.named_parameters())  # the size of a table may come from the data
+    wrong = [n for n in own if n not in tensors]
+    wrong += [n for n, p in fixed.items() if n in tensors and tensors[n].shape != p.shape]
+    wrong += [name for name in tensors if name not in own]
+    if wrong:
+        raise UserError(
+            f"{path}: the weights do not fit config.yaml: {', '.join(wrong[:3])}"
+            f"{' and more' if len(wrong) > 3 else ''}; the folder mixes two runs"
+        )
+    with torch.no_grad():
+        for name, parameter in fixed.items():  # tied weights are there once
+            parameter.copy_(parallel.divided(tensors.pop(name), parameter))
+    model.load_state_dict(tensors, strict=False)  # tables
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a safetensors file."""
+    try:
+        return load_file(path)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such file; the model folder is not complete") from None
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path}: damaged or cut short ({error}); copy the folder anew") from error
+
+
+def once(model: nn.Module) -> dict[str, Tensor]:
+    """The parameters and buffers by name, tied ones once."""
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
