@@ -88,9 +88,9 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
             "transformer",
         ),
         (
-            ["training.optimizer.kind=adam", "training.optimizer.weight_decay=0.1"],
-            "training.optimizer.weight_decay",
-            "adamw",
+            ["training.optimizer.kind=adam", "training.optimizer.centered=true"],
+            "training.optimizer.centered",
+            "rmsprop",
         ),
     ],
 )

@@ -1,24 +1,39 @@
 """Schedules, worked out by hand, and the limits of a run that they follow."""
 
 import math
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 
+from regard.config import check_config
+from regard.errors import UserError
 from regard.training.checkpoint import Progress
 from regard.training.loop import share_done
 from regard.training.options import Training
-from regard.training.schedule import Constant, Cosine, InverseRoot, Linear, Schedule
+from regard.training.schedule import (
+    Constant,
+    Cosine,
+    Exponential,
+    InverseRoot,
+    Linear,
+    Schedule,
+    Step,
+    Warmed,
+    WarmupStableDecay,
+)
 
-ALL = [Constant, InverseRoot, Linear, Cosine]
+ALL = Schedule.__origin__.__args__
+STEPS = 1000
 
 
-def test_all_kinds_are_here() -> None:
-    assert set(Schedule.__origin__.__args__) == set(ALL)
+def curve(schedule: Warmed, steps: int = STEPS) -> list[float]:
+    """The factor of each update of a run of so many steps."""
+    return [schedule.factor(step / steps, step) for step in range(steps)]
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_warm_up_over_a_share(kind: type) -> None:
+def test_warm_up_over_a_share(kind: type[Warmed]) -> None:
     """A warm-up of a fifth: half-way up after a tenth, at the top after a fifth."""
     schedule = kind(warmup=0.2)
     assert schedule.factor(0.05, 3) == pytest.approx(0.25)
@@ -28,7 +43,7 @@ def test_warm_up_over_a_share(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_warm_up_over_steps(kind: type) -> None:
+def test_warm_up_over_steps(kind: type[Warmed]) -> None:
     """A warm-up of four steps: 1/4, 2/4, 3/4."""
     schedule = kind(warmup=4)
     assert [schedule.factor(0.0, step) for step in range(3)] == [0.25, 0.5, 0.75]
@@ -36,20 +51,55 @@ def test_warm_up_over_steps(kind: type) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_without_warm_up_it_begins_at_the_top(kind: type) -> None:
+def test_without_warm_up_it_begins_at_the_top(kind: type[Warmed]) -> None:
     assert kind(warmup=0).factor(0.0, 0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ALL)
-@pytest.mark.parametrize("warmup", [0, 0.05, 0.5, 3])
-def test_never_above_one_nor_below_zero_and_never_back_up(kind: type, warmup: float) -> None:
+@pytest.mark.parametrize("warmup", [0, 0.05, 0.5, 3, 300])
+def test_never_above_one_nor_below_zero_and_never_back_up(
+    kind: type[Warmed], warmup: float
+) -> None:
     schedule = kind(warmup=warmup)
-    factors = [schedule.factor(step / 100, step) for step in range(101)]
+    factors = curve(schedule)
     assert all(0 <= factor <= 1 for factor in factors)
+    assert max(factors) > 0.99
     top = factors.index(max(factors))
     assert factors[: top + 1] == sorted(factors[: top + 1])
-    assert factors[top:] == sorted(factors[top:], reverse=True)
-    assert schedule.factor(1.5, 200) == schedule.factor(1.0, 200)  # beyond the end is the end
+    for now, later in pairwise(factors[top:]):
+        assert later <= now + 1e-12
+    assert schedule.factor(1.5, 2000) == schedule.factor(1.0, 2000)  # beyond the end is the end
+    assert curve(schedule) == factors  # nothing is remembered
+
+
+@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize("warmup", [0.1, 0.3, 100, 300])
+def test_no_jump_where_the_warm_up_ends(kind: type[Warmed], warmup: float) -> None:
+    """Nor anywhere else, but where a step is meant."""
+    factors = curve(kind(warmup=warmup))
+    end = int(warmup if warmup >= 1 else warmup * STEPS)
+    jumps = [abs(now - later) for now, later in pairwise(factors)]
+    around = jumps[: end + 50] if kind is Step else jumps
+    assert max(around) < 0.03
+
+
+@pytest.mark.parametrize("kind", [Constant, Step, Exponential, InverseRoot])
+def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
+    """The last fifth falls in a line; what came before is as it was."""
+    plain, cooled = kind(), kind(cooldown=0.2)
+    for share in (0.02, 0.3, 0.8):
+        step = int(share * STEPS)
+        assert cooled.factor(share, step) == pytest.approx(plain.factor(share, step))
+    assert cooled.factor(0.9, 900) == pytest.approx(plain.factor(0.9, 900) / 2)
+    assert cooled.factor(1.0, STEPS) == 0 < plain.factor(1.0, STEPS)
+
+
+@pytest.mark.parametrize("kind", [Linear, Cosine, WarmupStableDecay, Exponential])
+@pytest.mark.parametrize("end", [0.05, 0.5])
+def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
+    schedule = kind(end=end)
+    assert schedule.factor(1.0, STEPS) == pytest.approx(end)
+    assert min(curve(schedule)[100:]) >= end
 
 
 @pytest.mark.parametrize(
@@ -61,7 +111,10 @@ def test_never_above_one_nor_below_zero_and_never_back_up(kind: type, warmup: fl
         (Linear(warmup=0.2), 0.6, 60, 0.5),
         (Linear(warmup=0.2), 0.8, 80, 0.25),
         (Linear(warmup=0.2), 1.0, 99, 0.0),
-        (Linear(warmup=10), 0.5, 50, 0.5),
+        (Linear(warmup=0.2, end=0.1), 0.6, 60, 0.55),
+        # a warm-up of steps 0 to 10, a tenth of the run: 0.9 is left of it
+        (Linear(warmup=11), 0.55, 55, 0.5),
+        (Linear(warmup=11), 0.1, 10, 1.0),
         # (1 + cos pi x) / 2 at x = 1/2, 1/3, 2/3, 1
         (Cosine(warmup=0.2), 0.6, 60, 0.5),
         (Cosine(warmup=0.0), 1 / 3, 33, 0.75),
@@ -72,11 +125,33 @@ def test_never_above_one_nor_below_zero_and_never_back_up(kind: type, warmup: fl
         (InverseRoot(warmup=4), 0.5, 35, 1 / 3),
         (InverseRoot(warmup=0.04), 0.16, 7, 0.5),
         (InverseRoot(warmup=0.04), 0.36, 7, 1 / 3),
+        # a tenth, a hundredth
+        (Step(), 0.49, 49, 1.0),
+        (Step(), 0.5, 50, 0.1),
+        (Step(), 0.75, 75, 0.01),
+        (Step(drops=[0.3], gamma=0.5), 0.9, 90, 0.5),
+        # the square root of what it ends at, half-way
+        (Exponential(warmup=0.0, end=0.01), 0.5, 50, 0.1),
+        (Exponential(warmup=0.2, end=0.0625), 0.6, 60, 0.25),
+        (Exponential(warmup=0.2, end=0.0625), 1.0, 99, 0.0625),
+        # at the top until the last fifth
+        (WarmupStableDecay(), 0.8, 80, 1.0),
+        (WarmupStableDecay(), 0.9, 90, 0.5),
+        (WarmupStableDecay(), 1.0, 99, 0.0),
+        (WarmupStableDecay(decay=0.4, end=0.5), 0.8, 80, 0.75),
+        # 1 - sqrt(x) of a quarter
+        (WarmupStableDecay(decay=0.4, shape="root"), 0.7, 70, 0.5),
     ],
     ids=str,
 )
-def test_by_hand(schedule: Constant, share: float, step: int, factor: float) -> None:
+def test_by_hand(schedule: Warmed, share: float, step: int, factor: float) -> None:
     assert schedule.factor(share, step) == pytest.approx(factor, abs=1e-9)
+
+
+@pytest.mark.parametrize("drops", [[0.75, 0.5], [0.5, 0.5], [0.0], [1.0], [1000]])
+def test_drops_out_of_order_or_out_of_the_run(drops: list[float]) -> None:
+    with pytest.raises(UserError, match=r"training\.schedule\.drops"):
+        check_config({"training": {"schedule": {"kind": "step", "drops": drops}}}, "settings")
 
 
 def run_of(training: Training, **progress: float) -> SimpleNamespace:

@@ -180,10 +180,12 @@ def _locate(
     path: list[str] = []
     owner: type[BaseModel] | None = config
     kinds: dict[str, type[BaseModel]] = {}
+    told = False  # a setting may have the name of a kind, as momentum
     for part in loc:
-        if part in kinds and part not in (owner.model_fields if owner else {}):
-            owner = kinds[part]
+        if part in kinds and not told and part not in (owner.model_fields if owner else {}):
+            owner, told = kinds[part], True
             continue
+        told = False
         path.append(str(part))
         field = owner.model_fields.get(part) if owner else None
         if field is not None:

@@ -7,8 +7,10 @@ from pydantic import TypeAdapter
 
 from regard.config import Config, Tree, check_config
 from regard.tasks.base import Choice, Facts
+from regard.training.optimizers import Optimizer
 
 SIDES = ("encoder", "decoder")
+OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -44,7 +46,8 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         for side in sides:
             rate = _dropout(_passes(facts, tree), facts, model[side])
             choose(model[side], f"model.{side}", "dropout", rate)
-        choose(training, "training", "lr", _lr(facts, model))
+        optimizer = OPTIMIZER.validate_python(training["optimizer"])
+        choose(training, "training", "lr", optimizer.default_lr(_lr(facts, model)))
         if facts.task in ("classify", "regress") and not facts.vectors and not training["steps"]:
             choose(training, "training", "epochs", _few_epochs(facts))
         if not any(training[key] for key in ("budget", "steps", "epochs")):

@@ -15,7 +15,7 @@ from regard.presets import fill
 from regard.tasks.base import Facts
 from regard.tasks.configs import TransduceConfig
 
-from .unions import SIDES, Tree, model_trees, name_of, sized, slot, variants
+from .unions import SIDES, Tree, each_once, model_trees, name_of, sized, slot
 
 WIDTHS = [(8, 12), (12, 12)]  # encoder, decoder; equal only where they must be
 SOURCES = [[5, 6, 7, 8, EOS], [6, 5, EOS], [EOS], [8, 8, 5, EOS]]
@@ -38,7 +38,7 @@ def filled(tree: Tree) -> GeneratorOptions:
 TREES = model_trees(GeneratorOptions)
 MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
-TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in variants(part)]
+TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
 
 
 def one_of_each() -> list[int]:

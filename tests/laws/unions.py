@@ -74,6 +74,13 @@ def variants(options: type[Options]) -> list[Tree]:
     return all_pairs(choices(options), set())
 
 
+def each_once(options: type[Options]) -> list[Tree]:
+    """Settings of a part in which each choice is made at least once: for those on their own."""
+    slots = choices(options)
+    rows = range(max(map(len, slots.values())))
+    return [{name: values[i % len(values)] for name, values in slots.items()} for i in rows]
+
+
 def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
     """Few rows, a value for each slot, in which any two values of two slots meet.
 

@@ -1,29 +1,52 @@
-"""Optimisers: torch's own, with groups that leave norms, biases and embeddings undecayed."""
+"""Optimisers: torch's own, with groups that leave norms, biases and embeddings undecayed.
 
-from typing import Annotated, Any, Literal
+`build` gives a list: mostly of one, of two where matrices and the rest are treated differently.
+Each group of weights has a `factor`, its share of the learning rate; the loop sets the rate of a
+group to the schedule's times that.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
+from regard.errors import UserError
 from regard.models.frontend import Embedding
 from regard.models.generator import Head
 from regard.options import Options
 
 Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1
+Group = dict[str, Any]
+
+L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
+embeddings are spared"
+DECOUPLED = "share of the matrices, times the rate, that is taken off at each step; norms, biases \
+and embeddings are spared"
 
 
-class Auto(Options):
+class Descent(Options):
+    """What all optimisers have in common."""
+
+    times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
+
+    def default_lr(self, adamw: float) -> float:
+        """The learning rate to begin with, where this one suits AdamW."""
+        return self.times * adamw
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimisers of a model's parameters."""
+        raise NotImplementedError
+
+
+class Auto(Descent):
     """Chosen from model and objective: a formula where there is one, else adamw."""
 
     kind: Literal["auto"] = "auto"
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """None: the kind must be chosen first."""
-        raise AssertionError("the optimiser was not chosen")
 
-
-class Exact(Options):
+class Exact(Descent):
     """No optimiser: the best weights by a formula, in one step."""
 
     kind: Literal["exact"] = "exact"
@@ -33,7 +56,87 @@ class Exact(Options):
         return []
 
 
-class AdamLike(Options):
+class Sgd(Descent):
+    """Stochastic gradient descent (Robbins and Monro 1951), plain or with momentum."""
+
+    times: ClassVar[float] = 250.0
+
+    kind: Literal["sgd"] = "sgd"
+    momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that goes on")
+    nesterov: bool = Field(False, description="the gradient is taken after the momentum's step")
+    weight_decay: float = Field(0.0, ge=0, description=L2)
+
+    @model_validator(mode="after")
+    def _something_to_look_ahead_with(self) -> "Sgd":
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov needs a momentum; set momentum=0.9")
+        return self
+
+    def default_lr(self, adamw: float) -> float:
+        """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
+        return self.times * adamw * (1 - self.momentum)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = _groups(model, self.weight_decay, factors)
+        # the fused kernel fails where a weight has its first gradient later than others
+        fast = {"foreach": True} if self.momentum else {"fused": True}
+        return [
+            torch.optim.SGD(groups, lr=lr, momentum=self.momentum, nesterov=self.nesterov, **fast)
+        ]
+
+
+class Momentum(Sgd):
+    """Descent with momentum, the heavy ball (Polyak 1964)."""
+
+    kind: Literal["momentum"] = "momentum"  # type: ignore[assignment]
+    momentum: float = Field(0.9, gt=0, lt=1, description="share of the last step that goes on")
+
+
+class Nesterov(Momentum):
+    """Descent with momentum and a look ahead (Nesterov 1983; Sutskever et al. 2013)."""
+
+    kind: Literal["nesterov"] = "nesterov"  # type: ignore[assignment]
+    nesterov: Literal[True] = Field(True, description="as the name says")
+
+
+class Adagrad(Descent):
+    """Rates that fall where gradients were large, summed from the start (Duchi et al. 2011)."""
+
+    times: ClassVar[float] = 10.0
+
+    kind: Literal["adagrad"] = "adagrad"
+    eps: float = Field(1e-10, gt=0, description="added to the denominator")
+    weight_decay: float = Field(0.0, ge=0, description=L2)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = _groups(model, self.weight_decay, factors)
+        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=_on_cpu(model) or None)]
+
+
+class RmsProp(Descent):
+    """Rates by a moving average of squared gradients (Tieleman and Hinton 2012, lecture 6.5)."""
+
+    kind: Literal["rmsprop"] = "rmsprop"
+    alpha: float = Field(0.9, ge=0, lt=1, description="decay of the average of squares")
+    eps: float = Field(1e-8, gt=0, description="added to the denominator")
+    momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that goes on")
+    centered: bool = Field(False, description="by the variance, not the square (Graves 2013)")
+    weight_decay: float = Field(0.0, ge=0, description=L2)
+
+    def default_lr(self, adamw: float) -> float:
+        """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
+        return self.times * adamw * (1 - self.momentum)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = _groups(model, self.weight_decay, factors)
+        settings = self.model_dump(include={"alpha", "eps", "momentum", "centered"})
+        return [torch.optim.RMSprop(groups, lr=lr, **settings)]
+
+
+class AdamLike(Descent):
     """What the Adam family has in common."""
 
     betas: tuple[float, float] = Field((0.9, 0.98), description="decay of the two averages")
@@ -41,13 +144,14 @@ class AdamLike(Options):
 
 
 class Adam(AdamLike):
-    """Adam (Kingma and Ba 2015)."""
+    """Adam (Kingma and Ba 2015); betas and eps as in Vaswani et al. (2017, 5.3)."""
 
     kind: Literal["adam"] = "adam"
+    weight_decay: float = Field(0.0, ge=0, description=L2)
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, 0.0, factors)
+        groups = _groups(model, self.weight_decay, factors)
         return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
@@ -55,7 +159,7 @@ class AdamW(AdamLike):
     """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
 
     kind: Literal["adamw"] = "adamw"
-    weight_decay: float = Field(0.01, ge=0, description="decay of matrices")
+    weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
@@ -63,19 +167,104 @@ class AdamW(AdamLike):
         return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
-def _groups(model: nn.Module, decay: float, factors: Factors) -> list[dict[str, Any]]:
+class Adafactor(Descent):
+    """Adam with a row and a column in place of each matrix of squares, and no momentum.
+
+    (Shazeer and Stern 2018.) Steps are relative to the size of the weights, at most 1 / sqrt(step).
+    """
+
+    times: ClassVar[float] = 5.0
+
+    kind: Literal["adafactor"] = "adafactor"
+    beta2_decay: float = Field(-0.8, le=0, description="the average's decay is 1 - step^this")
+    eps: float = Field(1e-3, gt=0, description="size that weights are taken to have, at least")
+    clip: float = Field(1.0, ge=1, description="largest root mean square of an update")
+    weight_decay: float = Field(0.0, ge=0, description=DECOUPLED)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = _groups(model, self.weight_decay, factors)
+        eps, decay = (None, self.eps), self.beta2_decay
+        return [torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)]
+
+
+class Muon(AdamLike):
+    """Momentum made orthogonal, for hidden matrices; AdamW for all else (Jordan et al. 2024).
+
+    Updates are scaled to the size of AdamW's (Liu et al. 2025, 2.2), so both have the same rate.
+    """
+
+    kind: Literal["muon"] = "muon"
+    momentum: float = Field(0.95, ge=0, lt=1, description="share of the last step that goes on")
+    nesterov: bool = Field(True, description="the gradient is taken after the momentum's step")
+    iterations: int = Field(5, gt=0, lt=100, description="of Newton and Schulz, to orthogonality")
+    weight_decay: float = Field(0.1, ge=0, description=DECOUPLED)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """Muon for hidden matrices; AdamW for embeddings, output layer, norms and biases."""
+        if not hasattr(torch.optim, "Muon"):
+            raise UserError(
+                "training.optimizer.kind=muon: needs torch 2.9 or newer, this is "
+                f"{torch.__version__}; pip install -U torch, or choose adamw"
+            )
+        from regard.training.muon import build_muon
+
+        hidden = _hidden(model)
+        if not hidden:
+            raise UserError(
+                "training.optimizer.kind=muon: it moves hidden matrices, and this model has none "
+                "to train (only embeddings, an output layer, norms and biases); choose adamw"
+            )
+        settings = self.model_dump(include={"momentum", "nesterov"}) | {"ns_steps": self.iterations}
+        matrices = _groups(model, self.weight_decay, factors, hidden)
+        built = [build_muon(matrices, lr, _on_cpu(model), **settings)]
+        others = {name for name, _ in _trained(model)} - hidden
+        if others:
+            rest = _groups(model, self.weight_decay, factors, others)
+            built.append(torch.optim.AdamW(rest, lr=lr, betas=self.betas, eps=self.eps, fused=True))
+        return built
+
+
+def _trained(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The weights that are not frozen, by name; tied ones once."""
+    return ((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
+
+
+def _embedded(model: nn.Module) -> set[int]:
+    """The ids of the weights of embeddings, and of heads that are tied to one."""
+    parts = (part for part in model.modules() if isinstance(part, Embedding | Head))
+    return {id(weight) for part in parts for weight in part.parameters()}
+
+
+def _hidden(model: nn.Module) -> set[str]:
+    """The names of the matrices between the embeddings and the output layer."""
+    embedded = _embedded(model)
+    return {
+        name
+        for name, weight in _trained(model)
+        if weight.dim() == 2 and id(weight) not in embedded and not name.startswith("head.")
+    }
+
+
+def _on_cpu(model: nn.Module) -> bool:
+    """Whether the weights lie on the CPU."""
+    return all(weight.device.type == "cpu" for weight in model.parameters())
+
+
+def _groups(
+    model: nn.Module, decay: float, factors: Factors, among: set[str] | None = None
+) -> list[Group]:
     """Matrices, which decay, and everything else (and embeddings), which does not.
 
-    Weights with another share of the learning rate have groups of their own.
+    Weights with another share of the learning rate have groups of their own. among: only these.
     """
-    spared = (part for part in model.modules() if isinstance(part, Embedding | Head))
-    embedded = {id(weight) for part in spared for weight in part.parameters()}
+    embedded = _embedded(model)
     groups: dict[tuple[float, float], list[nn.Parameter]] = {(decay, 1.0): [], (0.0, 1.0): []}
-    for name, parameter in model.named_parameters():  # tied weights once
-        if parameter.requires_grad:
-            plain = parameter.dim() < 2 or id(parameter) in embedded
+    for name, weight in _trained(model):
+        if among is None or name in among:
+            plain = weight.dim() < 2 or id(weight) in embedded
             key = (0.0 if plain else decay, factors.get(name, 1.0))
-            groups.setdefault(key, []).append(parameter)
+            groups.setdefault(key, []).append(weight)
     return [
         {"params": members, "weight_decay": decay, "factor": factor}
         for (decay, factor), members in groups.items()
@@ -83,4 +272,7 @@ def _groups(model: nn.Module, decay: float, factors: Factors) -> list[dict[str, 
     ]
 
 
-Optimizer = Annotated[Auto | Exact | Adam | AdamW, Field(discriminator="kind")]
+Optimizer = Annotated[
+    Auto | Exact | Sgd | Momentum | Nesterov | Adagrad | RmsProp | Adam | AdamW | Adafactor | Muon,
+    Field(discriminator="kind"),
+]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from regard.options import Options
 from regard.parallel import Kind
 from regard.training.average import Averaging, NoAverage
-from regard.training.optimizers import AdamLike, Auto, Optimizer
+from regard.training.optimizers import AdamW, Auto, Optimizer
 from regard.training.precision import Precision
 from regard.training.schedule import Cosine, Schedule
 
@@ -51,7 +51,7 @@ class Training(Options):
     )
     clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
     clip_value: float = Field(
-        0.0, ge=0, description="largest absolute value of a gradient; 0: no limit"
+        0.0, ge=0, description="largest number in the gradient, before `clip`; 0: no limit"
     )
     validate_every: int | None = Field(
         None, gt=0, description="steps between validations; None: ten a run"
@@ -73,10 +73,10 @@ class Training(Options):
     @model_validator(mode="before")
     @classmethod
     def _adam_by_its_settings(cls, tree: Any) -> Any:
-        """An optimiser left open, but with settings that all of Adam's family have, is adamw."""
+        """An optimiser left open, but with settings that AdamW has, is adamw."""
         given = tree.get("optimizer") if isinstance(tree, dict) else None
         if isinstance(given, dict) and given.get("kind", "auto") == "auto":
             named = set(given) - {"kind"}
-            if named and named <= set(AdamLike.model_fields):
+            if named and named <= set(AdamW.model_fields):
                 return tree | {"optimizer": given | {"kind": "adamw"}}
         return tree
