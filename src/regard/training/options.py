@@ -63,6 +63,9 @@ class Training(Options):
     patience: int | None = Field(
         None, gt=0, description="validations without a better score before training stops"
     )
+    tensorboard: bool = Field(
+        False, description="event files for TensorBoard in the folder `tensorboard` of the run"
+    )
     freeze: list[str] = Field(
         [], description="weights that stay as they are, by the beginning of their names"
     )
