@@ -21,12 +21,13 @@ from regard.pseudo import PSEUDO, label_file, write_pseudo
 from regard.training.log import Display
 from regard.training.run import Run, check_version, describe, read_config, start_run
 from regard.training.session import train_run
+from regard.training.tensorboard import FOLDER, check_followers, followed
 from regard.training.transfer import read_origin
 
 RUN_FILES = (  # all that training writes
     *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
     *("model.safetensors", "last", "last.new", "last.old"),
-    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO),
+    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, FOLDER),
 )
 
 
@@ -40,7 +41,8 @@ def train_command(wish: Wish, print_config: bool) -> None:
         run = begin(replace(wish, out=folder), print_config)
         if run is None:
             return
-        with contextlib.closing(choose_display() if parallel.first() else Display()) as display:
+        shown = followed(run.config.training, choose_display()) if parallel.first() else Display()
+        with contextlib.closing(shown) as display:
             whole = train_run(run, display)
         signals = run.interrupted
     if not whole:
@@ -66,6 +68,7 @@ def _folder(wish: Wish, print_config: bool) -> tuple[Path, bool]:
 def _started(wish: Wish, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
+    check_followers(config.training)
     _refuse_labelling(wish, config)
     folder = wish.out or Path()
     origin = None

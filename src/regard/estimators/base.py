@@ -18,8 +18,10 @@ from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.tasks.base import Prediction, Task
 from regard.training.log import Display
+from regard.training.options import Training
 from regard.training.run import check_version, describe, read_config, start_run
 from regard.training.session import train_run
+from regard.training.tensorboard import followed
 from regard.training.transfer import read_origin
 
 if TYPE_CHECKING:
@@ -124,13 +126,14 @@ class Estimator:
         folder = Path(self.out or self._temporary.name)
         if (folder / "config.yaml").exists():
             raise UserError(f"{folder}: holds a run already; choose another `out`")
+        display = self._display(config.training)  # refuses before anything is written
         begin = start.folder_ if isinstance(start, Estimator) else start
         if begin:
             check_version(Path(begin))
         origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
         run = start_run(folder, config, pairs, held, origin)
         describe(run, {})
-        with closing(self._display()) as display:
+        with closing(display):
             whole = train_run(run, display)
         self._take(folder, run.config, run.task, run.model)
         if not whole:  # the model can be used, but a search over many fits must stop here
@@ -227,12 +230,10 @@ class Estimator:
                 f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given"
             ) from error
 
-    def _display(self) -> Display:
-        if not self.verbose:
-            return Display()
+    def _display(self, training: Training) -> Display:
         from regard.display import choose_display
 
-        return choose_display()
+        return followed(training, choose_display() if self.verbose else Display())
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "model_"):
