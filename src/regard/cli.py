@@ -233,3 +233,34 @@ def recipes(debug: Debug = False) -> None:
     for name in recipe_names():
         first = (recipe_folder() / f"{name}.yaml").read_text("utf-8").splitlines()[0]
         print(f"{name:<{width}}{first.removeprefix('#').strip()}")
+
+
+@app.command()
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="Where runs lie; else runs/.")
+    ] = None,
+    sort: Annotated[str, typer.Option(help="newest, name, best, minutes, parameters.")] = "newest",
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List runs: what differs between them, how good each is."""
+    from regard.commands.runs import runs_command
+
+    runs_command(folders or [], sort, json_object)
+
+
+@app.command()
+def report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders of runs.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; of one run else its report.html.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Write the page of a run, or compare runs: regard report runs/a runs/b --out both.html."""
+    from regard.commands.report import report_command
+
+    report_command(folders, out)

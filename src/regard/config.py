@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from regard.errors import UserError
+from regard.options import flatten
 from regard.tasks.configs import CONFIGS, Config
 
 Tree = dict[str, Any]
@@ -108,17 +109,6 @@ def changed(config: Config) -> dict[str, list[Any]]:
         flatten(c.model_dump(mode="json")) for c in (config, type(config).model_validate({}))
     )
     return {k: [default.get(k), v] for k, v in ours.items() if k not in default or default[k] != v}
-
-
-def flatten(tree: Tree, prefix: str = "") -> Tree:
-    """Nested sections as dotted keys."""
-    flat: Tree = {}
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            flat |= flatten(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
 
 
 def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:

@@ -9,6 +9,7 @@ from html import escape
 Point = tuple[float, float]
 
 MOST_POINTS = 500
+COLOURS = 8  # in compare.css; more lines have the same colours again, dashed
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
 
 
@@ -41,30 +42,35 @@ def draw(
     mark: Point | None = None,
     note: str = "",
     from_zero: bool = True,
+    axis: str = "step",
 ) -> str:
     """A figure with a line for each series that has points; an empty text if none has.
 
-    `mark` puts a ring around one point, such as the best one; `note` stands beside the title.
+    `mark` puts a ring around one point, such as the best one; `note` stands beside the title, in
+    place of the names of the lines; `axis` is what the lines go by.
     """
+    styles = [line_style(place) for place, line in enumerate(series) if line.points]
     lines = [Series(line.name, thin(line.points)) for line in series if line.points]
     if not lines:
         return ""
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     levels = ticks(min([*ys, 0.0]) if from_zero else min(ys), max(ys))
-    x_scale = Scale(0.0, max([*xs, 1.0]), _LEFT, size[0] - _RIGHT)
+    x_scale = Scale(0.0, max(xs) or 1.0, _LEFT, size[0] - _RIGHT)
     y_scale = Scale(levels[0], levels[-1], size[1] - _BOTTOM, _TOP)
 
-    inside = _grid(levels, x_scale, y_scale)
-    inside += [_line(line, place, x_scale, y_scale) for place, line in enumerate(lines)]
+    inside = _grid(levels, x_scale, y_scale, axis)
+    for line, style in zip(lines, styles, strict=True):
+        inside.append(_line(line, style, x_scale, y_scale))
     if mark:
         centre = f'cx="{x_scale(mark[0]):.1f}" cy="{y_scale(mark[1]):.1f}"'
         inside.append(f'<circle class="best" {centre} r="4.5"/>')
     return (
-        f'<figure class="curve"><figcaption><span>{escape(title)}</span>{_legend(lines, note)}'
-        f'</figcaption><svg viewBox="0 0 {size[0]} {size[1]}" role="img" '
-        f'aria-label="{escape(title)} by step">{"".join(inside)}</svg>'
-        f"{_numbers(lines, x_scale, y_scale)}</figure>"
+        f'<figure class="curve"><figcaption><span>{escape(title)}</span>'
+        f"{_legend(lines, styles, note)}</figcaption>"
+        f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" '
+        f'aria-label="{escape(title)} by {axis}">{"".join(inside)}</svg>'
+        f"{_numbers(lines, styles, x_scale, y_scale, axis)}</figure>"
     )
 
 
@@ -102,7 +108,12 @@ def short(value: float, largest: float) -> str:
     return f"{value:,.6g}"
 
 
-def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
+def line_style(place: int) -> str:
+    """The classes of a line by its place among all lines."""
+    return f"s{place % COLOURS}" + (" dashed" if place >= COLOURS else "")
+
+
+def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> list[str]:
     largest = max(abs(level) for level in levels)
     parts = []
     for level in levels:
@@ -116,7 +127,7 @@ def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
     steps = [step for step in ticks(0.0, x_scale.high, count) if step <= x_scale.high]
     for step in steps:
         place = "start" if step == 0 else "end" if x_scale(step) > x_scale.end - 14 else "middle"
-        label = "step 0" if step == 0 else short(step, steps[-1])
+        label = f"{axis} 0" if step == 0 else short(step, steps[-1])
         parts.append(
             f'<text class="x {place}" x="{x_scale(step):.1f}" '
             f'y="{y_scale.start + 17:.1f}">{label}</text>'
@@ -124,26 +135,31 @@ def _grid(levels: list[float], x_scale: Scale, y_scale: Scale) -> list[str]:
     return parts
 
 
-def _line(line: Series, place: int, x_scale: Scale, y_scale: Scale) -> str:
+def _line(line: Series, style: str, x_scale: Scale, y_scale: Scale) -> str:
     pixels = [f"{x_scale(x):.1f},{y_scale(y):.1f}" for x, y in line.points]
     if len(pixels) == 1:
         x, y = pixels[0].split(",")
-        return f'<circle class="dot s{place}" cx="{x}" cy="{y}" r="3"/>'
-    return f'<polyline class="line s{place}" points="{" ".join(pixels)}"/>'
+        return f'<circle class="dot {style}" cx="{x}" cy="{y}" r="3"/>'
+    return f'<polyline class="line {style}" points="{" ".join(pixels)}"/>'
 
 
-def _legend(lines: list[Series], note: str) -> str:
-    names = [f'<i class="s{place}"></i>{escape(line.name)}' for place, line in enumerate(lines)]
-    shown = escape(note) if len(lines) == 1 else " ".join(names)
+def _legend(lines: list[Series], styles: list[str], note: str) -> str:
+    named = zip(lines, styles, strict=True)
+    names = [f'<i class="{style}"></i>{escape(line.name)}' for line, style in named]
+    shown = escape(note) if note or len(lines) == 1 else " ".join(names)
     return f'<span class="legend">{shown}</span>'
 
 
-def _numbers(lines: list[Series], x_scale: Scale, y_scale: Scale) -> str:
+def _numbers(
+    lines: list[Series], styles: list[str], x_scale: Scale, y_scale: Scale, axis: str
+) -> str:
     """The plotted numbers and the scales, as JSON that no text can break out of."""
     data = {
         "series": [{"name": line.name, "points": line.points} for line in lines],
         "x": [x_scale.low, x_scale.high, x_scale.start, x_scale.end],
         "y": [y_scale.low, y_scale.high, y_scale.start, y_scale.end],
+        "styles": styles,
+        "axis": axis,
     }
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
     return f'<script type="application/json">{text}</script>'

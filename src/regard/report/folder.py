@@ -57,14 +57,17 @@ def number(value: object) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def points(records: list[Record], *path: str) -> list[tuple[float, float]]:
-    """(step, value) of each record that has a finite number under the keys of `path`."""
+def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[float, float]]:
+    """(step, value) of each record that has a finite number under the keys of `path`.
+
+    `over` is the key of another number to stand in place of the step.
+    """
     found = []
     for record in records:
         value: Any = record
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
-        step, height = number(record.get("step")), number(value)
+        step, height = number(record.get(over)), number(value)
         if step is not None and height is not None:
             found.append((step, height))
     return found

@@ -1,4 +1,4 @@
-// Values under the pointer: the nearest step of each curve.
+// Values under the pointer: the nearest step, or minute, of each curve.
 for (const figure of document.querySelectorAll("figure.curve")) {
   const svg = figure.querySelector("svg");
   const data = JSON.parse(figure.querySelector("script").textContent);
@@ -30,11 +30,11 @@ for (const figure of document.querySelectorAll("figure.curve")) {
     layer = shape("g", {});
     layer.append(shape("path", {class: "cursor", d: `M${x} ${data.y[2]}V${data.y[3]}`}));
     near.forEach((point, place) => layer.append(shape("circle", {
-      class: `cursor-dot s${place}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
+      class: `cursor-dot ${data.styles[place]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
     })));
     svg.append(layer);
-    tip.textContent = [`step ${closest}`].concat(near.map((point, place) => {
-      const where = point[0] === closest ? "" : ` (step ${point[0]})`;
+    tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, place) => {
+      const where = point[0] === closest ? "" : ` (${data.axis} ${round(point[0])})`;
       return `${data.series[place].name} ${round(point[1])}${where}`;
     })).join("\n");
     figure.append(tip);

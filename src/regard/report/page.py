@@ -2,12 +2,9 @@
 
 import json
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 from typing import Any
 
-from regard.files import write_bytes
 from regard.metrics import HIGHER_IS_BETTER
 from regard.report.curves import Point, Series, draw
 from regard.report.folder import Record, RunFolder, number, points, read_folder
@@ -22,14 +19,15 @@ from regard.report.scores import (
     scores_section,
     shown,
 )
+from regard.report.template import fill_page, write_page
 from regard.report.zipf import COUNTS, zipf_section
 
 _SMALL = (320, 170)
-_LOSSES = {"classify": "Loss, nats per example", "regress": "Loss"}  # by task
+LOSSES = {"classify": "Loss, nats per example", "regress": "Loss"}  # by task
 
 
-def write_report(folder: Path) -> Path:
-    """The path of `report.html`, written anew from what the run folder holds."""
+def write_report(folder: Path, target: Path | None = None) -> Path:
+    """The path of `report.html`, or of `target`, written anew from what the run folder holds."""
     folder = Path(folder)
     run = read_folder(folder)
     main = headline(run)
@@ -45,21 +43,15 @@ def write_report(folder: Path) -> Path:
         _settings(run.settings),
         _config(run.config),
     ]
-    page = Template(_part("page.html")).substitute(
-        title=escape(f"{name}: report"),
-        style=_part("page.css"),
-        script=_part("page.js"),
+    page = fill_page(
+        title=f"{name}: report",
         eyebrow=_eyebrow(run),
-        name=escape(name),
+        name=name,
         command=_command(run.facts),
-        sections="\n".join(filter(None, sections)),
-        footer="".join(f"<p>{escape(note)}</p>" for note in _footnotes(run)),
+        sections=sections,
+        notes=_footnotes(run),
     )
-
-    target = folder / "report.html"
-    # Lone surrogates cannot be written as UTF-8; everything else goes through untouched.
-    write_bytes(target, page.encode("utf-8", errors="replace"))
-    return target
+    return write_page(target or folder / "report.html", page)
 
 
 def duration(seconds: float) -> str:
@@ -70,10 +62,6 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
-def _part(name: str) -> str:
-    return files("regard.report").joinpath(name).read_text("utf-8").strip()
 
 
 def _eyebrow(run: RunFolder) -> str:
@@ -140,9 +128,7 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
     if len(run.train) == len(run.dev) == 1 and run.dev[0].get("step") == 1:
         return ""  # solved by a formula, in one step
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
-    figures = [
-        _wide(draw(_LOSSES.get(str(run.facts.get("task")), "Loss, nats per symbol"), losses))
-    ]
+    figures = [_wide(draw(LOSSES.get(str(run.facts.get("task")), "Loss, nats per symbol"), losses))]
     if main:
         label = measure(main.metric, run)
         measured = points(run.dev, "scores", main.metric)

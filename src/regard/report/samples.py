@@ -24,7 +24,7 @@ def samples_section(samples: Sequence[Record], task: str = "") -> str:
     if written:
         step = escape(str(written[0].get("step", "?")))
         texts = "".join(
-            f'<pre dir="auto">{escape(_text(one.get("text")))}</pre>' for one in written
+            f'<pre dir="auto">{escape(text_of(one.get("text")))}</pre>' for one in written
         )
         parts.append(f'<p class="note">Generated at step {step}.</p>')
         parts.append(f'<div class="generated">{texts}</div>')
@@ -42,7 +42,7 @@ def samples_table(samples: Sequence[Record], marked: bool = True) -> str:
 
 def is_right(sample: Record) -> bool:
     """Whether the prediction equals one of the references."""
-    return _text(sample.get("prediction")) in _references(sample)
+    return text_of(sample.get("prediction")) in reference_texts(sample)
 
 
 def compare(prediction: str, reference: str) -> tuple[str, str]:
@@ -63,13 +63,13 @@ def compare(prediction: str, reference: str) -> tuple[str, str]:
 
 
 def _row(sample: Record, marked: bool) -> str:
-    prediction, references = _text(sample.get("prediction")), _references(sample)
+    prediction, references = text_of(sample.get("prediction")), reference_texts(sample)
     right = is_right(sample)
     others: list[str] = []
     if not marked:
         answer, expected = escape(prediction), escape(" or ".join(references))
     elif references:
-        closest = prediction if right else min(references, key=lambda r: _distance(prediction, r))
+        closest = closest_reference(sample)
         others = [reference for reference in references if reference != closest]
         answer, expected = compare(prediction, closest)
     else:
@@ -81,18 +81,25 @@ def _row(sample: Record, marked: bool) -> str:
     empty = "<em>nothing</em>"
     return (
         f'<tr class="{kind}"><td>{sign}</td>'
-        f'<td dir="auto" data-label="source">{escape(_text(sample.get("source")))}</td>'
+        f'<td dir="auto" data-label="source">{escape(text_of(sample.get("source")))}</td>'
         f'<td dir="auto" data-label="prediction">{answer or empty}</td>'
         f'<td dir="auto" data-label="reference">{expected or empty}{more}</td></tr>'
     )
 
 
-def _references(sample: Record) -> list[str]:
+def closest_reference(sample: Record) -> str:
+    """The right answer that the prediction comes nearest to; there must be one."""
+    prediction = text_of(sample.get("prediction"))
+    return min(reference_texts(sample), key=lambda text: _distance(prediction, text))
+
+
+def reference_texts(sample: Record) -> list[str]:
+    """All right answers."""
     references = sample.get("references") or []
-    return [_text(text) for text in references] if isinstance(references, list) else []
+    return [text_of(text) for text in references] if isinstance(references, list) else []
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """A text as it is; tags and labels with spaces between them."""
     if isinstance(value, list):
         return " ".join(map(str, value))

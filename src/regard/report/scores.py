@@ -1,6 +1,7 @@
 """The scores of a run: the main one for the top of the page, and a table of all."""
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from html import escape
 
@@ -38,12 +39,14 @@ SHARES |= {"subset_accuracy", "ece"}
 
 @dataclass(frozen=True)
 class Headline:
-    """The main score: its metric, its value, its interval as text and where it comes from."""
+    """The main score: its metric, its value, its interval, where it comes from and its step."""
 
     metric: str
     value: float
     interval: str
     origin: str
+    step: float | None = None
+    bounds: tuple[float, float] | None = None
 
 
 def measure(name: str, run: RunFolder) -> str:
@@ -64,33 +67,41 @@ def shown(name: str, value: float, digits: int = 1) -> str:
 
 def headline(run: RunFolder) -> Headline | None:
     """The main score of the finished run, else of its best validation so far, else None."""
-    scored = [run.final] if _scores(run.final) else [line for line in run.dev if _scores(line)]
+    scored = (
+        [run.final]
+        if record_scores(run.final)
+        else [line for line in run.dev if record_scores(line)]
+    )
     if not scored:
         return None
     wanted = run.facts.get("metric")
-    known = [name for name in HIGHER_IS_BETTER if name in _scores(scored[-1])]
-    metric = str(wanted if wanted in _scores(scored[-1]) else [*known, *_scores(scored[-1])][0])
+    known = [name for name in HIGHER_IS_BETTER if name in record_scores(scored[-1])]
+    metric = str(
+        wanted if wanted in record_scores(scored[-1]) else [*known, *record_scores(scored[-1])][0]
+    )
 
-    measured = [line for line in scored if metric in _scores(line)]
+    measured = [line for line in scored if metric in record_scores(line)]
     choose = max if HIGHER_IS_BETTER.get(metric, True) else min
-    best = choose(measured, key=lambda line: _scores(line)[metric])
+    best = choose(measured, key=lambda line: record_scores(line)[metric])
     examples = number(run.final.get("examples"))
     if not run.final:
         origin = f"best of {len(measured)} validations so far, at step {best.get('step', '?')}"
     else:
         origin = f"{examples:,.0f} dev examples" if examples is not None else "dev examples"
         origin = origin.removesuffix("s") if examples == 1 else origin
-    return Headline(metric, _scores(best)[metric], _interval(best, metric), origin)
+    bounds, step = _bounds(best, metric), number(best.get("step"))
+    return Headline(
+        metric, record_scores(best)[metric], _interval(best, metric), origin, step, bounds
+    )
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
     """A table of all scores of the finished run, or of the last validation."""
-    record = run.final if _scores(run.final) else (run.dev[-1] if run.dev else {})
-    scores = _scores(record)
+    record = run.final if record_scores(run.final) else (run.dev[-1] if run.dev else {})
+    scores = record_scores(record)
     if not scores or main is None:
         return ""
-    names = [name for name in HIGHER_IS_BETTER if name in scores]
-    names += [name for name in scores if name not in HIGHER_IS_BETTER]
+    names = known_first(scores)
     rows = "".join(_row(run, record, name, name == main.metric) for name in names)
     heads = '<th>measure</th><th class="number">score</th><th class="number">95 % interval</th>'
     scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
@@ -101,8 +112,14 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
     )
 
 
+def known_first(names: Collection[str]) -> list[str]:
+    """The measures that are known in their usual order, then the others."""
+    known = [name for name in HIGHER_IS_BETTER if name in names]
+    return known + [name for name in names if name not in HIGHER_IS_BETTER]
+
+
 def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
-    value, bounds = _scores(record)[name], _bounds(record, name)
+    value, bounds = record_scores(record)[name], _bounds(record, name)
     better = "higher is better" if HIGHER_IS_BETTER.get(name, True) else "lower is better"
     strip = "" if name in UNBOUNDED else score_strip(value, bounds)
     return (
@@ -126,7 +143,8 @@ def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
     )
 
 
-def _scores(record: Record) -> dict[str, float]:
+def record_scores(record: Record) -> dict[str, float]:
+    """The scores of a line of the log that are finite numbers."""
     scores = record.get("scores")
     if not isinstance(scores, dict):
         return {}

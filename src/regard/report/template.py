@@ -1,0 +1,41 @@
+"""The frame of every page: head, style, script and footer in one file that needs no other."""
+
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from regard.files import write_bytes
+
+
+def fill_page(
+    title: str,
+    eyebrow: str,
+    name: str,
+    command: str,
+    sections: list[str],
+    notes: list[str],
+    styles: tuple[str, ...] = ("page.css",),
+) -> str:
+    """The whole page, of parts that are HTML already; `title`, `name` and `notes` are plain."""
+    return Template(_part("page.html")).substitute(
+        title=escape(title),
+        style="\n".join(map(_part, styles)),
+        script=_part("page.js"),
+        eyebrow=eyebrow,
+        name=escape(name),
+        command=command,
+        sections="\n".join(filter(None, sections)),
+        footer="".join(f"<p>{escape(note)}</p>" for note in notes),
+    )
+
+
+def write_page(target: Path, page: str) -> Path:
+    """The path of the page, written whole."""
+    # Lone surrogates cannot be written as UTF-8; everything else goes through untouched.
+    write_bytes(target, page.encode("utf-8", errors="replace"))
+    return target
+
+
+def _part(name: str) -> str:
+    return files("regard.report").joinpath(name).read_text("utf-8").strip()
