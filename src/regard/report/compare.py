@@ -116,7 +116,7 @@ def _best_section(runs: Sequence[Summary], names: list[str]) -> str:
         rows.append(f'<tr{kind}><th scope="row">{run_label(place, name)}</th>{inside}</tr>')
     span = f"{shown(metric, min(ends))} to {shown(metric, max(ends))}" if scale else ""
     heads = [(style, span if style == "strip" else label) for style, label, _ in cells]
-    head = "".join(f'<th class="{style}" scope="col">{label}</th>' for style, label in heads)
+    head = "".join(f'<th class="{style}" scope="col">{escape(label)}</th>' for style, label in heads)
     better = "higher" if HIGHER_IS_BETTER.get(metric, True) else "lower"
     return (
         f'<section><h2>Best models</h2><p class="note">On the dev part; {better} is better.</p>'
