@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from made_up import make_run
+from rich.cells import cell_len
 
 from regard.report.overview import differing, find_runs, is_run, plain, short_names, summarise
-from regard.report.table import in_short, rows, table
+from regard.report.table import in_short, row, table
 
 Command = Callable[..., Any]
 
@@ -214,23 +215,32 @@ def test_only_settings_of_the_same_task_and_data_are_compared(command: Command) 
     assert all(run["settings"] == {} for run in json.loads(command("runs", "--json").out)["runs"])
 
 
-def drawn(width: int | None, folders: list[Path], **apart: Any) -> list[str]:
-    runs = [summarise(folder) for folder in folders]
-    return [line.plain for line in table(rows(runs, dict.fromkeys(folders, apart), None), width)]
+def drawn(width: int | None, folders: list[Path]) -> list[str]:
+    names = {"model.encoder.kind": "encoder.kind", "training.lr": "lr", "search.beam": "beam"}
+    runs = [row(summarise(folder), list(names)[:2], names, None) for folder in folders]
+    return [line.plain for line in table(runs, width)]
 
 
-def test_the_table_fits_any_width(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_fits_any_width() -> None:
     folders = [make_run(Path(name)) for name in ("a", "a-run-with-a-name", "日本語")]
-    apart = {"encoder.kind": "recurrent", "optimizer.kind": "adamw", "lr": 0.002}
-    wide = drawn(None, folders, **apart)
+    wide = drawn(None, folders)
     assert len(wide) == 4 and all("recurrent" in line for line in wide[1:])
     for width in (140, 80, 60, 40):
-        lines = drawn(width, folders, **apart)
-        assert max(len(line) for line in lines) <= width
+        lines = drawn(width, folders)
+        assert max(cell_len(line) for line in lines) <= width
         text = " ".join(lines)
-        for word in ("recurrent", "adamw", "0.002", "62.50", "a-run-with-a-name", "日本語"):
+        for word in ("recurrent", "0.002", "62.50", "a-run-with-a-name", "日本語", "1.23M"):
             assert word in text, (width, word)
-    assert len(drawn(80, folders, **apart)) > 4  # the settings stand below each run
+    assert len(drawn(80, folders)) > 4  # the settings stand below each run
+
+
+def test_columns_say_what_a_run_has_even_where_only_others_differ_in_it(command: Command) -> None:
+    make_run(Path("runs/a"), training(lr=0.1))
+    make_run(Path("runs/b"), training(lr=0.2))
+    make_run(Path("runs/c"), training(lr=0.3), data={"data": "other.tsv"})
+    assert {run["run"]: run["lr"] for run in listed(command("runs"))} == {
+        **{"a": "0.1", "b": "0.2", "c": "0.3"}
+    }
 
 
 def test_small_things() -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 from regard.errors import UserError, say
 from regard.metrics.names import HIGHER_IS_BETTER
 from regard.report.overview import Summary, differing, find_runs, short_names, summarise
-from regard.report.table import Row, printable, rows, table
+from regard.report.table import Row, printable, row, table
 
 DEFAULT = Path("runs")
 
@@ -24,8 +24,10 @@ def runs_command(folders: list[Path], sort: str, json_object: bool) -> None:
     found, strange = _search(folders)
     runs = ORDERS[sort]([summarise(folder) for folder in found])
     apart = _settings_apart(runs)
+    keys = list(dict.fromkeys(key for run in runs for key in apart[run.folder]))
+    names = short_names(keys, [key for run in runs for key in run.settings])
     if json_object:
-        listed = [as_record(run, apart[run.folder]) for run in runs]
+        listed = [as_record(run, apart[run.folder], names) for run in runs]
         record = {"runs": listed, "without_runs": [str(folder) for folder in strange]}
         print(json.dumps(record, ensure_ascii=False, allow_nan=False))
         return
@@ -39,10 +41,10 @@ def runs_command(folders: list[Path], sort: str, json_object: bool) -> None:
         say(f"no runs in {printable(where)}; make one: regard train reverse --steps 200")
         return
     inside = (folders or [DEFAULT])[0] if len(folders) < 2 else None
-    _print(rows(runs, apart, inside))
+    _print([row(run, apart[run.folder], names, inside) for run in runs])
 
 
-def as_record(run: Summary, apart: dict[str, Any]) -> dict[str, Any]:
+def as_record(run: Summary, apart: list[str], names: dict[str, str]) -> dict[str, Any]:
     """A run for programs: numbers as they are, None for what is not known."""
     best = run.best
     return {
@@ -59,7 +61,7 @@ def as_record(run: Summary, apart: dict[str, Any]) -> dict[str, Any]:
         "seconds": run.most("seconds"),
         "parameters": _whole(run.parameters),
         "tokens_per_second": run.speed,
-        "settings": apart,
+        "settings": {names[key]: run.settings[key] for key in apart},
         "notes": run.notes,
     }
 
@@ -90,16 +92,13 @@ def _search(folders: list[Path]) -> tuple[list[Path], list[Path]]:
     return list(found.values()), strange
 
 
-def _settings_apart(runs: Sequence[Summary]) -> dict[Path, dict[str, Any]]:
-    """For each run its settings that differ among the runs of the same task and data."""
-    known = list(dict.fromkeys(key for run in runs for key in run.settings))
-    apart: dict[Path, dict[str, Any]] = {}
+def _settings_apart(runs: Sequence[Summary]) -> dict[Path, list[str]]:
+    """For each run the settings that differ among the runs of the same task and data."""
+    apart: dict[Path, list[str]] = {}
     for _, group in groupby(sorted(runs, key=_alike), key=_alike):
         alike = list(group)
-        names = short_names(differing(alike), known)
-        for run in alike:
-            has = run.settings
-            apart[run.folder] = {names[key]: has[key] for key in names if key in has}
+        keys = differing(alike)
+        apart |= {run.folder: [key for key in keys if key in run.settings] for run in alike}
     return apart
 
 

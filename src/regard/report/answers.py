@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from regard.report.curves import line_style
+from regard.report.best import run_label
 from regard.report.folder import Record
 from regard.report.overview import Summary
 from regard.report.samples import closest_reference, compare, is_right, reference_texts, text_of
@@ -47,7 +47,7 @@ def _block(source: str, found: dict[int, Record], names: list[str], marked: bool
 
 def _row(place: int, name: str, sample: Record, marked: bool) -> str:
     """A run's answer, with what is too much in it marked."""
-    name = f'<i class="swatch {line_style(place)}"></i>{escape(name)}'
+    name = run_label(place, name)
     if sample.get("kind") == "generated":
         return f'<dt>{name}</dt><dd dir="auto">{escape(text_of(sample.get("text")))}</dd>'
     prediction = text_of(sample.get("prediction"))

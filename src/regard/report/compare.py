@@ -1,25 +1,18 @@
 """One page about several runs of a task: scores, curves on the same axes, settings, samples."""
 
-from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from regard.errors import UserError
+from regard.metrics.names import HIGHER_IS_BETTER
 from regard.report.answers import answers_section
-from regard.report.curves import Scale, Series, draw, line_style
+from regard.report.best import best_section, run_label, run_names
+from regard.report.curves import Series, draw
 from regard.report.folder import points
 from regard.report.overview import Summary, differing, plain
-from regard.report.page import LOSSES, duration
-from regard.report.scores import (
-    HIGHER_IS_BETTER,
-    Headline,
-    known_first,
-    measure,
-    record_scores,
-    score_strip,
-    shown,
-)
+from regard.report.page import LOSSES
+from regard.report.scores import known_first, measure, record_scores, shown
 from regard.report.template import fill_page, write_page
 
 STYLES = ("page.css", "compare.css")
@@ -37,7 +30,7 @@ def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
         command="",
         sections=[
             _warnings(runs, data),
-            _best_section(runs, names),
+            best_section(runs, names),
             _curves_section(runs, names),
             _settings_section(runs, names),
             _scores_section(runs, names),
@@ -47,18 +40,6 @@ def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
         styles=STYLES,
     )
     return write_page(target, page)
-
-
-def run_names(runs: Sequence[Summary]) -> list[str]:
-    """A name for each run: of its folder, or the whole path where two are called alike."""
-    ends = [run.folder.resolve().name for run in runs]
-    count = Counter(ends)
-    return [str(run.folder) if count[end] > 1 else end for run, end in zip(runs, ends, strict=True)]
-
-
-def run_label(place: int, name: str) -> str:
-    """A run's colour and name."""
-    return f'<i class="swatch {line_style(place)}"></i>{escape(name)}'
 
 
 def _refuse_mixtures(runs: Sequence[Summary]) -> None:
@@ -85,66 +66,6 @@ def _warnings(runs: Sequence[Summary], data: list[str]) -> str:
             "for the final score."
         )
     return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
-
-
-def _best_section(runs: Sequence[Summary], names: list[str]) -> str:
-    """The main score of each run with its interval, and what the run took."""
-    found = [run.best for run in runs if run.best]
-    metric = runs[0].metric
-    ends = [end for best in found for end in (best.bounds or (best.value, best.value))]
-    scale = Scale(min(ends), max(ends), 0, 100) if len(set(ends)) > 1 else None
-    top = _top(found)
-    rows = []
-    for place, (run, name) in enumerate(zip(runs, names, strict=True)):
-        best = run.best
-        kind = ' class="main"' if best and best.value == top else ""
-        cells = [
-            ("number value", measure(metric, runs[0].run), _value(best)),
-            ("number", "95 % interval", best.interval if best else ""),
-            ("strip", "", _strip(best, scale)),
-            ("number", "best step", _count(best.step if best else None)),
-            ("number", "steps", _count(run.most("step"))),
-            ("number", "time", duration(run.most("seconds") or 0.0)),
-            ("number", "parameters", _count(run.parameters)),
-            ("number", "tokens/s", _count(run.speed)),
-            ("state", "state", f'<span class="{run.state}">{run.state}</span>'),
-        ]
-        inside = "".join(
-            f'<td class="{style}" data-label="{escape(label)}">{text or "&ndash;"}</td>'
-            for style, label, text in cells
-        )
-        rows.append(f'<tr{kind}><th scope="row">{run_label(place, name)}</th>{inside}</tr>')
-    span = f"{shown(metric, min(ends))} to {shown(metric, max(ends))}" if scale else ""
-    heads = [(style, span if style == "strip" else label) for style, label, _ in cells]
-    head = "".join(f'<th class="{style}" scope="col">{escape(label)}</th>' for style, label in heads)
-    better = "higher" if HIGHER_IS_BETTER.get(metric, True) else "lower"
-    return (
-        f'<section><h2>Best models</h2><p class="note">On the dev part; {better} is better.</p>'
-        f'<table class="runs"><thead><tr><th scope="col">run</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></section>"
-    )
-
-
-def _top(found: list[Headline]) -> float | None:
-    if not found:
-        return None
-    choose = max if HIGHER_IS_BETTER.get(found[0].metric, True) else min
-    return choose(best.value for best in found)
-
-
-def _value(best: Headline | None) -> str:
-    return shown(best.metric, best.value, 2) if best else ""
-
-
-def _strip(best: Headline | None, scale: Scale | None) -> str:
-    if best is None or scale is None:
-        return ""
-    low, high = best.bounds or (best.value, best.value)
-    return score_strip(scale(best.value), (scale(low), scale(high)))
-
-
-def _count(value: float | None) -> str:
-    return "" if value is None else f"{value:,.0f}"
 
 
 def _curves_section(runs: Sequence[Summary], names: list[str]) -> str:

@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -19,32 +18,28 @@ RIGHT = {"step", "min", "params"}  # columns of numbers
 
 @dataclass(frozen=True)
 class Row:
-    """A run as text: a cell for each column, and the settings that set it apart."""
+    """A run as text: `settings` set it apart from runs like it, `others` also from the rest."""
 
     cells: dict[str, str]
     settings: dict[str, str]
+    others: dict[str, str]
 
 
-def rows(
-    runs: Sequence[Summary], apart: dict[Path, dict[str, Any]], inside: Path | None
-) -> list[Row]:
-    """The runs as text; names are those inside of the folder that holds all."""
-    return [
-        Row(
-            cells={
-                "run": _name(run.folder, inside),
-                "task": run.task or "?",
-                "data": printable(run.data) or "-",
-                "state": run.state,
-                "best": _best(run),
-                "step": _step(run),
-                "min": _number(run.most("seconds"), lambda s: f"{s / 60:.1f}"),
-                "params": _number(run.parameters, in_short),
-            },
-            settings={name: printable(plain(v)) for name, v in apart[run.folder].items()},
-        )
-        for run in runs
-    ]
+def row(run: Summary, apart: list[str], names: dict[str, str], inside: Path | None) -> Row:
+    """A run as text. `names` are short ones of settings; `inside` is a folder left unsaid."""
+    cells = {
+        "run": _name(run.folder, inside),
+        "task": run.task or "?",
+        "data": printable(run.data) or "-",
+        "state": run.state,
+        "best": _best(run),
+        "step": _step(run),
+        "min": _number(run.most("seconds"), lambda seconds: f"{seconds / 60:.1f}"),
+        "params": _number(run.parameters, in_short),
+    }
+    known = {key: printable(plain(run.settings[key])) for key in names if key in run.settings}
+    settings = {names[key]: known[key] for key in apart}
+    return Row(cells, settings, {names[key]: value for key, value in known.items()})
 
 
 def in_short(count: float) -> str:
@@ -59,7 +54,7 @@ def table(rows: Sequence[Row], width: int | None) -> list[Text]:
     """Lines of at most `width`: settings as columns, else below each run, else all in blocks."""
     names = list(dict.fromkeys(name for row in rows for name in row.settings))
     main = list(rows[0].cells)
-    wide = [{**row.cells, **{n: row.settings.get(n, "-") for n in names}} for row in rows]
+    wide = [{**row.cells, **{n: row.others.get(n, "-") for n in names}} for row in rows]
     cells = [row.cells for row in rows]
     if width is None or _width([*main, *names], wide) <= width:
         return _lines([*main, *names], wide)
