@@ -264,3 +264,18 @@ def report(
     from regard.commands.report import report_command
 
     report_command(folders, out)
+
+
+@app.command()
+def diagnose(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the record and the data; no probes.")
+    ] = False,
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say why a model is bad, and what to change: exit code 1 where a problem is found."""
+    from regard.commands.diagnose import diagnose_command
+
+    diagnose_command(run, quick, json_object)

@@ -28,6 +28,7 @@ RUN_FILES = (  # all that training writes
     *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
     *("model.safetensors", "last", "last.new", "last.old"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, FOLDER),
+    "diagnosis.json",  # of regard diagnose
 )
 
 

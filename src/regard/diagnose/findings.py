@@ -1,0 +1,91 @@
+"""What a diagnosis says: findings, the figures they rest on, and what could not be looked at."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Severity = Literal["problem", "hint", "note"]
+SEVERITIES: tuple[Severity, ...] = ("problem", "hint", "note")
+Figures = dict[str, Any]  # of one probe, ready for JSON
+
+# Causes before what follows from them: the first problem in this order is the one to mend first.
+ORDER = (
+    "source-symbols-unknown",
+    "target-symbols-unknown",
+    "source-and-target-swapped",
+    "dev-of-another-kind",
+    "targets-unrelated-to-sources",
+    "training-broke-off",
+    "learning-rate-too-high",
+    "learning-rate-too-low",
+    "dropout-too-high",
+    "model-too-small",
+    "source-not-used",
+    "too-few-examples",
+    "overfits",
+    "nothing-learnt",
+    "cannot-learn-one-batch",
+    "answers-collapsed",
+    "answers-empty",
+    "answers-cut",
+    "answers-repeat",
+    "still-improving",
+    "loss-spikes",
+    "gradient-always-clipped",
+    "gradient-vanishes",
+    "attention-uniform",
+    "units-dead",
+    "gates-saturated",
+    "dev-lengths-differ",
+    "long-inputs-worse",
+    "late-symbols-worse",
+    "weights-frozen",
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong or odd. evidence: a sentence with figures; change: what to do."""
+
+    name: str
+    severity: Severity
+    evidence: str
+    change: str
+    weight: float = 0.0  # among rivals that explain the same thing, the heavier one comes first
+
+
+@dataclass
+class Diagnosis:
+    """All findings, worst and most basic first; figures by probe; why a probe was left out."""
+
+    findings: list[Finding]
+    figures: dict[str, Figures] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def problems(self) -> list[Finding]:
+        """The findings that make a model bad."""
+        return [finding for finding in self.findings if finding.severity == "problem"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        findings = [
+            {key: value for key, value in asdict(finding).items() if key != "weight"}
+            for finding in self.findings
+        ]
+        return {"findings": findings, "figures": self.figures, "left_out": self.left_out}
+
+
+RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")
+
+
+def ranked(findings: list[Finding]) -> list[Finding]:
+    """Problems first, and among them causes before what follows from them.
+
+    Of several changes that would each mend the training loss the one that mends most comes first.
+    """
+    rivals = sorted((f for f in findings if f.name in RIVALS), key=lambda f: -f.weight)
+    places = {f.name: ORDER.index(f.name) for f in findings}
+    if rivals:
+        first = min(places[f.name] for f in rivals)
+        places |= {f.name: first + place / 10 for place, f in enumerate(rivals)}  # type: ignore[misc]
+    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), places[f.name]))
