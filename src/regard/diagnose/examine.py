@@ -94,7 +94,8 @@ def examine(
                 continue
             tell(f"looking at {probe.says}")
             figures[probe.name] = probe.figures(subject)
-    return Diagnosis(verdicts(figures, subject), figures, left_out)
+    step = figures["curve"]["steps"]
+    return Diagnosis(verdicts(figures, subject), figures, left_out, step)
 
 
 def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:

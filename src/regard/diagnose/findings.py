@@ -1,6 +1,6 @@
 """What a diagnosis says: findings, the figures they rest on, and what could not be looked at."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 Severity = Literal["problem", "hint", "note"]
@@ -60,6 +60,7 @@ class Diagnosis:
     findings: list[Finding]
     figures: dict[str, Figures] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
+    step: int = 0  # of the run when it was looked at
 
     @property
     def problems(self) -> list[Finding]:
@@ -72,7 +73,13 @@ class Diagnosis:
             {key: value for key, value in asdict(finding).items() if key != "weight"}
             for finding in self.findings
         ]
-        return {"findings": findings, "figures": self.figures, "left_out": self.left_out}
+        figures = {name: found for name, found in self.figures.items() if name != "facts"}
+        return {
+            "step": self.step,
+            "findings": findings,
+            "figures": figures,
+            "left_out": self.left_out,
+        }
 
 
 RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")
@@ -81,9 +88,12 @@ RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high",
 def ranked(findings: list[Finding]) -> list[Finding]:
     """Problems first, and among them causes before what follows from them.
 
-    Of several changes that would each mend the training loss the one that mends most comes first.
+    Of several changes that would each mend the training loss the one that mends most comes first;
+    those that mend less than half as much are hints.
     """
     rivals = sorted((f for f in findings if f.name in RIVALS), key=lambda f: -f.weight)
+    weak = [f for f in rivals if f.weight < rivals[0].weight / 2]
+    findings = [replace(f, severity="hint") if f in weak else f for f in findings]
     places = {f.name: ORDER.index(f.name) for f in findings}
     if rivals:
         first = min(places[f.name] for f in rivals)

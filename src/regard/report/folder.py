@@ -22,6 +22,7 @@ class RunFolder:
     samples: list[Record]  # samples.jsonl, of the latest step only
     check: Record
     settings: Record
+    diagnosis: Record
     config: str
     notes: list[str]
 
@@ -45,6 +46,7 @@ def read_folder(folder: Path) -> RunFolder:
         samples=[sample for sample in samples if sample.get("step", 0) == latest],
         check=_read_object(folder / "check.json", notes),
         settings=_read_object(folder / "settings.json", notes),
+        diagnosis=_read_object(folder / "diagnosis.json", notes),
         config=config.read_text("utf-8", errors="replace") if config.is_file() else "",
         notes=notes,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from regard.metrics import HIGHER_IS_BETTER
 from regard.report.curves import Point, Series, draw
+from regard.report.diagnosis import diagnosis_section
 from regard.report.folder import Record, RunFolder, number, points, read_folder
 from regard.report.labels import details_section
 from regard.report.samples import samples_section
@@ -35,6 +36,7 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     sections = [
         _top(run, main),
         _curves(run, main),
+        diagnosis_section(run.diagnosis),
         scores_section(run, main),
         details_section(run.final.get("details") or {}),
         samples_section(run.samples, str(run.facts.get("task", ""))),

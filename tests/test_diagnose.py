@@ -1,0 +1,128 @@
+"""`regard diagnose`: it works on every kind of run, repeats, changes nothing, and says it in words."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.diagnose.findings import ORDER
+
+TASKS = ("transduce", "tag", "classify", "regress", "language-model")
+WRITTEN = {"diagnosis.json", "report.html"}
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in WRITTEN
+    }
+
+
+@pytest.fixture
+def copy(tmp_path: Path, models: Callable[[str], Any]) -> Callable[[str], Path]:
+    """A copy of the small run of a task, which a test may write into."""
+
+    def run(task: str) -> Path:
+        return Path(shutil.copytree(models(task).run, tmp_path / task))
+
+    return run
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_can_be_diagnosed(
+    task: str, copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy(task)
+    before = digests(run)
+    said = command("diagnose", run, "--json")
+    assert said.code in (0, 1), said.err
+    found = json.loads(said.out)
+    assert digests(run) == before
+    assert json.loads((run / "diagnosis.json").read_text()) == found
+    assert said.code == int(any(f["severity"] == "problem" for f in found["findings"]))
+    assert all(f["name"] in ORDER and f["evidence"] and f["change"] for f in found["findings"])
+    probes = {"curve", "symbols", "likeness", "dependence", "losses", "source", "answers"}
+    probes |= {"inside", "trials"}
+    assert found["figures"].keys() | found["left_out"].keys() == probes
+    assert not found["figures"].keys() & found["left_out"].keys()
+    if task == "language-model":
+        assert {"dependence", "source", "answers"} <= found["left_out"].keys()
+
+
+def test_the_same_run_gets_the_same_diagnosis(
+    copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy("transduce")
+    assert command("diagnose", run, "--json").out == command("diagnose", run, "--json").out
+
+
+def test_quick_reads_record_and_data_only(
+    copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy("tag")
+    (run / "model.safetensors").unlink()
+    found = json.loads(command("diagnose", run, "--quick", "--json").out)
+    assert {"losses", "source", "answers", "inside", "trials"} == found["left_out"].keys()
+    assert found["figures"]["curve"]["steps"] == 30
+
+
+def test_text_and_report_name_the_findings(
+    copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy("transduce")
+    said = command("diagnose", run)
+    findings = json.loads((run / "diagnosis.json").read_text())["findings"]
+    assert findings
+    page = (run / "report.html").read_text("utf-8")
+    for finding in findings:
+        assert f"{finding['severity']}: {finding['name']}" in said.out
+        assert f"<strong>{finding['name']}</strong>" in page
+    assert "looking at losses on both parts" in said.err
+
+
+def test_data_that_is_gone_leaves_the_record(
+    copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy("classify")
+    facts = json.loads((run / "run.json").read_text())
+    facts["data"]["data"] = str(run / "gone.tsv")
+    (run / "run.json").write_text(json.dumps(facts))
+    said = command("diagnose", run)
+    assert said.code in (0, 1)
+    assert "not looked at: losses (the data cannot be read" in said.out
+
+
+def test_a_run_that_broke_off_is_diagnosed_without_a_model(
+    tmp_path: Path, trained: Any, command: Callable[..., Any]
+) -> None:
+    run = Path(shutil.copytree(trained.run, tmp_path / "run"))
+    shutil.rmtree(run / "last")
+    for name in ("model.safetensors", "scores.json"):
+        (run / name).unlink()
+    lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (run / "metrics.jsonl").write_text("".join(x for x in lines if '"final"' not in x))
+    said = command("diagnose", run, "--json")
+    assert said.code == 1
+    found = json.loads(said.out)
+    assert "training-broke-off" in [f["name"] for f in found["findings"]]
+    assert "losses" in found["left_out"] and "trials" in found["figures"]
+
+
+def test_what_cannot_be_diagnosed_is_refused(tmp_path: Path, command: Callable[..., Any]) -> None:
+    for run, words in ((tmp_path / "none", "no such run folder"), (tmp_path, "not a model folder")):
+        said = command("diagnose", run)
+        assert said.code == 2 and words in said.err
+
+
+def test_a_run_without_a_record_is_refused(
+    copy: Callable[[str], Path], command: Callable[..., Any]
+) -> None:
+    run = copy("regress")
+    (run / "metrics.jsonl").unlink()
+    said = command("diagnose", run)
+    assert said.code == 2 and "nothing to diagnose" in said.err
