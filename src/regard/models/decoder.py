@@ -150,7 +150,7 @@ class RecurrentDecoder(nn.Module):
 class Transformer(TransformerOptions):
     """Masked self-attention and attention to the source."""
 
-    def build(self, memory_width: int) -> TransformerDecoder:
+    def build(self, memory_width: int, inputs: int | None = None) -> TransformerDecoder:
         """The decoder over memory of this width; sizes must be filled."""
         assert self.width and self.heads and self.layers and self.dropout is not None
         layers = [
@@ -181,12 +181,12 @@ class Recurrent(Options):
         """What embeddings are multiplied by: they begin with variance 1 / width."""
         return math.sqrt(self.width or 1)
 
-    def build(self, memory_width: int) -> RecurrentDecoder:
-        """The decoder over memory of this width; sizes must be filled."""
+    def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
+        """The decoder over memory of this width, of vectors of size `inputs` or of its width."""
         assert self.width and self.layers and self.dropout is not None
-        inputs = 2 * self.width if self.feeding else self.width
+        size = (inputs or self.width) + (self.width if self.feeding else 0)
         return RecurrentDecoder(
-            Recurrence(self.cell, inputs, self.width, self.layers, self.dropout),
+            Recurrence(self.cell, size, self.width, self.layers, self.dropout),
             build_score(self.score, self.width, memory_width),
             (self.width, memory_width),
             self.feeding,

@@ -194,10 +194,10 @@ class Recurrent(Options):
         return math.sqrt(self.width or 1)
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
-        """The encoder; sizes must be filled."""
+        """The encoder of vectors of size `inputs`, or of its width; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None
         kind = Bidirectional if self.bidirectional else Recurrence
-        body = kind(self.cell, self.width, self.width, self.layers, self.dropout)
+        body = kind(self.cell, inputs or self.width, self.width, self.layers, self.dropout)
         return RecurrentEncoder(body, self.dropout)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import SPECIALS, UNK
-from regard.nn.dropout import Dropout
+from regard.nn.dropout import Dropout, own_generator
 from regard.nn.recurrent import Bidirectional, ends
 from regard.options import Options
 
@@ -91,7 +91,7 @@ def hide(symbols: Tensor, share: float) -> Tensor:
     """The symbols with a random share of them turned into UNK."""
     if not share:
         return symbols
-    drop = torch.rand(symbols.shape, device=symbols.device) < share
+    drop = torch.rand(symbols.shape, device=symbols.device, generator=own_generator()) < share
     return symbols.masked_fill(drop & (symbols >= len(SPECIALS)), UNK)
 
 

@@ -3,6 +3,9 @@
 B rows, S source length, T target length, D width, V vocabulary, N real target symbols.
 """
 
+import math
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
@@ -71,6 +74,11 @@ class GeneratorOptions(Options):
     encoder: Encoder = Auto()
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
+    embedding: int | None = Field(
+        None,
+        gt=0,
+        description="size of the vectors of symbols, for recurrent sides; None: as width",
+    )
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "GeneratorOptions":
@@ -88,14 +96,27 @@ class GeneratorOptions(Options):
         encoder, decoder = self.encoder, self.decoder
         assert not isinstance(encoder, Auto) and not isinstance(decoder, Auto)
         assert encoder.width and decoder.width
-        embedding = Embedding(source, encoder.width, encoder.scale)
-        other = Embedding(target, decoder.width, decoder.scale)
-        if shared and encoder.width == decoder.width:
+        sizes = self._inputs(encoder), self._inputs(decoder)
+        embedding = Embedding(source, sizes[0], _scale(encoder, sizes[0]))
+        other = Embedding(target, sizes[1], _scale(decoder, sizes[1]))
+        if shared and sizes[0] == sizes[1]:
             other.weight = embedding.weight
         weight = other.weight
-        if not self.tied:
+        if not self.tied or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
-        frontend = SymbolFrontend(embedding)
         return Generator(
-            frontend, encoder.build(), other, decoder.build(encoder.width), Head(weight)
+            SymbolFrontend(embedding),
+            encoder.build(sizes[0]),
+            other,
+            decoder.build(encoder.width, sizes[1]),
+            Head(weight),
         )
+
+    def _inputs(self, part: Any) -> int:
+        """The size of the vectors that a side reads: only recurrent layers take another width."""
+        return (self.embedding if part.kind == "recurrent" else None) or part.width
+
+
+def _scale(part: Any, inputs: int) -> float:
+    """What the embeddings of a side are multiplied by: they begin with variance 1 / inputs."""
+    return part.scale if inputs == part.width else math.sqrt(inputs)

@@ -158,7 +158,7 @@ class PooledOptions(Options):
         width = numbers if encoder.kind == "linear" else encoder.width
         return Labeller(
             VectorFrontend(adapt),
-            encoder.build(numbers),
+            encoder.build(numbers if direct else None),
             Pool(self.pool, width),
             LabelHead(width, outputs),
         )

@@ -1,5 +1,8 @@
 """Dropout that costs next to nothing on a CPU."""
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
@@ -25,13 +28,39 @@ class Dropout(nn.Module):
         """x with noise in training, x itself otherwise."""
         if not self.training or self.rate == 0:
             return x
-        if x.device.type != "cpu" or x.numel() > POOL // 2:
+        if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        start = int(torch.randint(POOL - x.numel(), ()))
+        generator = own_generator()
+        if x.numel() > POOL // 2:
+            keep = torch.empty_like(x).bernoulli_(1 - self.rate, generator=generator)
+            return x * keep.div_(1 - self.rate)
+        start = int(torch.randint(POOL - x.numel(), (), generator=generator))
         return x * _masks(self.rate)[start : start + x.numel()].view(x.shape).to(x.dtype)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
+
+
+_own = threading.local()
+
+
+def own_generator() -> torch.Generator | None:
+    """Where this thread draws its noise from; None: torch's generator."""
+    found: torch.Generator | None = getattr(_own, "generator", None)
+    return found
+
+
+@contextlib.contextmanager
+def drawing_from(generator: torch.Generator) -> Iterator[None]:
+    """Within, this thread draws its noise from a generator of its own.
+
+    Threads that shared torch's would take its numbers in an order that differs each time.
+    """
+    _own.generator = generator
+    try:
+        yield
+    finally:
+        _own.generator = None
 
 
 @lru_cache(maxsize=4)

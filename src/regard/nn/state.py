@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 Tree = Any  # tensors in dicts, lists and tuples; other leaves (None, int) are left alone
@@ -43,6 +44,18 @@ def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
     if isinstance(tree, list | tuple):
         return type(tree)(tree_map(function, value) for value in tree)
     return tree
+
+
+def tree_cat(trees: list[Tree]) -> Tree:
+    """Trees of the same shape as one, their rows below each other."""
+    first = trees[0]
+    if isinstance(first, Tensor):
+        return torch.cat(trees)
+    if isinstance(first, dict):
+        return {key: tree_cat([tree[key] for tree in trees]) for key in first}
+    if isinstance(first, list | tuple):
+        return type(first)(tree_cat(list(below)) for below in zip(*trees, strict=True))
+    return first
 
 
 def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Batch
 from regard.data.vocabulary import MASK, PAD, SPECIALS
+from regard.nn.dropout import own_generator
 from regard.objectives.cross_entropy import CrossEntropy, Loss, SmoothedLoss
 from regard.options import Options
 
@@ -49,7 +50,7 @@ class Masked(Options):
         assert batch.source is not None and batch.target is not None
         data, possible = batch.source.data, self._possible(batch)
         symbols = batch.target.data.masked_fill(~batch.target.mask, PAD)
-        drawn = torch.rand_like(possible, dtype=torch.float) if model.training else _hash(symbols)
+        drawn = _drawn(possible) if model.training else _hash(symbols)
         rank = drawn.masked_fill(~possible, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
         chosen = rank < self._counts(possible)
         shown = _masked(data, chosen)
@@ -82,12 +83,17 @@ def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Te
     """Of the chosen symbols a tenth replaced by others of the batch (known), a tenth as it was."""
     if not len(known):
         return shown
-    fate = torch.rand_like(chosen, dtype=torch.float)
-    others = known[torch.randint(len(known), chosen.shape, device=chosen.device)]
+    fate = _drawn(chosen)
+    others = known[(_drawn(chosen) * len(known)).long()]
     stays, other = chosen & (fate > 0.9), chosen & (fate < 0.1)
     if data.dim() == 3:
         stays, other = stays.unsqueeze(-1), other.unsqueeze(-1)
     return torch.where(other, others, torch.where(stays, data, shown))
+
+
+def _drawn(like: Tensor) -> Tensor:
+    """Random numbers from 0 to 1, as many as there are places."""
+    return torch.rand(like.shape, device=like.device, generator=own_generator())
 
 
 def _hash(symbols: Tensor) -> Tensor:

@@ -1,0 +1,116 @@
+"""Gradients of a batch by several threads, each with a part of its rows.
+
+Small matrices keep one core busy but not two: with two threads inside each operation, an LSTM
+trains 1.3 times as fast as with one. Two threads that each do all operations of half of the rows
+need not wait for each other, and come close to twice.
+"""
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.nn.dropout import drawing_from
+from regard.nn.state import tree_cat, tree_map
+from regard.objectives.cross_entropy import Loss
+
+LEAST = 8  # rows of a part
+
+Objective = Callable[[nn.Module, Batch], Loss]
+
+
+def backward(
+    model: nn.Module, objective: Objective, batch: Batch, count: float, threads: int
+) -> Loss:
+    """The loss of a batch; the gradients of its sum divided by `count` are added to those there.
+
+    The same numbers come out each time: a part draws from a generator of its own, which is
+    seeded from torch's, and gradients are summed in the order of the parts.
+    """
+    pieces = parts(batch, threads)
+    if len(pieces) == 1:
+        loss = objective(model, batch)
+        (loss.sum / count).backward()
+        return loss
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
+    seeds = torch.randint(2**62, (len(pieces),)).tolist()
+
+    def work(piece: Batch, seed: int) -> tuple[Loss, tuple[Tensor | None, ...]]:
+        with drawing_from(torch.Generator().manual_seed(seed)):
+            loss = objective(model, piece)
+            return loss, torch.autograd.grad(loss.sum / count, weights, allow_unused=True)
+
+    with one_thread_each():
+        found = list(_pool(len(pieces)).map(work, pieces, seeds))
+    for _, gradients in found:
+        _add(weights, gradients)
+    return _joined([loss for loss, _ in found])
+
+
+def parts(batch: Batch, threads: int) -> list[Batch]:
+    """The batch cut by rows, a part for each thread; in one piece where that would be too small."""
+    count = 1 if batch.masks[0].is_cuda else min(threads, batch.rows // LEAST)
+    if count < 2:
+        return [batch]
+    cuts = [batch.rows * i // count for i in range(count + 1)]
+    whole = batch._replace(letters=None)  # of all rows together
+    cut = [
+        tree_map(lambda tensor, a=a, b=b: tensor[a:b], whole)  # type: ignore[misc]
+        for a, b in itertools.pairwise(cuts)
+    ]
+    return [_with_words(piece, batch.letters) for piece in cut]
+
+
+def _with_words(piece: Batch, letters: Padded | None) -> Batch:
+    """The part with the words that its rows have; the first one is for words without letters."""
+    if letters is None or piece.source is None:
+        return piece
+    words, places = piece.source.data.unbind(-1)
+    used, now = torch.cat([places.new_zeros(1), places.flatten()]).unique(return_inverse=True)
+    data = torch.stack([words, now[1:].view_as(places)], -1)
+    own = Padded(letters.data[used], letters.mask[used])
+    return piece._replace(source=piece.source._replace(data=data), letters=own)
+
+
+def _joined(losses: list[Loss]) -> Loss:
+    """The loss of all parts together, without its graph."""
+    total = torch.stack([loss.sum.detach() for loss in losses]).sum()
+    logged = Counter[str]()
+    for loss in losses:
+        logged.update(loss.parts)
+    carry = tree_cat([loss.carry for loss in losses])
+    return Loss(total, sum(loss.count for loss in losses), dict(logged), carry)
+
+
+def _add(weights: list[nn.Parameter], gradients: tuple[Tensor | None, ...]) -> None:
+    """Adds gradients to those that are there."""
+    for weight, gradient in zip(weights, gradients, strict=True):
+        if gradient is not None and weight.grad is None:
+            weight.grad = gradient
+        elif gradient is not None and weight.grad is not None:
+            weight.grad += gradient
+
+
+@contextlib.contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Within, an operation of torch has one thread to itself."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@lru_cache(maxsize=1)
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; each must be told by itself to be one thread."""
+    return ThreadPoolExecutor(
+        threads, thread_name_prefix="shard", initializer=torch.set_num_threads, initargs=(1,)
+    )

@@ -1,0 +1,97 @@
+"""Laws of gradients by several threads: those of the whole batch, and the same each time."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from regard.data.batch import Batch
+from regard.objectives.cross_entropy import Loss
+from regard.training import shards
+from regard.training.run import Run
+
+from .toys import TOYS, Case, all_cases, built, one_of_each_kind
+
+CASES = [case for toy in TOYS for case in one_of_each_kind(all_cases(toy))]
+CASES = [case for case in CASES if case.model.get("kind") != "ngram"]  # counted, no gradient
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Toys have few rows."""
+    monkeypatch.setattr(shards, "LEAST", 1)
+
+
+def gradients(run: Run, model: nn.Module, batch: Batch, threads: int) -> tuple[list, Loss]:
+    model.zero_grad()
+    loss = shards.backward(model, run.config.objective, batch, 7.0, threads)
+    return [None if p.grad is None else p.grad.clone() for p in model.parameters()], loss
+
+
+def whole_batch(run: Run) -> Batch:
+    return run.corpus.batch(max(run.corpus.order(40, 1, 0), key=len))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_the_gradient_of_the_parts_is_that_of_the_whole(case: Case) -> None:
+    run = built(case)
+    if run.config.training.optimizer.kind == "exact":
+        pytest.skip("solved by a formula")
+    batch = whole_batch(run)
+    batch = batch._replace(carry=gradients(run, run.model, batch, 1)[1].carry)
+    assert len(shards.parts(batch, 2)) == 2
+    one, loss = gradients(run, run.model, batch, 1)
+    two, parted = gradients(run, run.model, batch, 2)
+    torch.testing.assert_close(two, one, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(parted.sum, loss.sum.detach(), atol=1e-5, rtol=1e-4)
+    assert parted.count == pytest.approx(loss.count)
+    assert parted.parts == pytest.approx(loss.parts, rel=1e-4)
+    torch.testing.assert_close(parted.carry, loss.carry, atol=1e-5, rtol=1e-4)
+    assert sum(float(g.abs().sum()) for g in one if g is not None) > 0
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_noise_repeats(case: Case) -> None:
+    """Whichever thread comes first: the seed alone decides, and each part has noise of its own."""
+    run = built(case)
+    if run.config.training.optimizer.kind == "exact":
+        pytest.skip("solved by a formula")
+    model = copy.deepcopy(run.model).train()
+    for part in model.modules():
+        if hasattr(part, "rate"):
+            part.rate = 0.5
+    found = []
+    for _ in range(3):
+        torch.manual_seed(5)
+        found.append(gradients(run, model, whole_batch(run), 2)[0])
+        after = torch.rand(1)
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], atol=0, rtol=0)
+    torch.manual_seed(5)
+    torch.randint(2**62, (2,))
+    assert torch.equal(after, torch.rand(1))  # nothing else was drawn from torch's generator
+
+
+def test_gradients_are_added_to_those_there() -> None:
+    run = built(next(case for case in CASES if case.toy == "transduce"))
+    one, _ = gradients(run, run.model, whole_batch(run), 2)
+    shards.backward(run.model, run.config.objective, whole_batch(run), 7.0, 2)
+    for parameter, gradient in zip(run.model.parameters(), one, strict=True):
+        torch.testing.assert_close(parameter.grad, 2 * gradient)
+    run.model.zero_grad()
+
+
+def test_the_number_of_threads_is_put_back() -> None:
+    before = torch.get_num_threads()
+    with shards.one_thread_each():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+def test_small_batches_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = whole_batch(built(next(case for case in CASES if case.toy == "tag")))
+    monkeypatch.setattr(shards, "LEAST", batch.rows // 2 + 1)
+    assert shards.parts(batch, 2)[0] is batch
+    monkeypatch.setattr(shards, "LEAST", 1)
+    assert sum(part.rows for part in shards.parts(batch, 2)) == batch.rows >= 2
