@@ -8,6 +8,7 @@ from torch import nn
 
 from regard.data.batch import Batch
 from regard.objectives.cross_entropy import Loss
+from regard.threads import one_thread_each
 from regard.training import shards
 from regard.training.run import Run
 
@@ -84,7 +85,7 @@ def test_gradients_are_added_to_those_there() -> None:
 
 def test_the_number_of_threads_is_put_back() -> None:
     before = torch.get_num_threads()
-    with shards.one_thread_each():
+    with one_thread_each():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
 

@@ -23,6 +23,7 @@ from regard.models.generator import Generator, GeneratorOptions
 from regard.search import Beam, Hypothesis
 from regard.tasks.base import Facts, Prediction, Task, device_of
 from regard.tasks.symbols import SUBWORDS
+from regard.threads import in_threads
 
 
 class Transduce(Task):
@@ -76,17 +77,24 @@ class Transduce(Task):
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         device = device_of(model)
-        found: dict[int, Prediction] = {}
-        for start in range(0, len(order), batch_size):
-            part = order[start : start + batch_size]
+
+        def answer(part: list[int]) -> list[Prediction]:
             source = pad([rows[i] for i in part])
             source = source._replace(data=source.data.to(device), mask=source.mask.to(device))
             limits = torch.tensor([self.limit(len(rows[i])) for i in part], device=device)
             if search.max_length is not None:
                 limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
-            for i, hypotheses in zip(part, search.run(model, source, limits, nbest), strict=True):
-                found[i] = self._prediction(sources[i], rows[i], hypotheses)
-        return [found[i] for i in range(len(rows))]
+            found = search.run(model, source, limits, nbest)
+            return [
+                self._prediction(sources[i], rows[i], hypotheses)
+                for i, hypotheses in zip(part, found, strict=True)
+            ]
+
+        parts = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        threads = torch.get_num_threads() if device.type == "cpu" and len(parts) > 1 else 1
+        found = in_threads(answer, parts, threads)
+        flat = dict(zip(order, (one for part in found for one in part), strict=True))
+        return [flat[i] for i in range(len(rows))]
 
     def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
