@@ -1,4 +1,4 @@
-"""`regard diagnose`: it works on every kind of run, repeats, changes nothing, and says it in words."""
+"""`regard diagnose`: works on every kind of run, repeats, changes nothing, says it in words."""
 
 import hashlib
 import json

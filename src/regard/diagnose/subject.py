@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from regard import parallel
 from regard.config import Config
 from regard.data.batch import Batch
 from regard.data.corpus import Corpus
@@ -20,8 +21,8 @@ from regard.models.ngram import NGram
 from regard.pseudo import PSEUDO, read_pseudo
 from regard.report.folder import RunFolder, read_folder
 from regard.tasks.base import Task
-from regard.training.checkpoint import load_weights
-from regard.training.run import best_device, check_version, read_config
+from regard.training.run import check_version, read_config
+from regard.training.weights import load_weights
 
 EXAMPLES = 4000  # of the training part that are looked at, at most
 SAMPLE = 320  # examples whose loss is measured, at most
@@ -102,7 +103,7 @@ def read_subject(folder: Path) -> Subject:
         )
     task = config.task.load(folder)
     train, dev, why_no_data = _data(folder, config, record, task)
-    device = best_device()
+    device = parallel.device()
     model, why_no_model = _model(folder, config, task, device)
     examples = len(train)
     draw = random.Random(0)

@@ -5,7 +5,6 @@ threads that each do all operations of half of the rows take a quarter off that 
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Callable
 
 import torch
@@ -78,11 +77,11 @@ def _with_words(piece: Batch, letters: Padded | None) -> Batch:
 def _joined(losses: list[Loss]) -> Loss:
     """The loss of all parts together, without its graph."""
     total = torch.stack([loss.sum.detach() for loss in losses]).sum()
-    logged = Counter[str]()
-    for loss in losses:
-        logged.update(loss.parts)
+    logged = {
+        name: torch.stack([loss.parts[name] for loss in losses]).sum() for name in losses[0].parts
+    }
     carry = tree_cat([loss.carry for loss in losses])
-    return Loss(total, sum(loss.count for loss in losses), dict(logged), carry)
+    return Loss(total, sum(loss.count for loss in losses), logged, carry)
 
 
 def _add(weights: list[nn.Parameter], gradients: tuple[Tensor | None, ...]) -> None:

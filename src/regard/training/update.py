@@ -1,5 +1,6 @@
 """One update of the weights: backward, unscale, clip, step, zero. It stands here alone."""
 
+import contextlib
 import math
 from collections import Counter
 from dataclasses import dataclass
@@ -13,9 +14,11 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from regard import parallel
 from regard.data.batch import Batch
 from regard.errors import UserError
+from regard.threads import one_thread_each
 from regard.training import noise
 from regard.training.precision import SMALLEST, products, rescaled
 from regard.training.run import Run
+from regard.training.shards import backward
 
 
 @dataclass(frozen=True)
@@ -43,12 +46,20 @@ class Update:
 
 def update(run: Run, micro: list[Micro], lr: float) -> Update:
     """Moves the weights by the gradient of these batches, and those of the other processes."""
+    alone = parallel.size() == 1 and run.config.training.precision == "float32"
+    threads = torch.get_num_threads() if alone and run.device.type == "cpu" else 1
+    with one_thread_each() if threads > 1 else contextlib.nullcontext():
+        return _update(run, micro, lr, threads)
+
+
+def _update(run: Run, micro: list[Micro], lr: float, threads: int) -> Update:
+    """The update, in which gradients are computed by so many threads."""
     run.model.train()
     objective = run.config.objective
     batches = [m.batch for m in micro if m.counts]
     mine = sum(objective.count(batch) for batch in batches)
     count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
-    sums = _backward(run, micro, count)
+    sums = _backward(run, micro, count, threads)
     loss, norm, norms = _gradients(run, sums.pop("loss") / count, count, lr)
     if math.isfinite(norm):
         _step(run, lr)
@@ -70,7 +81,7 @@ def update(run: Run, micro: list[Micro], lr: float) -> Update:
     )
 
 
-def _backward(run: Run, micro: list[Micro], count: float) -> dict[str, float]:
+def _backward(run: Run, micro: list[Micro], count: float, threads: int) -> dict[str, float]:
     """Gradients of the loss divided by the count of all processes; the sums of the loss, by name.
 
     The noise of a batch follows from its place in the run alone: not from what came before it, nor
@@ -82,13 +93,13 @@ def _backward(run: Run, micro: list[Micro], count: float) -> dict[str, float]:
         seed(run.device, training.seed, run.progress.epoch, one.number, run.lane)
         last = place == len(micro) - 1
         with parallel.exchange(run.engine, last), products(training.precision, run.device):
-            loss = run.config.objective(run.engine, one.batch._replace(carry=run.carry))
+            divisor = count / parallel.size() / scale if one.counts else math.inf  # it averages
+            batch = one.batch._replace(carry=run.carry)
+            loss = backward(run.engine, run.config.objective, batch, divisor, threads)
             run.carry = loss.carry if run.corpus.sequential else None
-            share = parallel.size() * scale / count if one.counts else 0.0  # they are averaged
-            (loss.sum * share).backward()
-        if one.counts:
-            sums.update({"loss": loss.sum.detach(), **loss.parts})
-    names = sorted(sums) or ["loss"]
+        found = {"loss": loss.sum.detach(), **loss.parts}
+        sums.update({name: value * one.counts for name, value in found.items()})
+    names = sorted(sums)
     values = parallel.total([float(sums[name]) for name in names])
     return dict(zip(names, values, strict=True))
 
