@@ -7,6 +7,7 @@ identity, so nobody else asks how many there are.
 import contextlib
 import datetime
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -150,12 +151,21 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
         return DistributedDataParallel(model)
     from torch.distributed.fsdp import fully_shard
 
-    for part in model.modules():
-        if isinstance(part, nn.ModuleList):
-            for layer in part:
-                fully_shard(layer)
+    # It warns of outputs that are views, lest one writes into them; nothing here does.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+    for layer in _layers(model):
+        fully_shard(layer)
     fully_shard(model)
     return model
+
+
+def _layers(module: nn.Module) -> Iterator[nn.Module]:
+    """The members of the outermost lists of modules."""
+    for child in module.children():
+        if isinstance(child, nn.ModuleList):
+            yield from child
+        else:
+            yield from _layers(child)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,89 @@
+"""Two processes train as one does: the same losses, the same scores, each other's checkpoints."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import two
+
+import regard
+
+HALF = ("bfloat16-ddp", "float16-fsdp")
+WHOLE = [name for name in two.RUNS if name not in HALF]
+
+
+def torchrun(*words: str | Path) -> list[str]:
+    """The command that starts two processes."""
+    how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", "0"]
+    return [sys.executable, "-m", "torch.distributed.run", *how, *map(str, words)]
+
+
+def surroundings() -> dict[str, str]:
+    where = str(Path(regard.__file__).parents[1])
+    return os.environ | {"PYTHONPATH": where, "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """All runs of `two.py` by one process with four batches an update, and by two with two."""
+    folder = tmp_path_factory.mktemp("processes")
+    one = {n: two.whole_and_parts(n, folder / "one" / n, accumulate=4) for n in two.RUNS}
+    words = torchrun(Path(two.__file__), folder)
+    done = subprocess.run(words, env=surroundings(), capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return {"folder": folder, "one": one, **json.loads((folder / "two.json").read_text())}
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_two_processes_have_the_losses_of_one(found: dict[str, Any], name: str) -> None:
+    one, both = (
+        torch.tensor(found["one"][name]["losses"]),
+        torch.tensor(found["two"][name]["losses"]),
+    )
+    assert len(one) == two.STEPS and one[-1, 0] < one[0, 0]
+    torch.testing.assert_close(one, both, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_half_precision_learns_the_same(found: dict[str, Any], name: str) -> None:
+    """The noise is the same, so only rounding differs."""
+    exact = torch.tensor(found["one"]["transformer-ddp"]["losses"])[:, 0]
+    for number in ("one", "two"):
+        half = torch.tensor(found[number][name]["losses"])[:, 0]
+        assert not torch.equal(half, exact)
+        torch.testing.assert_close(half, exact, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("name", two.RUNS)
+def test_resume_is_exact_with_two_processes(found: dict[str, Any], name: str) -> None:
+    both = found["two"][name]
+    assert both["losses"][3:] == both["rest"]
+    place = found["folder"] / "two" / name
+    assert (place / "whole.safetensors").read_bytes() == (place / "parts.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_two_processes_go_on_where_one_stopped(found: dict[str, Any], name: str) -> None:
+    one, other = (torch.tensor(found["one"][name]["rest"]), torch.tensor(found["other"][name]))
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_one_process_goes_on_where_two_stopped(found: dict[str, Any], name: str) -> None:
+    run = two.again(name, found["folder"] / "two" / name / "parts")
+    assert run.batches == 4 and run.progress.step == 3
+    rest = torch.tensor(two.losses(run))
+    torch.testing.assert_close(rest, torch.tensor(found["two"][name]["rest"]), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_validation_in_shares_gives_the_same_scores(found: dict[str, Any], name: str) -> None:
+    one, both = found["one"][name], found["two"][name]
+    assert both["answers"] == one["answers"] and both["scores"].keys() == one["scores"].keys()
+    assert both["dev"] == pytest.approx(one["dev"], abs=1e-5)
+    assert both["scores"] == pytest.approx(one["scores"], abs=1e-3)

@@ -1,0 +1,112 @@
+"""What one or two processes train: run by torchrun, and by the tests themselves.
+
+torchrun --nproc-per-node 2 tests/runs/two.py FOLDER
+"""
+
+import json
+import random
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from regard import parallel
+from regard.config import check_config
+from regard.data.read import Pair
+from regard.training.checkpoint import save_checkpoint
+from regard.training.loop import train
+from regard.training.run import Run, describe, resume_run, start_run
+from regard.training.session import measured
+from regard.training.weights import save_weights
+
+STEPS = 8
+SMALL = {"width": 16, "layers": 2, "dropout": 0.1}
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 32, **SMALL}
+RECURRENT = {"kind": "recurrent", **SMALL}
+CHARACTERS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+
+Task = dict[str, Any]
+TASKS: dict[str, Task] = {
+    "transformer": {"task": CHARACTERS, "model": {"encoder": TRANSFORMER, "decoder": TRANSFORMER}},
+    "recurrent": {"task": CHARACTERS, "model": {"encoder": RECURRENT, "decoder": RECURRENT}},
+    "tag": {"task": {"kind": "tag"}, "model": {"encoder": RECURRENT, "head": "crf"}},
+    "language-model": {
+        "task": {"kind": "language-model", "symbols": "char", "context": 4},
+        "model": {"decoder": RECURRENT | {"dropout": 0.0}},  # rows of a batch have their own noise
+    },
+}
+RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{f"{task}-{kind}": (task, {"parallel": kind}) for task in TASKS for kind in ("ddp", "fsdp")},
+    "ema-ddp": ("transformer", {"average": {"kind": "ema", "decay": 0.9}}),
+    "ema-fsdp": ("transformer", {"parallel": "fsdp", "average": {"kind": "ema", "decay": 0.9}}),
+    "bfloat16-ddp": ("transformer", {"precision": "bfloat16"}),
+    "float16-fsdp": ("transformer", {"parallel": "fsdp", "precision": "float16"}),
+}
+
+
+def pairs(task: str) -> list[Pair]:
+    """Examples that are the same in every process."""
+    draw = random.Random(1)
+    words = ["".join(draw.choices("abcde", k=draw.randint(1, 9))) for _ in range(61)]
+    if task == "tag":
+        return [Pair(tuple(w), tuple("x" if c in "ab" else "y" for c in w), 0) for w in words]
+    if task == "language-model":
+        return [Pair("", " ".join(words[i::3]), i) for i in range(3)]
+    return [Pair(word, word[::-1], line) for line, word in enumerate(words, 1)]
+
+
+def begin(name: str, folder: Path, accumulate: int) -> Run:
+    """A new run, described in its folder."""
+    task, training = RUNS[name]
+    usual = {"steps": STEPS, "tokens": 30, "lr": 0.01, "accumulate": accumulate}
+    config = check_config({**TASKS[task], "training": usual | training}, name)
+    run = start_run(folder, config, pairs(task), pairs(task)[:9])
+    describe(run, {})
+    return run
+
+
+def losses(run: Run, steps: int = STEPS) -> list[list[float]]:
+    """Loss and gradient norm of each update."""
+    return [[record.loss, record.norm] for record in islice(train(run), steps)]
+
+
+def again(name: str, folder: Path) -> Run:
+    """The run of a folder, as after a restart."""
+    task = RUNS[name][0]
+    return resume_run(folder, pairs(task), pairs(task)[:9])
+
+
+def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
+    """A run, the same one with a restart in its middle, and the scores of its model."""
+    run = begin(name, folder / "whole", accumulate)
+    found: dict[str, Any] = {"losses": losses(run)}
+    save_weights(run.model, folder / "whole.safetensors")
+    result = measured(run, run.dev)
+    answers = [prediction.text for prediction in result.predictions]
+    found |= {"dev": result.loss, "scores": result.scores, "answers": answers}
+    first = begin(name, folder / "parts", accumulate)
+    losses(first, 3)
+    save_checkpoint(first)
+    parallel.wait()
+    second = again(name, folder / "parts")
+    assert second.progress.step == 3
+    found["rest"] = losses(second)
+    save_weights(second.model, folder / "parts.safetensors")
+    return found
+
+
+def main(folder: Path) -> None:
+    """All runs, and those that one process began."""
+    with parallel.processes():
+        assert parallel.size() == 2
+        found = {n: whole_and_parts(n, folder / "two" / n, accumulate=2) for n in RUNS}
+        other = {}
+        for name in RUNS:
+            run = again(name, folder / "one" / name / "parts")
+            other[name] = losses(run)
+        if parallel.first():
+            (folder / "two.json").write_text(json.dumps({"two": found, "other": other}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
