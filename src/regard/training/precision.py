@@ -31,8 +31,8 @@ def products(precision: Precision, device: torch.device) -> Iterator[None]:
 @lru_cache(maxsize=2)
 def _fused_recurrence(kind: torch.dtype) -> bool:
     """Whether oneDNN has LSTMs of this kind on this processor; many have none."""
-    try:
-        with torch.autocast("cpu", kind):
+    try:  # with the noise of training left as it is
+        with torch.random.fork_rng(devices=[]), torch.autocast("cpu", kind):
             nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
     except RuntimeError:
         return False
