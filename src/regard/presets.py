@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from regard.config import Config, Tree, check_config
 from regard.tasks.base import Choice, Facts
-from regard.training.optimizers import Optimizer
+from regard.training.optimizers import Descent, Optimizer
 
 SIDES = ("encoder", "decoder")
 OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
@@ -39,15 +39,16 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(model, "model", "pool", _pool(model))
     _choose_optimizer(tree, facts, chosen)
     if training["optimizer"]["kind"] != "exact":
+        optimizer = OPTIMIZER.validate_python(training["optimizer"])
         if facts.vectors and model["encoder"]["kind"] == "linear":
-            for key, value in _convex(facts).items():
+            for key, value in _convex(facts, optimizer).items():
                 choose(training, "training", key, value)
         choose(training, "training", "tokens", _tokens(facts))
         for side in sides:
             rate = _dropout(_passes(facts, tree), facts, model[side])
             choose(model[side], f"model.{side}", "dropout", rate)
-        optimizer = OPTIMIZER.validate_python(training["optimizer"])
-        choose(training, "training", "lr", optimizer.default_lr(_lr(facts, model)))
+        lr = optimizer.default_lr(_lr(facts, model))
+        choose(training, "training", "lr", float(f"{lr:.3g}"))
         if facts.task in ("classify", "regress") and not facts.vectors and not training["steps"]:
             choose(training, "training", "epochs", _few_epochs(facts))
         if not any(training[key] for key in ("budget", "steps", "epochs")):
@@ -185,11 +186,12 @@ def _epochs(facts: Facts) -> float:
     return max(3.0, min(100.0, round(EPOCH_SYMBOLS / facts.symbols)))
 
 
-def _convex(facts: Facts) -> dict[str, float]:
+def _convex(facts: Facts, optimizer: Descent) -> dict[str, float]:
     """Large steps over all data until they end, for models with a single best answer."""
     tokens = min(facts.examples, 4096)
     steps = max(400, -(-facts.examples // tokens))
-    return {"tokens": tokens, "lr": 0.1, "steps": steps, "validate_every": steps}
+    lr = min(1.0, optimizer.default_lr(0.1))
+    return {"tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
 
 
 def _few_epochs(facts: Facts) -> float:

@@ -38,6 +38,6 @@ class PreciseMuon(torch.optim.Muon):
 def build_muon(
     groups: list[dict[str, Any]], lr: float, on_cpu: bool, **settings: Any
 ) -> torch.optim.Optimizer:
-    """Muon for these groups, with updates of the size of AdamW's."""
+    """Muon for these groups; the longer side of a matrix raises its rate, as in the paper."""
     kind = PreciseMuon if on_cpu else torch.optim.Muon
-    return kind(groups, lr=lr, adjust_lr_fn="match_rms_adamw", **settings)
+    return kind(groups, lr=lr, adjust_lr_fn="original", **settings)

@@ -5,20 +5,15 @@ Each group of weights has a `factor`, its share of the learning rate; the loop s
 group to the schedule's times that.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import nn
 
 from regard.errors import UserError
-from regard.models.frontend import Embedding
-from regard.models.generator import Head
 from regard.options import Options
-
-Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1
-Group = dict[str, Any]
+from regard.training.groups import Factors, groups_of, hidden_matrices, on_cpu, trained
 
 L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
 embeddings are spared"
@@ -59,7 +54,7 @@ class Exact(Descent):
 class Sgd(Descent):
     """Stochastic gradient descent (Robbins and Monro 1951), plain or with momentum."""
 
-    times: ClassVar[float] = 250.0
+    times: ClassVar[float] = 500.0
 
     kind: Literal["sgd"] = "sgd"
     momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that goes on")
@@ -78,7 +73,7 @@ class Sgd(Descent):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
+        groups = groups_of(model, self.weight_decay, factors)
         # the fused kernel fails where a weight has its first gradient later than others
         fast = {"foreach": True} if self.momentum else {"fused": True}
         return [
@@ -111,8 +106,8 @@ class Adagrad(Descent):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
-        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=_on_cpu(model) or None)]
+        groups = groups_of(model, self.weight_decay, factors)
+        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=on_cpu(model) or None)]
 
 
 class RmsProp(Descent):
@@ -131,7 +126,7 @@ class RmsProp(Descent):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
+        groups = groups_of(model, self.weight_decay, factors)
         settings = self.model_dump(include={"alpha", "eps", "momentum", "centered"})
         return [torch.optim.RMSprop(groups, lr=lr, **settings)]
 
@@ -151,7 +146,7 @@ class Adam(AdamLike):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
+        groups = groups_of(model, self.weight_decay, factors)
         return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
@@ -163,7 +158,7 @@ class AdamW(AdamLike):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
+        groups = groups_of(model, self.weight_decay, factors)
         return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
 
 
@@ -173,7 +168,7 @@ class Adafactor(Descent):
     (Shazeer and Stern 2018.) Steps are relative to the size of the weights, at most 1 / sqrt(step).
     """
 
-    times: ClassVar[float] = 5.0
+    times: ClassVar[float] = 10.0
 
     kind: Literal["adafactor"] = "adafactor"
     beta2_decay: float = Field(-0.8, le=0, description="the average's decay is 1 - step^this")
@@ -183,22 +178,22 @@ class Adafactor(Descent):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
-        groups = _groups(model, self.weight_decay, factors)
+        groups = groups_of(model, self.weight_decay, factors)
         eps, decay = (None, self.eps), self.beta2_decay
         return [torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)]
 
 
 class Muon(AdamLike):
-    """Momentum made orthogonal, for hidden matrices; AdamW for all else (Jordan et al. 2024).
-
-    Updates are scaled to the size of AdamW's (Liu et al. 2025, 2.2), so both have the same rate.
-    """
+    """Momentum made orthogonal, for hidden matrices; AdamW for all else (Jordan et al. 2024)."""
 
     kind: Literal["muon"] = "muon"
     momentum: float = Field(0.95, ge=0, lt=1, description="share of the last step that goes on")
     nesterov: bool = Field(True, description="the gradient is taken after the momentum's step")
     iterations: int = Field(5, gt=0, lt=100, description="of Newton and Schulz, to orthogonality")
-    weight_decay: float = Field(0.1, ge=0, description=DECOUPLED)
+    hidden_lr: float = Field(
+        10.0, gt=0, description="rate of hidden matrices, as a multiple of that of all else"
+    )
+    weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """Muon for hidden matrices; AdamW for embeddings, output layer, norms and biases."""
@@ -209,67 +204,21 @@ class Muon(AdamLike):
             )
         from regard.training.muon import build_muon
 
-        hidden = _hidden(model)
+        hidden = hidden_matrices(model)
         if not hidden:
             raise UserError(
                 "training.optimizer.kind=muon: it moves hidden matrices, and this model has none "
                 "to train (only embeddings, an output layer, norms and biases); choose adamw"
             )
         settings = self.model_dump(include={"momentum", "nesterov"}) | {"ns_steps": self.iterations}
-        matrices = _groups(model, self.weight_decay, factors, hidden)
-        built = [build_muon(matrices, lr, _on_cpu(model), **settings)]
-        others = {name for name, _ in _trained(model)} - hidden
+        shares = {name: self.hidden_lr * factors.get(name, 1.0) for name in hidden}
+        matrices = groups_of(model, self.weight_decay, shares, hidden)
+        built = [build_muon(matrices, lr, on_cpu(model), **settings)]
+        others = {name for name, _ in trained(model)} - hidden
         if others:
-            rest = _groups(model, self.weight_decay, factors, others)
+            rest = groups_of(model, self.weight_decay, factors, others)
             built.append(torch.optim.AdamW(rest, lr=lr, betas=self.betas, eps=self.eps, fused=True))
         return built
-
-
-def _trained(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
-    """The weights that are not frozen, by name; tied ones once."""
-    return ((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
-
-
-def _embedded(model: nn.Module) -> set[int]:
-    """The ids of the weights of embeddings, and of heads that are tied to one."""
-    parts = (part for part in model.modules() if isinstance(part, Embedding | Head))
-    return {id(weight) for part in parts for weight in part.parameters()}
-
-
-def _hidden(model: nn.Module) -> set[str]:
-    """The names of the matrices between the embeddings and the output layer."""
-    embedded = _embedded(model)
-    return {
-        name
-        for name, weight in _trained(model)
-        if weight.dim() == 2 and id(weight) not in embedded and not name.startswith("head.")
-    }
-
-
-def _on_cpu(model: nn.Module) -> bool:
-    """Whether the weights lie on the CPU."""
-    return all(weight.device.type == "cpu" for weight in model.parameters())
-
-
-def _groups(
-    model: nn.Module, decay: float, factors: Factors, among: set[str] | None = None
-) -> list[Group]:
-    """Matrices, which decay, and everything else (and embeddings), which does not.
-
-    Weights with another share of the learning rate have groups of their own. among: only these.
-    """
-    embedded = _embedded(model)
-    groups: dict[tuple[float, float], list[nn.Parameter]] = {(decay, 1.0): [], (0.0, 1.0): []}
-    for name, weight in _trained(model):
-        if among is None or name in among:
-            plain = weight.dim() < 2 or id(weight) in embedded
-            key = (0.0 if plain else decay, factors.get(name, 1.0))
-            groups.setdefault(key, []).append(weight)
-    return [
-        {"params": members, "weight_decay": decay, "factor": factor}
-        for (decay, factor), members in groups.items()
-        if members
-    ]
 
 
 Optimizer = Annotated[

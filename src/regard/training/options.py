@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from regard.options import Options
 from regard.parallel import Kind
 from regard.training.average import Averaging, NoAverage
+from regard.training.init import Default, Init
 from regard.training.optimizers import AdamW, Auto, Optimizer
 from regard.training.precision import Precision
 from regard.training.schedule import Cosine, Schedule
@@ -39,6 +40,7 @@ class Training(Options):
         None, gt=0, description="padded symbols of the longer side in a batch, at most"
     )
     accumulate: int = Field(1, gt=0, description="batches in an update, in each process")
+    init: Init = Default()
     optimizer: Optimizer = Auto()
     lr: float | None = Field(None, gt=0, description="highest learning rate")
     schedule: Schedule = Cosine()

@@ -193,6 +193,7 @@ def _assemble(
     torch.manual_seed(training.seed)
     device = parallel.device()
     model = task.build(config.model)
+    training.init.apply(model)
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)
     freeze(model, training.freeze)
