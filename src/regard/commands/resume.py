@@ -46,7 +46,8 @@ def resume(wish: Wish, print_config: bool) -> Run | None:
     place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
     dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
     data = parallel.in_turn(lambda: config.task.open(place, dev))
-    run = resume_run(folder, [*data.train, *read_pseudo(folder / PSEUDO)], data.dev)
+    surely = read_pseudo(folder / PSEUDO)
+    run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
         return None

@@ -86,7 +86,7 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
         surely = label_file(teacher, wish.unlabelled, config.task.kind, config.task.surely())
-    train = [*data.train, *(pair for pair, _ in surely)]
+    train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
         print(run.config.dump(), end="")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import statistics
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
 
 from regard.data.read import Pair
-from regard.data.side import Finding, Side, measure_side
-from regard.data.vocabulary import Vocabulary
+from regard.data.side import Side, measure_side
+from regard.data.survey import ODDITIES, Finding, Survey
+from regard.data.vocabulary import EOS, Vocabulary
 
 SHOWN = 5
 FEW_COPIES = 0.05  # copies below this share look like untranslated lines, above like the task
@@ -58,70 +60,80 @@ class Check:
 
 
 def check(
-    train: list[Pair], dev: list[Pair], source: Vocabulary, target: Vocabulary, limit: int | None
+    train: Sequence[Pair],
+    dev: Sequence[Pair],
+    source: Vocabulary,
+    target: Vocabulary,
+    limit: int | None,
+    lengths: np.ndarray | None = None,
 ) -> Check:
-    """The figures of train and dev; `limit` is the longest side, in symbols, that may be used."""
-    numbers = [pair.line for pair in train]
-    sources, targets = [pair.source for pair in train], [pair.target for pair in train]
-    source_lengths = [len(ids) for ids in source.encode_all(sources)]
-    target_lengths = [len(ids) for ids in target.encode_all(targets)]
-    left = measure_side(sources, numbers, source_lengths, [pair.source for pair in dev], source)
-    right = measure_side(targets, numbers, target_lengths, [pair.target for pair in dev], target)
-    lengths = list(zip(source_lengths, target_lengths, strict=True))
+    """The figures of train and dev; `limit` is the longest side, in symbols, that may be used.
 
-    distinct = dict.fromkeys((pair.source, pair.target) for pair in train)
-    references = Counter(one for one, _ in distinct)
+    lengths: (N, 2) symbols of both sides of train, where they are known.
+    """
+    survey = Survey(train)
+    if lengths is None:
+        lengths = _lengths(train, source, target)
+    left = measure_side(survey.source, lengths[:, 0], [pair.source for pair in dev], source)
+    right = measure_side(survey.target, lengths[:, 1], [pair.target for pair in dev], target)
+    over_99 = (lengths[:, 0] > left.lengths[99]) | (lengths[:, 1] > right.lengths[99])
     dev_sources = {pair.source for pair in dev}
     result = Check(
         pairs=len(train),
-        sources=len(references),
-        several=sum(count > 1 for count in references.values()),
+        sources=len(survey.sources),
+        several=survey.several,
         dev_pairs=len(dev),
         dev_sources=len(dev_sources),
-        overlap=len(dev_sources & references.keys()),
-        duplicates=Finding(len(train) - len(distinct), _first_repeat(train)),
+        overlap=survey.known(dev_sources),
+        duplicates=survey.duplicates,
         source=left,
         target=right,
-        outliers=_outliers(numbers, lengths),
-        copies=_copies(train),
+        outliers=_outliers(survey.lines, lengths),
+        copies=survey.copies,
         limit=limit,
-        over_limit=0 if limit is None else sum(max(pair) > limit for pair in lengths),
-        over_99=sum(one > left.lengths[99] or other > right.lengths[99] for one, other in lengths),
+        over_limit=0 if limit is None else int((lengths > limit).any(1).sum()),
+        over_99=int(over_99.sum()),
     )
     result.warnings = list(_warnings(result))
     return result
 
 
-def _first_repeat(pairs: list[Pair]) -> int | None:
-    seen = set()
-    for pair in pairs:
-        if (pair.source, pair.target) in seen:
-            return pair.line
-        seen.add((pair.source, pair.target))
-    return None
+def load_check(facts: dict[str, Any]) -> Check:
+    """The check that `as_dict` gave, after a way through JSON."""
+    sides = {name: _load_side(facts[name]) for name in ("source", "target")}
+    found = {name: Finding(**facts[name]) for name in ("duplicates", "copies")}
+    outliers = [(line, one, other) for line, one, other in facts["outliers"]]
+    return Check(**{**facts, **sides, **found, "outliers": outliers})
 
 
-def _copies(pairs: list[Pair]) -> Finding:
-    lines = [pair.line for pair in pairs if pair.source == pair.target and pair.source.strip()]
-    return Finding(len(lines), lines[0] if lines else None)
+def _load_side(facts: dict[str, Any]) -> Side:
+    lengths = {int(share): length for share, length in facts["lengths"].items()}
+    found = {name: Finding(**facts[name]) for name in ODDITIES}
+    return Side(**{**facts, **found, "lengths": lengths})
 
 
-def _outliers(numbers: list[int], lengths: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+def _lengths(pairs: Sequence[Pair], source: Vocabulary, target: Vocabulary) -> np.ndarray:
+    """(N, 2): symbols of both sides."""
+    sides = ([pair.source for pair in pairs], [pair.target for pair in pairs])
+    found = zip(sides, (source, target), strict=True)
+    return np.stack([vocabulary.encode_flat(t, EOS)[1] - 1 for t, vocabulary in found], 1)
+
+
+def _outliers(numbers: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
     """Pairs whose length ratio is far from the usual: at least threefold, and six deviations."""
-    whole = [(at, one, other) for at, (one, other) in enumerate(lengths) if one and other]
+    whole = np.flatnonzero(lengths.all(1))
     if len(whole) < SHOWN:
         return []
     # One is added so that 1 against 3 symbols counts less than 10 against 30.
-    ratios = [math.log((other + 1) / (one + 1)) for _, one, other in whole]
-    middle = statistics.median(ratios)
-    deviation = 1.48 * statistics.median(abs(ratio - middle) for ratio in ratios)
-    far = max(math.log(3), 6 * deviation)
-    odd = [
-        (-abs(ratio - middle), numbers[at], one, other)
-        for ratio, (at, one, other) in zip(ratios, whole, strict=True)
-        if abs(ratio - middle) > far
-    ]
-    return [(line, one, other) for _, line, one, other in sorted(odd)]
+    sides = lengths[whole].astype(np.float64) + 1
+    ratios = sides[:, 1] / sides[:, 0]
+    np.log(ratios, out=ratios)
+    ratios -= np.median(ratios)
+    np.abs(ratios, out=ratios)
+    far = max(math.log(3), 6 * 1.48 * float(np.median(ratios)))
+    odd = np.flatnonzero(ratios > far)
+    found = [(-float(ratios[i]), int(numbers[whole[i]]), *lengths[whole[i]].tolist()) for i in odd]
+    return [(line, one, other) for _, line, one, other in sorted(found)]
 
 
 def _warnings(found: Check) -> Iterator[str]:

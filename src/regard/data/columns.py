@@ -43,45 +43,58 @@ class Columns:
 def read_rows(path: str, text: str, kind: str, notes: list[str]) -> list[Row]:
     """The rows of a table of two columns or more, blank lines left out."""
     rows = (_tsv_rows if kind == "TSV" else _csv_rows)(path, text, notes)
-    _refuse_single_column(path, kind, rows)
+    if not any(len(cells) > 1 for _, cells in rows):
+        refuse_single_column(path, kind, rows[0], len(rows))
     return rows
 
 
 def _tsv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
     lines = split_lines(path, text, notes)
     return _skip_blank(
-        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)],
-        lambda cells: len(cells) == 1 and not cells[0].strip(),
-        notes,
+        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)], is_blank_line, notes
     )
 
 
+def is_blank_line(cells: list[str]) -> bool:
+    """Whether a line of a TSV file holds nothing but white space."""
+    return len(cells) == 1 and not cells[0].strip()
+
+
 def _csv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
-    first = text.split("\n", 1)[0]
+    comma = csv_comma(text.split("\n", 1)[0], notes)
+    rows, problems = csv_rows(text, comma)
+    refuse(path, problems)
+    return _skip_blank(rows, lambda cells: not cells, notes)
+
+
+def csv_comma(first: str, notes: list[str]) -> str:
+    """What separates the columns of a CSV file with this first line; it is noted."""
     comma = next((mark for mark in ",;\t" if mark in first), ",")
     if comma != ",":
         notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
     if first.endswith("\r"):
         notes.append("Windows line ends (CR LF) removed")
+    return comma
+
+
+def csv_rows(text: str, comma: str, line: int = 1) -> tuple[list[Row], list[tuple[int, str]]]:
+    """The rows of CSV that begins in this line, blank ones as empty lists; and the bad lines."""
     rows: list[Row] = []
     problems: list[tuple[int, str]] = []
-    reader = csv.reader((line + "\n" for line in text.split("\n")), delimiter=comma, strict=True)
+    lines = text.removesuffix("\n").split("\n")
+    reader = csv.reader((one + "\n" for one in lines), delimiter=comma, strict=True)
     while True:
-        start = reader.line_num + 1
+        start = reader.line_num + line
         try:
             rows.append((start, next(reader)))
         except StopIteration:
-            break
+            return rows, problems
         except csv.Error as error:
             problems.append(
                 (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
             )
             if "field larger" in str(error):
-                break
-    refuse(path, problems)
-    if rows and not rows[-1][1]:
-        rows.pop()  # what follows the last line end
-    return _skip_blank(rows, lambda cells: not cells, notes)
+                return rows, problems
 
 
 def _skip_blank(
@@ -93,16 +106,15 @@ def _skip_blank(
     return kept
 
 
-def _refuse_single_column(path: str, kind: str, rows: list[Row]) -> None:
-    if any(len(cells) > 1 for _, cells in rows):
-        return
-    line, cells = rows[0]
+def refuse_single_column(path: str, kind: str, first: Row, count: int) -> None:
+    """Raises an error for a table of one column with this first row and so many rows."""
+    line, cells = first
     separator = "tab" if kind == "TSV" else "comma"
     commas = kind == "TSV" and "," in cells[0]
     hint = "; if commas separate the columns, name the file .csv" if commas else ""
     raise UserError(
         f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
-        f"{len(rows):,} lines{hint}; for two files use --source A --target B, for running "
+        f"{count:,} lines{hint}; for two files use --source A --target B, for running "
         "text --task language-model"
     )
 

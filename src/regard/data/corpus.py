@@ -11,6 +11,8 @@ import torch
 from regard.data.batch import Batch, Padded, pad_flat
 from regard.data.order import batches
 
+AT_ONCE = 1 << 16  # rows looked at together
+
 
 @dataclass(frozen=True)
 class Side:
@@ -20,6 +22,18 @@ class Side:
     starts: np.ndarray
     lengths: np.ndarray
 
+    def take(self, rows: np.ndarray) -> "Side":
+        """The side with these rows only; all symbols stay where they are."""
+        return Side(self.flat, self.starts[rows], self.lengths[rows])
+
+    def parts(self) -> Iterator[np.ndarray]:
+        """The symbols of all rows in order, in portions."""
+        for start in range(0, len(self.lengths), AT_ONCE):
+            lengths = self.lengths[start : start + AT_ONCE].astype(np.int64)
+            before = np.cumsum(lengths) - lengths
+            shift = self.starts[start : start + AT_ONCE].astype(np.int64) - before
+            yield self.flat[np.repeat(shift, lengths) + np.arange(lengths.sum())]
+
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], *end: int) -> "Side":
         """The side with these rows, each closed with the symbol `end` where one is given."""
@@ -27,6 +41,11 @@ class Side:
         flat = np.fromiter(
             (symbol for row in rows for symbol in (*row, *end)), np.int32, int(lengths.sum())
         )
+        return cls.flat_of(flat, lengths)
+
+    @classmethod
+    def flat_of(cls, flat: np.ndarray, lengths: np.ndarray) -> "Side":
+        """The side whose rows of these lengths lie one after the other."""
         return cls(flat, np.cumsum(lengths) - lengths, lengths)
 
 
@@ -79,6 +98,13 @@ class PairCorpus(Corpus):
     def lengths(self) -> np.ndarray:
         """(N, 2): symbols of source and target, closing symbols included."""
         return np.stack([self.source.lengths, self.target.lengths], 1)
+
+    def __len__(self) -> int:
+        return len(self.source.lengths)
+
+    def take(self, rows: np.ndarray) -> "PairCorpus":
+        """The corpus of these rows."""
+        return PairCorpus(self.source.take(rows), self.target.take(rows))
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The examples with these numbers as a batch."""
@@ -144,8 +170,10 @@ def _tensor(values: np.ndarray | None, rows: np.ndarray) -> torch.Tensor | None:
 def _update(mark: "hashlib._Hash", value: object) -> None:
     """Adds a part of a corpus to a fingerprint."""
     if isinstance(value, Side):
-        mark.update(value.flat.tobytes())
-        mark.update(value.lengths.tobytes())
+        for part in value.parts():  # the same for any width of numbers, and for parts of a file
+            mark.update(part.astype(np.int32).tobytes())
+        for start in range(0, len(value.lengths), AT_ONCE):
+            mark.update(value.lengths[start : start + AT_ONCE].astype(np.int64).tobytes())
     elif isinstance(value, np.ndarray):
         mark.update(np.ascontiguousarray(value).tobytes())
     else:

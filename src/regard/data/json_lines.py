@@ -10,6 +10,8 @@ from regard.data.lines import refuse, split_lines
 from regard.errors import UserError
 
 Found = tuple[str, str, int]  # source, target, line
+Record = tuple[int, dict[str, Any]]  # line, object
+Problem = tuple[int, str]  # line, what is wrong
 
 
 def read_json(
@@ -18,43 +20,68 @@ def read_json(
     """Source, target and line of each object; a list of targets gives one entry each."""
     records, problems = parse_objects(path, text, notes)
     names = list(records[0][1]) if records else []
+    source_keys, target_keys = keys_of(names, source, target, notes)
+    found, odd = values_of(records, source_keys, target_keys)
+    refuse(path, sorted(problems + odd))
+    return found
+
+
+def keys_of(
+    names: list[str], source: str | None, target: str | None, notes: list[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The keys of source and target, where the first object has these names; it is noted."""
     known = known_header(names) or ("source", "target")
     source_keys = find_keys(source or known[0], names)
     target_keys = find_keys(target or known[1], names)
     if (source_keys, target_keys) != (("source",), ("target",)):
         notes.append(f"source is {' + '.join(source_keys)}, target is {' + '.join(target_keys)}")
+    return source_keys, target_keys
 
+
+def values_of(
+    records: list[Record], source: tuple[str, ...], target: tuple[str, ...]
+) -> tuple[list[Found], list[Problem]]:
+    """Source, target and line of each object, and the lines where one is missing."""
     found: list[Found] = []
+    problems: list[Problem] = []
     for line, record in records:
         try:
-            (left,) = _values(record, source_keys, several=False)
-            found += [(left, right, line) for right in _values(record, target_keys, several=True)]
+            (left,) = _values(record, source, several=False)
+            found += [(left, right, line) for right in _values(record, target, several=True)]
         except ValueError as error:
             problems.append((line, str(error)))
-    refuse(path, sorted(problems))
-    return found
+    return found, problems
 
 
-def parse_objects(
-    path: str, text: str, notes: list[str]
-) -> tuple[list[tuple[int, dict[str, Any]]], list[tuple[int, str]]]:
+def parse_objects(path: str, text: str, notes: list[str]) -> tuple[list[Record], list[Problem]]:
     """The objects with their lines, and the lines that are none."""
+    refuse_array(path, text)
+    lines = split_lines(path, text, notes)
+    records, problems = objects_of(lines)
+    blank = len(lines) - len(records) - len(problems)
+    if blank:
+        notes.append(f"blank lines skipped: {blank:,}")
+    return records, problems
+
+
+def refuse_array(path: str, text: str) -> None:
+    """Raises an error for a JSON file that is one array."""
     if text.lstrip().startswith("["):
         raise UserError(
             f"{path}: one JSON array; one object a line is expected: jq -c '.[]' {path} > new.jsonl"
         )
+
+
+def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], list[Problem]]:
+    """The objects of these lines, numbered from `first`, and the lines that are none."""
     records, problems = [], []
-    lines = split_lines(path, text, notes)
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, first):
         if not line.strip():
             continue
         try:
             records.append((number, parse_object(line)))
         except ValueError as error:
             problems.append((number, str(error)))
-    blank = len(lines) - len(records) - len(problems)
-    if blank:
-        notes.append(f"blank lines skipped: {blank:,}")
     return records, problems
 
 

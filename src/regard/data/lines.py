@@ -12,52 +12,88 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from regard.data.limits import memory_limit, size
 from regard.errors import UserError
 
 SHOWN = 10  # bad lines shown in full
 GZIP = b"\x1f\x8b"
 BOM = "\ufeff"
+PAIRS = "pairs of source and target are"
 CONVERT = (
     "UTF-8 is expected; if the file is Latin-1, convert it: iconv -f latin1 -t utf-8 {0} > new-file"
 )
 
 
-def refuse(path: str, problems: list[tuple[int, str]], advice: str = "") -> None:
-    """Raises one error for all bad lines, the first ten in full; nothing if there are none."""
+def refuse(
+    path: str, problems: list[tuple[int, str]], advice: str = "", count: int | None = None
+) -> None:
+    """Raises one error for all bad lines, the first ten in full; nothing if there are none.
+
+    count: how many there are, where only the first ones are given.
+    """
     if not problems:
         return
+    count = len(problems) if count is None else count
     report = [f"{path} line {line}: {problem}" for line, problem in problems[:SHOWN]]
-    if len(problems) > SHOWN:
-        report.append(f"and {len(problems) - SHOWN:,} more; {len(problems):,} bad lines in all")
+    if count > SHOWN:
+        report.append(f"and {count - SHOWN:,} more; {count:,} bad lines in all")
     raise UserError("\n".join([*report, advice] if advice else report))
 
 
-def read_text(path: str, expected: str = "pairs of source and target are") -> tuple[str, list[str]]:
+def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     """The whole text of a file or of standard input (`-`), and notes on what was recognised."""
     shown = show_path(path)
     with explain(shown), open_bytes(path) as stream:
         data = stream.read()
-    _refuse_binary(shown, data)
+    refuse_binary(shown, data)
     text = _decode(shown, data)
-    if not text.strip():
-        raise UserError(f"{shown}: the file is empty; {expected} expected")
+    refuse_blank(shown, bool(text.strip()), expected)
+    notes = []
+    if len(data) > (limit := memory_limit()):
+        notes.append(
+            f"{size(len(data))} of text, read as a whole into several times that much memory "
+            f"(above {size(limit)} only pairs in plain or gzip TSV, CSV without quotation marks, "
+            "JSONL and aligned files are read in pieces)"
+        )
     if text.startswith(BOM):
-        return text[1:], ["byte order mark removed"]
-    return text, []
+        return text[1:], ["byte order mark removed", *notes]
+    return text, notes
+
+
+def refuse_blank(path: str, filled: bool, expected: str = PAIRS) -> None:
+    """Raises an error for a text that is nothing but white space."""
+    if not filled:
+        raise UserError(f"{path}: the file is empty; {expected} expected")
 
 
 def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
     r"""The lines of a text, split on \n only; one \r before it is removed and noted."""
-    if "\n" not in text and text.count("\r") > 1:
+    refuse_old_mac(path, text.count("\n"), text.count("\r"))
+    lines, returns = cut_lines(text)
+    notes += note_returns(returns)
+    return lines
+
+
+def cut_lines(text: str) -> tuple[list[str], int]:
+    r"""The lines of a text without their \n and \r\n, and how many ended in \r\n."""
+    lines = text.removesuffix("\n").split("\n")
+    if "\r" not in text:
+        return lines, 0
+    returns = sum(line.endswith("\r") for line in lines)
+    return [line.removesuffix("\r") for line in lines], returns
+
+
+def note_returns(count: int) -> list[str]:
+    """What is said of so many Windows line ends."""
+    return [f"Windows line ends (CR LF) removed from {count:,} lines"] if count else []
+
+
+def refuse_old_mac(path: str, newlines: int, returns: int) -> None:
+    """Raises an error for a text whose lines end in CR alone."""
+    if not newlines and returns > 1:
         raise UserError(
             f"{path}: lines end in CR only (old Mac); convert: tr '\\r' '\\n' < {path} > new-file"
         )
-    lines = text.removesuffix("\n").split("\n")
-    returns = sum(line.endswith("\r") for line in lines)
-    if returns:
-        notes.append(f"Windows line ends (CR LF) removed from {returns:,} lines")
-        lines = [line.removesuffix("\r") for line in lines]
-    return lines
 
 
 def read_lines(path: str) -> Iterator[str]:
@@ -128,23 +164,24 @@ def explain(path: str) -> Iterator[None]:
 def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
     with explain(path), stream:
         for number, raw in enumerate(stream, 1):
-            _refuse_binary(path, raw)
+            refuse_binary(path, raw)
             try:
                 line = raw.decode()
             except UnicodeDecodeError as error:
-                refuse(path, [(number, _bad_byte(raw, error))], CONVERT.format(path))
+                refuse(path, [(number, bad_byte(raw, error))], CONVERT.format(path))
             if number == 1:
                 line = line.removeprefix(BOM)
             yield line.removesuffix("\n").removesuffix("\r")
 
 
-def _refuse_binary(path: str, data: bytes) -> None:
+def refuse_binary(path: str, data: bytes, line: int = 1) -> None:
+    """Raises an error if these bytes, which begin with this line, are no text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(
             f"{path}: this is UTF-16; convert it: iconv -f utf-16 -t utf-8 {path} > new-file"
         )
     if b"\0" in data:
-        line = data.count(b"\n", 0, data.index(b"\0")) + 1
+        line += data.count(b"\n", 0, data.index(b"\0"))
         kind = "a zip archive or a spreadsheet" if data.startswith(b"PK") else "a binary file"
         raise UserError(f"{path} line {line}: NUL byte: {kind}, not text; UTF-8 text is expected")
 
@@ -153,17 +190,21 @@ def _decode(path: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        problems = []
-        for number, raw in enumerate(data.split(b"\n"), 1):
-            try:
-                raw.decode()
-            except UnicodeDecodeError as error:
-                problems.append((number, _bad_byte(raw, error)))
-        refuse(path, problems, CONVERT.format(path))
+        refuse(path, list(bad_lines(data)), CONVERT.format(path))
         raise
 
 
-def _bad_byte(raw: bytes, error: UnicodeDecodeError) -> str:
+def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:
+    """The lines of these bytes that are not UTF-8, numbered from `first`."""
+    for number, raw in enumerate(data.split(b"\n"), first):
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            yield number, bad_byte(raw, error)
+
+
+def bad_byte(raw: bytes, error: UnicodeDecodeError) -> str:
+    """What is wrong with a line that is not UTF-8."""
     around = raw[max(0, error.start - 10) : error.start + 10].decode("latin1").strip()
     return (
         f"not UTF-8: byte 0x{raw[error.start]:02X} at position {error.start + 1} "

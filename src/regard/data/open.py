@@ -1,10 +1,12 @@
 """Which data a command means: a file, two files, or something built in."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from regard.data.builtin import builtin, is_builtin, unknown_data
+from regard.data.open_large import read_large
 from regard.data.read import Pair, Pairs, read_aligned, read_pairs, split_dev
 from regard.errors import UserError
 
@@ -33,6 +35,13 @@ class Place:
         if self.data != "-" and not os.path.exists(self.data) and "." not in self.data:
             raise UserError(unknown_data(self.data))
         return read_pairs(self.data, self.source_column, self.target_column)
+
+    def read_large(self) -> Pairs | None:
+        """The pairs of large files, which are not read into memory; None where they are small."""
+        if self.source and self.target:
+            return read_large([self.source, self.target])
+        columns = self.source_column, self.target_column
+        return read_large([self.data], columns) if self.data else None
 
     def file(self) -> str:
         """The one file, where two make no sense."""
@@ -78,13 +87,13 @@ class Data:
     """Training and dev pairs, their name, and what to tell the user about them."""
 
     name: str
-    train: list[Pair]
+    train: Sequence[Pair]
     dev: list[Pair]
     notes: list[str] = field(default_factory=list)
 
 
 Read = Callable[[Place], Pairs]
-Split = Callable[[list[Pair]], tuple[list[Pair], list[Pair]]]
+Split = Callable[[Any], tuple[Sequence[Pair], list[Pair]]]
 
 
 def open_pairs(
@@ -101,7 +110,7 @@ def open_pairs(
     if dev.given():
         name = _part(dev, task)
         held = Pairs(name, name, builtin(name).dev) if name else read(dev)
-        data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
+        data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
     elif not data.dev:
         data.train, data.dev = hold_back(data.train)
         data.notes.append(
@@ -111,7 +120,9 @@ def open_pairs(
     return data
 
 
-def open_test(place: Place, read: Read, task: str = "transduce") -> tuple[list[Pair], list[str]]:
+def open_test(
+    place: Place, read: Read, task: str = "transduce"
+) -> tuple[Sequence[Pair], list[str]]:
     """The examples to evaluate on; of built-in data the test part."""
     name = _part(place, task)
     if name:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Pairs:
 
     name: str
     path: str
-    pairs: list[Pair]
+    pairs: Sequence[Pair]
     notes: list[str] = field(default_factory=list)
 
 
@@ -94,15 +94,20 @@ def read_aligned(source: str, target: str) -> Pairs:
         notes += [f"{show_path(path)}: {note}" for note in found]
     left, right = sides
     if len(left) != len(right):
-        raise UserError(
-            f"{source} has {len(left):,} lines, {target} has {len(right):,}: the same number "
-            f"is expected; look for a line that was lost or broken in two"
-        )
+        refuse_unequal(source, len(left), target, len(right))
     numbered = enumerate(zip(left, right, strict=True), 1)
     pairs = [Pair(one, other, line) for line, (one, other) in numbered]
     shown = f"{source} and {target}"
     refuse_empty_sides(shown, pairs)
     return Pairs(stem(source), shown, pairs, ["read as two aligned files", *notes])
+
+
+def refuse_unequal(source: str, left: int, target: str, right: int) -> None:
+    """Raises an error for two files with different numbers of lines."""
+    raise UserError(
+        f"{source} has {left:,} lines, {target} has {right:,}: the same number "
+        f"is expected; look for a line that was lost or broken in two"
+    )
 
 
 def split_dev(
@@ -113,17 +118,22 @@ def split_dev(
     Dev gets `share` of the sources, at most `most`, at least one; the order of lines is no matter.
     """
     sources = {pair.source for pair in pairs}
-    if len(sources) < 2:
-        raise UserError(
-            f"{len(pairs)} pair{'s' * (len(pairs) != 1)} with {len(sources)} distinct source: at "
-            f"least 2 sources are needed to set a dev part aside; give more data, or --dev FILE"
-        )
-    count = max(1, min(most, round(share * len(sources)), len(sources) - 1))
+    count = dev_size(len(pairs), len(sources), share, most)
     dev = set(sorted(sources, key=hash_source)[:count])
     return (
         [pair for pair in pairs if pair.source not in dev],
         [pair for pair in pairs if pair.source in dev],
     )
+
+
+def dev_size(pairs: int, sources: int, share: float = 0.1, most: int = 1_000) -> int:
+    """How many of the different sources go to the dev part."""
+    if sources < 2:
+        raise UserError(
+            f"{pairs} pair{'s' * (pairs != 1)} with {sources} distinct source: at "
+            f"least 2 sources are needed to set a dev part aside; give more data, or --dev FILE"
+        )
+    return max(1, min(most, round(share * sources), sources - 1))
 
 
 def hash_source(source: Any) -> bytes:
@@ -165,8 +175,7 @@ def table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) 
     """Source and target of each row."""
     counts = Counter(len(cells) for _, cells in rows if len(cells) > 1)
     expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
-    if not columns.chosen and expected > 2:
-        notes.append(f"{expected} columns: the first two are source and target; others: {LOOK}")
+    notes += note_columns(columns, expected)
 
     pairs, problems = [], []
     words = f"{expected} columns{' or more' * columns.chosen} expected, "
@@ -181,13 +190,25 @@ def table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) 
     return pairs
 
 
+def note_columns(columns: Columns, expected: int) -> list[str]:
+    """What is said of a table that has more columns than are read."""
+    if columns.chosen or expected <= 2:
+        return []
+    return [f"{expected} columns: the first two are source and target; others: {LOOK}"]
+
+
 def refuse_empty_sides(path: str, pairs: list[Pair]) -> None:
     """Raises an error if there are no pairs or if a side is empty in all of them."""
-    if not pairs:
+    filled = [any(getattr(p, side).strip() for p in pairs) for side in ("source", "target")]
+    refuse_sides(path, len(pairs), filled)
+
+
+def refuse_sides(path: str, count: int, filled: list[bool]) -> None:
+    """Raises an error if there are no pairs or if a side is filled in none of them."""
+    if not count:
         raise UserError(f"{path}: no pairs, only a header; pairs of source and target are expected")
-    for side in ("source", "target"):
-        if not any(getattr(pair, side).strip() for pair in pairs):
+    for side, found in zip(("source", "target"), filled, strict=True):
+        if not found:
             raise UserError(
-                f"{path}: the {side} is empty in all {len(pairs):,} pairs; "
-                f"is it another column? {LOOK}"
+                f"{path}: the {side} is empty in all {count:,} pairs; is it another column? {LOOK}"
             )

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from regard.data.survey import Finding, SideSurvey
 from regard.data.vocabulary import UNK, Vocabulary
 
 SHARES = (50, 90, 99, 100)
 RARE = 2  # a character that occurs at most so often is rare
-INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """How many texts show something, and the line of the first."""
-
-    count: int
-    line: int | None
 
 
 @dataclass
@@ -45,21 +39,10 @@ class Side:
 
 
 def measure_side(
-    texts: Sequence[str],
-    numbers: Sequence[int],
-    lengths: Sequence[int],
-    dev: Sequence[str],
-    vocabulary: Vocabulary,
+    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], vocabulary: Vocabulary
 ) -> Side:
-    """The figures of the train texts, whose line numbers and lengths are given, and of dev."""
-    letters = Counter("".join(texts))
-    control = [mark for mark in letters if mark in INVISIBLE or unicodedata.category(mark) == "Cc"]
-    composed = not letters or all(map(str.isascii, letters))
-
-    def find(is_odd: Callable[[str], bool], possible: bool = True) -> Finding:
-        odd = [at for at, text in enumerate(texts) if is_odd(text)] if possible else []
-        return Finding(len(odd), numbers[odd[0]] if odd else None)
-
+    """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
+    letters = survey.letters
     encoded = vocabulary.encode_all(dev)
     unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
     return Side(
@@ -69,12 +52,7 @@ def measure_side(
         characters=len(letters),
         scripts=scripts(letters),
         rare={mark: count for mark, count in letters.items() if count <= RARE},
-        empty=find(lambda text: not text.strip()),
-        edges=find(lambda text: text != text.strip() and bool(text.strip())),
-        double_spaces=find(lambda text: "  " in text),
-        control=find(lambda text: any(mark in text for mark in control), bool(control)),
-        replacement=find(lambda text: "\ufffd" in text, "\ufffd" in letters),
-        decomposed=find(lambda text: not unicodedata.is_normalized("NFC", text), not composed),
+        **survey.odd,
         dev_symbols=sum(map(len, encoded)),
         unknown_symbols=sum(ids.count(UNK) for ids in encoded),
         unknown_examples=len(unknown),
@@ -82,10 +60,14 @@ def measure_side(
     )
 
 
-def percentiles(lengths: Iterable[int]) -> dict[int, int]:
+def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
     """For each share of 100: the length that so many texts do not exceed (nearest rank)."""
-    ordered = sorted(lengths) or [0]
-    return {share: ordered[-(-share * len(ordered) // 100) - 1] for share in SHARES}
+    found = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    if not len(found):
+        return dict.fromkeys(SHARES, 0)
+    up_to = np.cumsum(np.bincount(found))  # texts that are at most so long
+    ranks = {share: -(-share * len(found) // 100) for share in SHARES}
+    return {share: int(np.searchsorted(up_to, rank)) for share, rank in ranks.items()}
 
 
 def scripts(letters: Counter[str]) -> dict[str, float]:

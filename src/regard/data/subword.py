@@ -7,8 +7,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import sentencepiece
 
+from regard.data.amount import amount_of
+from regard.data.pieces import WordPieces
 from regard.data.vocabulary import (
     BOS,
     EOS,
@@ -17,11 +20,13 @@ from regard.data.vocabulary import (
     UNK,
     UNKNOWN_TEXT,
     Vocabulary,
+    close_rows,
 )
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.files import write_bytes, write_json
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
+CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
 
 # Sentencepiece keeps these characters for itself and would lose them, so they travel as
 # characters from the far end of the private use area.
@@ -42,6 +47,14 @@ class SubwordVocabulary(Vocabulary):
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         count = self._processor.get_piece_size()
         self._pieces = [*SPECIALS, *self._processor.id_to_piece(list(range(len(SPECIALS), count)))]
+        # The scores of unigram are sums over the whole text, whose last bits depend on all of it.
+        apart = kind == "bpe" and not any(SPACE in piece[1:] for piece in self._pieces)
+        space = self._processor.piece_to_id(SPACE)
+        self._words = WordPieces(self._cut, space) if apart and space != UNK else None
+
+    def _cut(self, hidden: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
+        return ids
 
     def __len__(self) -> int:
         return len(self._pieces)
@@ -55,9 +68,18 @@ class SubwordVocabulary(Vocabulary):
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        hidden = [text.translate(HIDE) for text in texts]
-        ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
-        return ids
+        return self._cut([text.translate(HIDE) for text in texts])
+
+    def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._words is None:
+            return super().encode_flat(texts, end)
+        joined = " ".join(texts)
+        if any(character in joined for character in RESERVED):
+            texts = [text.translate(HIDE) for text in texts]
+        return close_rows(*self._words.encode(texts), end)
+
+    def content(self) -> bytes:
+        return self.kind.encode() + self._model
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = "".join(
@@ -77,13 +99,15 @@ class SubwordVocabulary(Vocabulary):
         write_json(folder / f"{name}.json", content)
 
 
-def train_subwords(kind: str, texts: list[str], size: int | None) -> SubwordVocabulary:
+def train_subwords(kind: str, texts: Sequence[str], size: int | None) -> SubwordVocabulary:
     """Subwords learnt from the texts; fewer than `size` where the texts do not hold so many."""
-    hidden = [text.translate(HIDE) for text in texts if text]
-    if not hidden:
+    if isinstance(texts, list):  # texts in a file hold no empty ones
+        texts = [text for text in texts if text]
+    if not texts:
         raise UserError(f"symbols {kind}: no text to learn subwords from; every text is empty")
-    characters = {character for text in hidden for character in text} - {" "}
-    size = size or default_size(hidden)
+    letters = amount_of(texts).characters
+    characters = {character.translate(HIDE) for character in letters} - {" "}
+    size = size or default_size(texts)
     needed = len(characters) + 1  # 1: the space
     if size < needed:
         raise UserError(
@@ -91,16 +115,19 @@ def train_subwords(kind: str, texts: list[str], size: int | None) -> SubwordVoca
             f"characters of the data; choose more, or symbols char"
         )
 
-    step = -(-len(hidden) // TEXT_LIMIT)
+    step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
+    hidden = [text.translate(HIDE) for text in texts[::step]]
+    if step > 1:
+        say(f"subwords are learnt from {len(hidden):,} of {len(texts):,} texts, evenly spread")
     model = io.BytesIO()
     try:
-        _train(kind, hidden[::step], size + len(SPECIALS), "".join(sorted(characters)), model)
+        _train(kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)
     except RuntimeError as error:
         largest = re.search(r"value <= (\d+)", str(error))
         if not largest:
             raise UserError(f"symbols {kind}: sentencepiece says {error}; try char") from None
         model = io.BytesIO()
-        _train(kind, hidden[::step], int(largest[1]), "".join(sorted(characters)), model)
+        _train(kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
     return SubwordVocabulary(kind, model.getvalue())
 
 
@@ -109,10 +136,9 @@ def default_size(texts: Sequence[str]) -> int:
 
     Where a script has no spaces, ten characters count as a word. Every character has a place.
     """
-    words = sum(max(text.count(" ") + 1, len(text) // 10) for text in texts)
-    characters = len(set().union(*texts))
-    size = min(32000, max(500, 4000 * (words / 700_000) ** 0.35))
-    return max(round(size / 100) * 100, characters + 100)
+    amount = amount_of(texts)
+    size = min(32000, max(500, 4000 * (amount.words / 700_000) ** 0.35))
+    return max(round(size / 100) * 100, len(amount.characters) + 100)
 
 
 def _train(kind: str, texts: list[str], size: int, characters: str, model: io.BytesIO) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import unicodedata
 from abc import ABC, abstractmethod
@@ -9,6 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
+
+from regard.data.amount import amount_of
 from regard.data.choose import choose_symbols
 from regard.data.cut import GLUED, cut_chunk
 from regard.errors import UserError
@@ -67,6 +71,17 @@ class Vocabulary(ABC):
         """The ids of many texts."""
         return [self.encode(text) for text in texts]
 
+    def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of many texts one after the other, each closed with `end`; and their lengths."""
+        rows = self.encode_all(texts)
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(lengths.sum()))
+        return close_rows(flat, lengths, end)
+
+    @abstractmethod
+    def content(self) -> bytes:
+        """All that decides how texts are cut and numbered."""
+
     def normal(self, text: str) -> str:
         """The text as `decode` would write it: kinds that ignore runs of spaces lose them."""
         return text
@@ -79,6 +94,15 @@ class Vocabulary(ABC):
         return "".join(
             "\u2423" if character == " " else _printable(character) for character in symbol
         )
+
+
+def close_rows(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids, one after the other, each closed with `end`; and their lengths."""
+    closed = np.full(len(flat) + len(lengths), end, np.int32)
+    inside = np.ones(len(closed), bool)
+    inside[np.cumsum(lengths + 1) - 1] = False
+    closed[inside] = flat
+    return closed, lengths + 1
 
 
 def _printable(character: str) -> str:
@@ -124,6 +148,9 @@ class TableVocabulary(Vocabulary):
             for id in ids
             if id >= len(SPECIALS) or id == UNK
         )
+
+    def content(self) -> bytes:
+        return json.dumps([self.kind, self._names]).encode()
 
     def save(self, folder: Path, name: str) -> None:
         content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}
@@ -192,7 +219,7 @@ def count_symbols(symbols: Iterable[str], size: int | None = None) -> SpaceVocab
     return SpaceVocabulary(ordered[:size])
 
 
-def build_vocabulary(kind: str, texts: Iterable[str], size: int | None = None) -> Vocabulary:
+def build_vocabulary(kind: str, texts: Sequence[str], size: int | None = None) -> Vocabulary:
     """The vocabulary of the texts, most frequent symbols first, at most `size` besides specials.
 
     Without a size: all characters, all spaced symbols, 30,000 words, subwords by amount of text.
@@ -204,11 +231,14 @@ def build_vocabulary(kind: str, texts: Iterable[str], size: int | None = None) -
     if kind not in TABLES:
         from regard.data.subword import train_subwords
 
-        return train_subwords(kind, list(texts), size)
+        return train_subwords(kind, texts, size)
 
     table = TABLES[kind]
     cut = table([]).symbols
-    counts = Counter(symbol for text in texts for symbol in cut(text))
+    if kind == "char":
+        counts = amount_of(texts).characters
+    else:
+        counts = Counter(symbol for text in texts for symbol in cut(text))
     ordered = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
     limit = size or (WORD_LIMIT if kind == "word" else None)
     return table(ordered[:limit])

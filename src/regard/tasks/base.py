@@ -53,13 +53,13 @@ class TaskOptions(Options):
         """The examples of a file."""
         return place.read()
 
-    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+    def hold_back(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Train and dev parts of examples that came without a dev part."""
         return split_dev(pairs)
 
     def usable(
         self, pairs: Sequence[Pair], task: "Task | None" = None
-    ) -> tuple[list[Pair], list[str]]:
+    ) -> tuple[Sequence[Pair], list[str]]:
         """The examples that can be trained on, and a line for each reason others cannot."""
         return list(pairs), []
 

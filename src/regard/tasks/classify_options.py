@@ -8,7 +8,7 @@ from pydantic import Field
 
 from regard.data.labelled import read_labelled
 from regard.data.open import Place
-from regard.data.read import Pair, Pairs
+from regard.data.read import Pair, Pairs, split_dev
 from regard.data.vectors import looks_like_vectors, read_vectors
 from regard.errors import UserError
 from regard.files import read_facts
@@ -51,7 +51,7 @@ class ClassifyOptions(TaskOptions):
 
     def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Train and dev parts; examples of a label that only dev would have go back to train."""
-        train, dev = super().hold_back(pairs)
+        train, dev = split_dev(pairs)
         known = {label for pair in train for label in pair.target}
         kept = [pair for pair in dev if known.issuperset(pair.target)]
         back = [pair for pair in dev if not known.issuperset(pair.target)]

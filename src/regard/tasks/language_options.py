@@ -64,9 +64,9 @@ class LanguageModelOptions(TaskOptions):
         data = Data(read.name, read.pairs, [], list(read.notes))
         if dev.given():
             held = self.read(dev)
-            data.dev, data.notes = held.pairs, [*data.notes, *held.notes]
+            data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
             return data
-        data.train, data.dev = self.hold_back(data.train)
+        data.train, data.dev = self.hold_back(list(data.train))
         kept, held_back = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
         data.notes.append(
             f"held back as the dev part, from the end: {held_back:,} of {kept + held_back:,} "

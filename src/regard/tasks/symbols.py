@@ -5,6 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from regard.data.amount import amount_of
+from regard.data.column import side_texts
 from regard.data.read import Pair
 from regard.data.subword import default_size
 from regard.data.vocabulary import choose_symbols
@@ -44,7 +46,7 @@ def choose_size(
 
 def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choice]) -> None:
     """Fills symbols, sharing, sizes and metric of two sides, as far as they are left open."""
-    texts = {"source": [p.source for p in pairs], "target": [p.target for p in pairs]}
+    texts = {side: side_texts(pairs, side) for side in ("source", "target")}
     for side in texts:
         choose_side(tree[side], f"task.{side}", texts[side], chosen)
     kinds = [tree[side]["symbols"] for side in texts]
@@ -59,7 +61,7 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
             for side in texts:
                 tree[side]["size"] = next(iter(sizes), None)
     for side in texts:
-        counted = [*texts["source"], *texts["target"]] if tree["shared"] else texts[side]
+        counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
         choose_size(tree[side], f"task.{side}", counted, chosen)
     if tree["metric"] is None:
         tree["metric"] = "bleu" if kinds[1] in (*SUBWORDS, "word") else "exact"
@@ -70,7 +72,7 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
         )
 
 
-def _same_script(texts: dict[str, list[str]]) -> bool:
+def _same_script(texts: dict[str, Sequence[str]]) -> bool:
     """Whether most characters of the two sides are the same."""
-    left, right = (set("".join(side)) for side in texts.values())
+    left, right = (set(amount_of(side).characters) for side in texts.values())
     return len(left & right) >= 0.5 * len(left | right)

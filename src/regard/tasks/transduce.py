@@ -5,13 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import nn
 
 from regard import metrics
 from regard.data.batch import pad
-from regard.data.check import Check, check
+from regard.data.cache import cached, make_key
+from regard.data.check import Check, check, load_check
 from regard.data.corpus import Corpus, PairCorpus, Side
+from regard.data.large import Part, large_base, part_rows, split
+from regard.data.mapped import MappedCorpus, lengths_of, map_corpus
 from regard.data.read import Example, Pair, group
 from regard.data.vocabulary import (
     EOS,
@@ -44,16 +48,34 @@ class Transduce(Task):
         self.metric = metric
         self.ratio = ratio
         self.max_length = max_length
+        # The pairs that were encoded last and what they became: a run asks for its training
+        # pairs several times before it begins, and then for others.
+        self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     def build(self, options: GeneratorOptions) -> Generator:
         """A generator for these vocabularies."""
         return options.build(len(self.source), len(self.target), self.source is self.target)
 
-    def corpus(self, pairs: Sequence[Pair]) -> PairCorpus:
-        """The pairs as numbers, each side closed with EOS."""
-        source = self.source.encode_all([pair.source for pair in pairs])
-        target = self.target.encode_all([pair.target for pair in pairs])
-        return PairCorpus(Side.of(source, EOS), Side.of(target, EOS))
+    def corpus(self, pairs: Sequence[Pair]) -> PairCorpus | MappedCorpus:
+        """The pairs as numbers, each side closed with EOS; of large files in a mapped cache."""
+        large = large_base(pairs)
+        if large is not None:
+            return map_corpus(large, part_rows(pairs), self.source, self.target)
+        base, rows = split(pairs)
+        if self._encoded is None or self._encoded[0] is not base:
+            sides = (("source", self.source), ("target", self.target))
+            texts = [(vocabulary, [getattr(p, n) for p in base]) for n, vocabulary in sides]
+            encoded = PairCorpus(*(Side.flat_of(*v.encode_flat(t, EOS)) for v, t in texts))
+            self._encoded = (base, encoded)
+        encoded = self._encoded[1]
+        return encoded.take(rows) if isinstance(pairs, Part) else encoded
+
+    def lengths(self, pairs: Sequence[Pair]) -> np.ndarray:
+        """(N, 2): symbols of both sides of each pair."""
+        large = large_base(pairs)
+        if large is not None:
+            return lengths_of(large, part_rows(pairs), self.source, self.target) - 1
+        return self.corpus(pairs).lengths - 1
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
@@ -143,7 +165,20 @@ class Transduce(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> Check:
         """What is in the data, and what is odd."""
-        return check(list(train), list(dev), self.source, self.target, self.max_length)
+        facts = (self.source, self.target, self.max_length)
+        large = large_base(train)
+        if large is None:
+            return check(train, dev, *facts, self.lengths(train))
+        rows = part_rows(train)
+        key = make_key(
+            *(large.key, b"" if rows is None else rows.tobytes()),
+            *(self.source.content(), self.target.content(), self.max_length),
+            [[pair.source, pair.target] for pair in dev],
+        )
+        _, found = cached(
+            "checks", key, lambda _: check(train, dev, *facts, self.lengths(train)).as_dict()
+        )
+        return load_check(found)
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
         """The references as the model would write them: spaced symbols with one space between."""

@@ -1,13 +1,20 @@
 """The options of transduction: how both sides are read and cut."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import sentencepiece
 from pydantic import Field
 
-from regard.data.read import Pair
+from regard.data.cache import cached, make_key
+from regard.data.column import side_texts
+from regard.data.large import LargePairs, Part, filled_pairs, large_base, pick
+from regard.data.open import Place
+from regard.data.open_large import split_large
+from regard.data.read import Pair, Pairs, split_dev
 from regard.data.vocabulary import Vocabulary, build_vocabulary, load_vocabulary
 from regard.errors import UserError
 from regard.files import read_facts
@@ -31,20 +38,27 @@ class TransduceOptions(TaskOptions):
     )
     metric: Metric | None = Field(None, description="the measure that picks the best model")
 
+    def read(self, place: Place) -> Pairs:
+        """The pairs of a file or of two; large ones stay where they are."""
+        return place.read_large() or place.read()
+
+    def hold_back(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
+        """Train and dev parts of pairs that came without a dev part."""
+        return split_large(pairs) if isinstance(pairs, LargePairs) else split_dev(list(pairs))
+
     def usable(
         self, pairs: Sequence[Pair], task: Task | None = None
-    ) -> tuple[list[Pair], list[str]]:
+    ) -> tuple[Sequence[Pair], list[str]]:
         """The pairs that can be trained on, and a line for each reason others cannot."""
-        kept = [pair for pair in pairs if not pair.empty()]
+        kept = filled_pairs(pairs)
         notes = []
         if len(kept) < len(pairs):
             notes.append(
                 f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training"
             )
         limit = self.max_length
-        if limit is not None and task is not None:
-            lengths = task.corpus(kept).lengths.max(1) - 1
-            short = [pair for pair, length in zip(kept, lengths, strict=True) if length <= limit]
+        if limit is not None and isinstance(task, Transduce):
+            short = pick(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
                     f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} symbols "
@@ -60,16 +74,36 @@ class TransduceOptions(TaskOptions):
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task for these pairs, the options with nothing left open, what was chosen and why."""
-        chosen: list[Choice] = []
         if like is not None:
             return self._fit_like(pairs, like)
+        if isinstance(pairs, Part) and large_base(pairs) is not None:
+            return self._fit_once(pairs)
+        return self._fit(pairs)
+
+    def _fit_once(self, pairs: Part) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+        """The task for large pairs, which a second run finds in the cache."""
+
+        def build(folder: Path) -> dict[str, Any]:
+            task, options, chosen = self._fit(pairs)
+            task.save(folder)
+            return {"options": options.model_dump(), "chosen": [asdict(one) for one in chosen]}
+
+        key = make_key(pairs.key, self.model_dump(), sentencepiece.__version__)
+        folder, facts = cached("tasks", key, build)
+        options = TransduceOptions.model_validate(facts["options"])
+        return options.load(folder), options, [Choice(**one) for one in facts["chosen"]]
+
+    def _fit(self, pairs: Sequence[Pair]) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+        """The task for these pairs, with vocabularies of its own."""
+        chosen: list[Choice] = []
         options = self._filled(pairs, chosen)
-        sources, targets = [p.source for p in pairs], [p.target for p in pairs]
-        texts = sources + targets if options.shared else sources
+        sides = ("source", "target") if options.shared else ("source",)
+        texts = side_texts(pairs, *sides)
         source = build_vocabulary(options.source.symbols, texts, options.source.size)
         target = source
         if not options.shared:
-            target = build_vocabulary(options.target.symbols, targets, options.target.size)
+            texts = side_texts(pairs, "target")
+            target = build_vocabulary(options.target.symbols, texts, options.target.size)
         return _measured(source, target, options, pairs), options, chosen
 
     def _filled(self, pairs: Sequence[Pair], chosen: list[Choice]) -> "TransduceOptions":
@@ -95,7 +129,7 @@ class TransduceOptions(TaskOptions):
         chosen: list[Choice] = []
         tree["shared"] = False
         options = TransduceOptions.model_validate(tree)._filled(pairs, chosen)
-        targets = [pair.target for pair in pairs]
+        targets = side_texts(pairs, "target")
         target = build_vocabulary(options.target.symbols, targets, options.target.size)
         return _measured(source, target, options, pairs), options, chosen
 
@@ -114,6 +148,6 @@ def _measured(
     """The task of these vocabularies, which knows how long outputs may be."""
     assert options.metric is not None
     task = Transduce(source, target, options.metric, 1.0, options.max_length)
-    lengths = task.corpus(pairs).lengths  # (N, 2)
+    lengths = task.lengths(pairs) + 1.0  # (N, 2), with EOS
     task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
     return task

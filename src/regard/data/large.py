@@ -1,0 +1,168 @@
+"""Pairs that stay in their file: read block by block, never all at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from regard.data.cache import make_key
+from regard.data.layout import Cut
+from regard.data.read import Pair
+from regard.data.scan import load_layout
+
+AT_ONCE = 1 << 16  # pairs of a list that are looked at together
+
+
+class LargePairs(Sequence[Pair]):
+    """The pairs of one or two text files, by the index that a scan left in a folder."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any], paths: Sequence[str]) -> None:
+        self.folder, self.paths = folder, list(paths)
+        self.key = folder.name
+        self.layout = load_layout(facts["layout"])
+        self.blocks = np.load(folder / "index.npy")
+        self.total: int = facts["rows"]
+
+    def __len__(self) -> int:
+        return self.total
+
+    @overload
+    def __getitem__(self, at: int) -> Pair: ...
+    @overload
+    def __getitem__(self, at: slice) -> Part: ...
+    def __getitem__(self, at: int | slice) -> Pair | Part:
+        if isinstance(at, slice):
+            return Part(self, np.arange(self.total)[at])
+        return next(iter(Part(self, np.array([range(self.total)[at]]))))
+
+    def __iter__(self) -> Iterator[Pair]:
+        return itertools.chain.from_iterable(map(_pairs, self.cuts()))
+
+    def hashes(self) -> np.ndarray:
+        """A hash of each source."""
+        return np.load(self.folder / "hashes.npy", mmap_mode="r")
+
+    def hollow(self) -> np.ndarray:
+        """The rows with an empty side."""
+        return np.load(self.folder / "hollow.npy")
+
+    def cuts(self, first: int = 0, last: int | None = None) -> Iterator[Cut]:
+        """The pairs of these blocks, block by block."""
+        return self.read_blocks(range(len(self.blocks))[first:last])
+
+    def read_blocks(self, numbers: Iterable[int]) -> Iterator[Cut]:
+        """The pairs of the blocks with these numbers."""
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(open(path, "rb")) for path in self.paths]
+            for number in numbers:
+                *places, line, _ = self.blocks[number].tolist()
+                texts = []
+                for file, place, count in zip(files, places[::2], places[1::2], strict=True):
+                    file.seek(place)
+                    texts.append(file.read(count).decode())
+                yield self.layout.cut(texts, line)
+
+    def first_rows(self) -> np.ndarray:
+        """The row that each block begins with, and the number of rows."""
+        return np.append(self.blocks[:, -1], self.total)
+
+
+class Part(Sequence[Pair]):
+    """Some pairs of others. rows: their numbers, rising."""
+
+    def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
+        self.base = base
+        self.rows = rows.astype(np.uint32) if len(base) < 1 << 32 else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Pair: ...
+    @overload
+    def __getitem__(self, at: slice) -> Part: ...
+    def __getitem__(self, at: int | slice) -> Pair | Part:
+        if isinstance(at, slice):
+            return Part(self.base, self.rows[at])
+        return self.base[int(self.rows[at])]
+
+    def __iter__(self) -> Iterator[Pair]:
+        if isinstance(self.base, LargePairs):
+            return itertools.chain.from_iterable(map(_pairs, cuts(self)))
+        return (self.base[row] for row in self.rows.tolist())
+
+    @functools.cached_property
+    def key(self) -> str:
+        """A name for which pairs these are."""
+        assert isinstance(self.base, LargePairs)
+        return make_key(self.base.key, self.rows.tobytes())
+
+
+def split(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
+    """The pairs that these are a part of, and which ones; all of them where they are no part."""
+    if isinstance(pairs, Part):
+        return pairs.base, pairs.rows
+    return pairs, np.arange(len(pairs))
+
+
+def part_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
+    """Which pairs of others these are; None where they are no part."""
+    return pairs.rows if isinstance(pairs, Part) else None
+
+
+def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
+    """The pairs in a file that these are, or are a part of; None for pairs in memory."""
+    base = pairs.base if isinstance(pairs, Part) else pairs
+    return base if isinstance(base, LargePairs) else None
+
+
+def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
+    """The pairs in portions, as columns."""
+    if isinstance(pairs, LargePairs):
+        yield from pairs.cuts()
+    elif isinstance(pairs, Part) and isinstance(pairs.base, LargePairs):
+        yield from _cuts_of_part(pairs.base, pairs.rows)
+    else:
+        every = iter(pairs)
+        while some := list(itertools.islice(every, AT_ONCE)):
+            yield Cut([p.source for p in some], [p.target for p in some], [p.line for p in some])
+
+
+def _cuts_of_part(base: LargePairs, rows: np.ndarray) -> Iterator[Cut]:
+    """The pairs of these rows; blocks without any are not read."""
+    starts = base.first_rows()
+    bounds = np.searchsorted(rows, starts)
+    wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
+    for block, cut in zip(wanted, base.read_blocks(wanted.tolist()), strict=True):
+        places = (rows[bounds[block] : bounds[block + 1]] - starts[block]).tolist()
+        if len(places) < len(cut.sources):
+            columns = (cut.sources, cut.targets, cut.lines)
+            sources, targets, lines = ([column[at] for at in places] for column in columns)
+            cut = Cut(sources, targets, lines)
+        yield cut
+
+
+def _pairs(cut: Cut) -> Iterator[Pair]:
+    return map(Pair, cut.sources, cut.targets, cut.lines)
+
+
+def pick(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
+    """The pairs where a mask is true: a part of them, or they themselves where it is all."""
+    if wanted.all() and not isinstance(pairs, LargePairs):
+        return pairs
+    base, rows = split(pairs)
+    return Part(base, rows[wanted])
+
+
+def filled_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """The pairs without an empty side."""
+    large = large_base(pairs)
+    if large is None:
+        return pick(pairs, np.array([not pair.empty() for pair in pairs], bool))
+    return pick(pairs, np.isin(split(pairs)[1], large.hollow(), invert=True))

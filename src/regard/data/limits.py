@@ -1,0 +1,31 @@
+"""How much text is read into memory as a whole, and sizes in words."""
+
+import os
+import re
+
+from regard.errors import UserError
+
+MEMORY = 256 * 1024**2  # bytes of text; as Python objects they take some ten times that
+UNITS = ("KB", "MB", "GB", "TB")
+
+
+def memory_limit() -> int:
+    """Bytes of text above which a file is read in pieces; $REGARD_MEMORY, such as 500MB."""
+    given = os.environ.get("REGARD_MEMORY", "").strip()
+    if not given:
+        return MEMORY
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?B?)?", given, re.I)
+    if not found:
+        raise UserError(f"REGARD_MEMORY: a size such as 500MB or 2GB expected, '{given}' found")
+    power = 1 + "KMGT".index(found[2].upper()) if found[2] else 0
+    return int(float(found[1]) * 1024**power)
+
+
+def size(count: int) -> str:
+    """So many bytes, in words."""
+    value, unit = float(count), "bytes"
+    for larger in UNITS:
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:,.0f} {unit}" if value >= 10 or unit == "bytes" else f"{value:.1f} {unit}"

@@ -1,0 +1,60 @@
+"""The pieces of texts by the pieces of their words: a word that came before is not cut again."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+WORDS_KEPT = 300_000  # words whose pieces are remembered
+
+Cut = Callable[[list[str]], list[list[int]]]
+
+
+class Places(dict[str, int]):
+    """Words and their numbers, in order of first occurrence; asking for a new word adds it."""
+
+    def __missing__(self, word: str) -> int:
+        place = self[word] = len(self)
+        return place
+
+
+class WordPieces:
+    """Encodes texts word by word, where no piece reaches over a space.
+
+    cut: the pieces of words. space: the piece of a space that no word follows.
+    """
+
+    def __init__(self, cut: Cut, space: int) -> None:
+        self.cut, self.space = cut, space
+        self._forget()
+
+    def _forget(self) -> None:
+        self.places = Places({"": 0})
+        self.flat = np.array([self.space], np.int32)
+        self.starts, self.sizes = np.zeros(1, np.int64), np.ones(1, np.int64)
+
+    def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """The pieces of all texts one after the other, and how many each text has."""
+        if len(self.places) > WORDS_KEPT:
+            self._forget()
+        filled = [text for text in texts if text]
+        words = " ".join(filled).split(" ") if filled else []
+        counts = np.fromiter((text.count(" ") + 1 if text else 0 for text in texts), np.int64)
+        at = np.fromiter(map(self.places.__getitem__, words), np.int64, len(words))
+        self._learn()
+        sizes = self.sizes[at]
+        after = np.append(0, np.cumsum(sizes))  # pieces before each word, and all
+        index = np.repeat(self.starts[at] - after[:-1], sizes) + np.arange(after[-1])
+        ends = np.cumsum(counts)
+        return self.flat[index], after[ends] - after[ends - counts]
+
+    def _learn(self) -> None:
+        """Cuts the words that are new."""
+        known = len(self.starts)
+        new = list(self.places)[known:]
+        if not new:
+            return
+        rows = self.cut(new)
+        sizes = np.array([len(row) for row in rows], np.int64)
+        self.starts = np.append(self.starts, len(self.flat) + np.cumsum(sizes) - sizes)
+        self.sizes = np.append(self.sizes, sizes)
+        self.flat = np.append(self.flat, np.array([id for row in rows for id in row], np.int32))

@@ -1,0 +1,262 @@
+"""Large files are read in pieces: vocabulary, corpus, dev part and check are as of small ones."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from regard.config import load_config
+from regard.data import textfile
+from regard.data.corpus import Corpus
+from regard.data.large import LargePairs, large_base
+from regard.data.open import Data, Place
+from regard.data.read import Pair
+from regard.errors import UserError
+from regard.tasks.transduce import Transduce
+
+WORDS = ["the", "cat", "saw", "a", "dog", "on", "mats", "and", "ran", "away", "é", "Straße", "x"]
+
+
+def texts(seed: int, count: int) -> list[str]:
+    """Sentences, some of them odd."""
+    generator = random.Random(seed)
+    odd = ["  two  spaces ", "e\u0301", "zero\u200bwidth", "\ufffd", "single", "x " * 40]
+    made = [" ".join(generator.choices(WORDS, k=generator.randint(4, 9))) for _ in range(count)]
+    for text in odd:
+        made[generator.randrange(count)] = text
+    return made
+
+
+def sentences(count: int = 400) -> list[tuple[str, str]]:
+    """Pairs with repeats, copies, several targets of a source and empty sides."""
+    pairs = list(zip(texts(1, count), texts(2, count), strict=True))
+    pairs[50] = pairs[10]
+    pairs[60] = (pairs[10][0], "another target of the same source")
+    pairs[70] = ("the same on both sides of it", "the same on both sides of it")
+    pairs[80], pairs[81] = ("", "no source"), ("no target here at all", " ")
+    return pairs
+
+
+def table(pairs: list[tuple[str, str]], mark: str = "\t", end: str = "\n") -> str:
+    return "".join(f"{one}{mark}{other}{end}" for one, other in pairs)
+
+
+def objects(pairs: list[tuple[str, str]]) -> str:
+    rows = [{"source": one, "target": [other, other + "!"]} for one, other in pairs]
+    return "\n\n".join(json.dumps(row) for row in rows)
+
+
+FILES: dict[str, dict[str, str]] = {
+    "tsv": {"a.tsv": table(sentences())},
+    "blank lines, CR LF, byte order mark": {
+        "a.tsv": "\ufeff\r\n" + table(sentences(), end="\r\n") + "\n \n"
+    },
+    "header, more columns": {
+        "a.tsv": "id\tsource\ttarget\n"
+        + table([(f"{i}\t{s}", t) for i, (s, t) in enumerate(sentences())])
+    },
+    "three columns": {"a.txt": table([(s, f"{t}\tmore") for s, t in sentences()])},
+    "csv": {"a.csv": table(sentences(), ";") + "\n" + table(sentences(90), ";")},
+    "jsonl": {"a.jsonl": objects(sentences())},
+    "guessed": {"a.data": table(sentences())},
+    "aligned": {
+        "a.en": table([(s, "") for s, _ in sentences()], ""),
+        "a.de": table([(t, "") for _, t in sentences()], "", "\r\n"),
+    },
+    "no line end": {"a.tsv": table(sentences()).removesuffix("\n")},
+}
+SETTINGS: dict[str, list[str]] = {
+    "auto": [],
+    "char": ["task.source.symbols=char", "task.target.symbols=char"],
+    "unigram, limit": [
+        *("task.source.symbols=unigram", "task.target.symbols=word", "task.max_length=12"),
+        "task.source.size=60",
+    ],
+    "bpe apart": ["task.source.symbols=bpe", "task.shared=false", "task.target.symbols=space"],
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, and blocks of a few lines."""
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(textfile, "BLOCK", 500)
+    return tmp_path / "cache"
+
+
+def write(folder: Path, files: dict[str, str], zipped: bool = False) -> Place:
+    folder.mkdir(exist_ok=True)
+    paths = []
+    for name, text in files.items():
+        path = folder / (name + ".gz" * zipped)
+        path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
+        paths.append(str(path))
+    return Place(paths[0]) if len(paths) == 1 else Place(None, *paths)
+
+
+class Opened:
+    """Everything a run makes of its data before it begins."""
+
+    def __init__(self, place: Place, settings: list[str], dev: Place | None = None) -> None:
+        config = load_config(None, settings).task
+        self.data: Data = config.open(place, dev or Place(option="--dev-"))
+        kept, _ = config.usable(self.data.train)
+        self.task, self.options, self.chosen = config.fit(kept)
+        self.kept, self.notes = self.options.usable(self.data.train, self.task)
+        self.corpus: Corpus = self.task.corpus(self.kept)
+        self.check = self.task.check(self.data.train, self.data.dev)
+
+    def facts(self) -> dict[str, Any]:
+        """All that must not depend on how the file was read."""
+        assert isinstance(self.task, Transduce)
+        batches = [self.corpus.batch(rows) for rows in self.corpus.order(200, 1, 0)]
+        return {
+            "train": list(self.data.train),
+            "dev": self.data.dev,
+            "notes": [n for n in self.data.notes if "read in pieces" not in n] + self.notes,
+            "vocabularies": (self.task.source.content(), self.task.target.content()),
+            "options": self.options,
+            "chosen": self.chosen,
+            "ratio": self.task.ratio,
+            "lengths": self.corpus.lengths.tolist(),
+            "digest": self.corpus.digest(),
+            "symbols": [batch.source.data.tolist() for batch in batches],
+            "check": self.check,
+        }
+
+
+def both(
+    place: Place, monkeypatch: pytest.MonkeyPatch, settings: list[str], dev: Place | None = None
+) -> tuple[Opened, Opened]:
+    """The same data read as a whole and in pieces."""
+    monkeypatch.setenv("REGARD_MEMORY", "1GB")
+    small = Opened(place, settings, dev)
+    monkeypatch.setenv("REGARD_MEMORY", "1KB")
+    large = Opened(place, settings, dev)
+    assert large_base(small.data.train) is None
+    assert isinstance(large_base(large.data.train), LargePairs)
+    return small, large
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_format_is_the_same_in_pieces(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write(tmp_path, FILES[name])
+    small, large = both(place, monkeypatch, ["task.source.symbols=char"])
+    assert large.facts() == small.facts()
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_every_vocabulary_is_the_same_in_pieces(
+    settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write(tmp_path, FILES["tsv"])
+    dev = write(tmp_path / "dev", {"dev.tsv": table(sentences(90))})
+    small, large = both(place, monkeypatch, settings)
+    again = Opened(place, settings)
+    assert large.facts() == small.facts() == again.facts()
+    small, large = both(place, monkeypatch, settings, dev)
+    assert large.facts() == small.facts()
+
+
+def test_gzip_is_the_same_and_unzipped_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
+) -> None:
+    place = write(tmp_path, FILES["aligned"], zipped=True)
+    small, large = both(place, monkeypatch, ["task.source.symbols=char"])
+    assert large.facts() == small.facts()
+    assert len(list((cache / "text").iterdir())) == 2
+
+
+def test_pairs_in_a_file_are_a_sequence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = write(tmp_path, FILES["tsv"])
+    monkeypatch.setenv("REGARD_MEMORY", "1KB")
+    large = place.read_large()
+    assert large is not None
+    small = [Pair(*pair, line) for line, pair in enumerate(sentences(), 1)]
+    pairs = large.pairs
+    assert list(pairs) == small and len(pairs) == len(small)
+    assert pairs[17] == small[17] and pairs[-1] == small[-1]
+    assert list(pairs[5::37]) == small[5::37]
+    assert list(pairs[5::37][2:4]) == small[5::37][2:4]
+    with pytest.raises(IndexError):
+        pairs[len(small)]
+
+
+BAD: dict[str, dict[str, str | bytes]] = {
+    "columns": {"a.tsv": table(sentences()) + "lost\n" + "a\tb\tc\n" * 12 + table(sentences())},
+    "one column": {"a.tsv": "one\n" * 600},
+    "needed columns": {"a.tsv": "source\tx\ttarget\n" + "a\tb\tc\n" * 300 + "a\tb\n"},
+    "an empty side": {"a.tsv": "a\t\n" * 600},
+    "only a header": {"a.tsv": "source\ttarget\n" + "\n" * 1200},
+    "NUL": {"a.tsv": table(sentences()) + "a\0\tb\n"},
+    "UTF-16": {"a.tsv": table(sentences()).encode("utf-16")},
+    "Latin-1": {"a.tsv": (table(sentences()) + "\nü\tb\n" * 12).encode() + b"\xfc\tx\n" * 12},
+    "old Mac": {"a.tsv": "a\tb\r" * 600},
+    "lost line": {"a.en": "a\n" * 900, "a.de": "b\n" * 899},
+    "bad JSON": {"a.jsonl": objects(sentences()) + "\n{}\n[\n" * 8},
+    "array": {"a.jsonl": "[\n" + objects(sentences())},
+    "white space": {"a.tsv": "\n" * 2000},
+    "bad CSV": {"a.csv": "a,b\n" * 500 + "a,b\rc,d\n"},
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_said_in_the_same_words(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    paths = []
+    for file, text in BAD[name].items():
+        path = tmp_path / file
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        paths.append(str(path))
+    place = Place(paths[0]) if len(paths) == 1 else Place(None, *paths)
+    for limit in ("1GB", "1KB"):
+        monkeypatch.setenv("REGARD_MEMORY", limit)
+        with pytest.raises(UserError) as error:
+            load_config(None, []).task.open(place, Place(option="--dev-"))
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+def test_an_unknown_column_is_refused_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in (table(sentences()), "one\n" * 600):
+        write(tmp_path, {"a.tsv": text})
+        place = Place(str(tmp_path / "a.tsv"), source_column="lemma")
+        said = []
+        for limit in ("1GB", "1KB"):
+            monkeypatch.setenv("REGARD_MEMORY", limit)
+            with pytest.raises(UserError) as error:
+                load_config(None, []).task.open(place, Place(option="--dev-"))
+            said.append(str(error.value))
+        assert said[0] == said[1]
+
+
+def test_quoted_csv_is_read_as_a_whole_and_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = write(tmp_path, {"a.csv": 'one,"two\nlines"\n' * 300})
+    monkeypatch.setenv("REGARD_MEMORY", "1KB")
+    read = load_config(None, []).task.read(place)
+    assert isinstance(read.pairs, list) and read.pairs[0].target == "two\nlines"
+    assert any("read as a whole" in note for note in read.notes)
+
+
+def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The batches of a part of a file are those of its pairs, not of others."""
+    place = write(tmp_path, FILES["tsv"])
+    _, large = both(place, monkeypatch, ["task.source.symbols=char", "task.target.symbols=char"])
+    task = large.task
+    for rows in large.corpus.order(300, 3, 1)[:5]:
+        batch = large.corpus.batch(rows)
+        for row, ids, mask in zip(rows, batch.source.data, batch.source.mask, strict=True):
+            assert task.source.decode(ids[mask].tolist()) == large.kept[int(row)].source
+    assert large.corpus.lengths.dtype == np.uint16
