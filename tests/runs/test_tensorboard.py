@@ -1,13 +1,14 @@
 """Event files for TensorBoard hold what the logs hold, each point once."""
 
 import json
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from folders import files, records, stop_at_7
+from folders import files, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import regard
@@ -16,7 +17,7 @@ from regard.errors import UserError
 from regard.training.tensorboard import Tail, TensorBoard, curves, table
 
 Command = Callable[..., Any]
-WANTED = ("--set", "training.tensorboard=true", "--set", "training.validate_every=10")
+WANTED = ("--set", "training.tensorboard=true", "--set", "training.validate_every=15")
 
 
 def events(run: str | Path) -> EventAccumulator:
@@ -38,10 +39,13 @@ def logged(run: str | Path) -> dict[str, list[tuple[int, float]]]:
     wanted: dict[str, list[tuple[int, float]]] = {}
     for kind in ("train", "dev", "final"):
         for line in records(run, kind):
-            names = ("loss", "nll", "lr", "norm", "padding", "tokens_per_second")
-            values = {name: line[name] for name in names if name in line} | line.get("scores", {})
+            names = ("loss", "nll", "lr", "norm", "noise", "padding", "tokens_per_second")
+            values = {f"{kind}/{name}": line.get(name) for name in names}
+            values |= {f"{kind}/{name}": value for name, value in line.get("scores", {}).items()}
+            values |= {f"norm/{part}": value for part, value in line.get("norms", {}).items()}
             for name, value in values.items():
-                wanted.setdefault(f"{kind}/{name}", []).append((line["step"], value))
+                if value is not None:
+                    wanted.setdefault(name, []).append((line["step"], value))
     return wanted
 
 
@@ -63,8 +67,10 @@ def test_the_points_are_those_of_the_log(train: Command) -> None:
     said = train("--steps", "25", *WANTED, "--out", "run")
     assert said.code == 0, said.err
     assert_same("run")
-    assert [step for step, _ in points("run")["train/loss"]] == [10, 20, 25]
-    assert {"dev/exact", "dev/perplexity", "dev/loss", "final/exact"} <= points("run").keys()
+    assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20, 25]
+    wanted = {"dev/exact", "dev/perplexity", "dev/loss", "final/exact", "train/lr", "train/norm"}
+    assert wanted <= points("run").keys()
+    assert any(name.startswith("norm/") for name in points("run"))
     samples = [json.loads(line) for line in Path("run/samples.jsonl").read_text().splitlines()]
     shown = texts("run", "samples")
     assert shown.keys() == {sample["step"] for sample in samples}
@@ -88,8 +94,8 @@ class Killed(BaseException):
     pass
 
 
-def die_at_19(display: Plain, run: Any, record: Any, speed: float) -> None:
-    if record.step == 19:
+def die_at_25(display: Plain, run: Any, record: Any, speed: float) -> None:
+    if record.step == 25:  # after a checkpoint of step 15 and a line of the log of step 20
         raise Killed
 
 
@@ -97,32 +103,38 @@ def test_a_resumed_run_has_each_point_once(
     command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Plain, "step", die_at_19)
+        patch.setattr(Plain, "step", die_at_25)
         train("--steps", "30", *WANTED, "--out", "run")
-    assert [step for step, _ in points("run")["train/loss"]] == [10, 19]
+    assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20]
     assert command("train", "--resume", "--out", "run").code == 0
-    assert [step for step, _ in points("run")["train/loss"]] == [10, 20, 30]
+    assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20, 30]
     assert_same("run")
-    assert list(texts("run", "samples")) == [10, 20, 30]
+    assert list(texts("run", "samples")) == [15, 30]
 
 
 def test_one_who_looks_on_forgets_what_is_done_again(
     command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Plain, "step", die_at_19)
-        train("--steps", "20", *WANTED, "--out", "run")
+        patch.setattr(Plain, "step", die_at_25)
+        train("--steps", "30", *WANTED, "--out", "run")
     looking = events("run")
     assert command("train", "--resume", "--out", "run").code == 0
     looking.Reload()
-    assert [point.step for point in looking.Scalars("train/loss")] == [10, 20]
+    assert [point.step for point in looking.Scalars("train/loss")] == [10, 15, 20, 30]
 
 
-def test_an_interrupted_run_is_written_to_its_last_step(
+def stop_at_20(display: Plain, run: Any, record: Any, speed: float) -> None:
+    if record.step == 20:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupted_run_is_written_to_its_last_line(
     train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "step", stop_at_7)
-    assert train("--steps", "20", *WANTED, "--out", "run").code == 130
+    monkeypatch.setattr(Plain, "step", stop_at_20)
+    assert train("--steps", "40", *WANTED, "--out", "run").code == 130
+    assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20]
     assert_same("run")
 
 

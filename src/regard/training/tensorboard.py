@@ -156,6 +156,8 @@ def curves(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in {**line, **line.get("scores", {})}.items():
         if isinstance(value, int | float) and name not in NO_CURVES:
             yield f"{line['kind']}/{name}", value
+    for part, value in line.get("norms", {}).items():
+        yield f"norm/{part}", value
 
 
 def table(samples: list[dict[str, Any]]) -> str:
