@@ -28,10 +28,9 @@ def symbol_figures(subject: Subject) -> Figures:
                 continue
             lengths = [len(row) for row in rows]
             unknown = sum(int((row == UNK).sum()) for row in rows)
-            figures[f"{side}_{part}"] = {
-                "unknown": unknown / max(1, sum(lengths)),
-                "length": float(np.median(lengths)) if lengths else 0.0,
-            }
+            figures[f"{side}_{part}"] = {"unknown": unknown / max(1, sum(lengths))}
+            if subject.reads_source and lengths:  # how long a document is does not matter
+                figures[f"{side}_{part}"]["length"] = float(np.median(lengths))
     return figures
 
 

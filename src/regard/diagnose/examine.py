@@ -11,7 +11,7 @@ from regard.diagnose.answers import answer_figures
 from regard.diagnose.data import dependence_figures, symbol_figures
 from regard.diagnose.findings import Diagnosis, Figures, Finding, ranked
 from regard.diagnose.inside import inside_figures
-from regard.diagnose.likeness import likeness_figures, sides
+from regard.diagnose.likeness import likeness_figures, sides, texts
 from regard.diagnose.losses import loss_figures, source_figures
 from regard.diagnose.record import curve_figures
 from regard.diagnose.subject import Subject, counted, read_subject
@@ -38,9 +38,10 @@ def _no_data(subject: Subject) -> str:
 
 
 def _no_texts(subject: Subject) -> str:
-    if subject.why_no_data or len(subject.dev) < DEV:
-        return subject.why_no_data or "the dev part is too small"
-    return "" if sides(subject) else "vectors are no texts"
+    if subject.why_no_data or not sides(subject):
+        return subject.why_no_data or "vectors are no texts"
+    few = min(len(part) for part in texts(subject, sides(subject)[0])) < DEV
+    return f"fewer than {DEV} texts in training or dev" if few else ""
 
 
 def _no_pairs(subject: Subject) -> str:
@@ -109,6 +110,8 @@ def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:
     names = {finding.name for finding in found if finding.severity == "problem"}
     if names & {"dev-of-another-kind", "source-and-target-swapped"}:  # that is why dev is bad
         found = [f for f in found if f.name not in ("overfits", "too-few-examples")]
+    if any(name.startswith("learning-rate") for name in names):  # explained, with better advice
+        found = [f for f in found if f.name not in ("still-improving", "loss-spikes")]
     if not names:
         found += nothing_learnt(figures)
     return ranked(found)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.diagnose.findings import Figures
-from regard.diagnose.subject import Subject
+from regard.diagnose.subject import Subject, spread
 from regard.diagnose.trials import quieted
 from regard.models.window import MlpEncoder
 from regard.nn.feedforward import FeedForward
@@ -27,8 +27,7 @@ Look = Callable[[nn.Module, tuple[Any, ...], Any], None]
 
 def inside_figures(subject: Subject) -> Figures:
     """Attention entropy by module, dead and stuck units by module, gradient by layer."""
-    batches = subject.batches(subject.train)
-    batches = batches[:: max(1, len(batches) // BATCHES)][:BATCHES]
+    batches = spread(subject.batches(subject.train), BATCHES)
     model = subject.trained
     seen: dict[str, dict[str, list[Tensor]]] = {"attention": {}, "active": {}, "stuck": {}}
     with watched(model, seen), torch.no_grad():

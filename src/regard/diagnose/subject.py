@@ -153,6 +153,11 @@ def _model(
     return model, ""
 
 
+def spread(batches: list[Batch], count: int) -> list[Batch]:
+    """So many of the batches, from the short to the long ones."""
+    return batches[len(batches) // (2 * count) :: max(1, len(batches) // count)][:count]
+
+
 def counted(model: nn.Module | None) -> bool:
     """Whether the model is counted: it always knows its training text nearly by heart."""
     return isinstance(model, NGram)

@@ -4,6 +4,7 @@ Each has a fixed number of steps, dropout off and a fixed seed, so it comes out 
 """
 
 import math
+import statistics
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,13 +15,15 @@ from regard.config import Tree, check_config
 from regard.data.batch import Batch
 from regard.diagnose.findings import Figures
 from regard.diagnose.losses import mean_loss, plain_objective, same_loss, usual
-from regard.diagnose.subject import ROWS, Subject
+from regard.diagnose.subject import Subject, spread
 from regard.nn.dropout import Dropout
 
 TOKENS = 800  # of a batch, at most
 STEPS = 100  # of a trial
 RANGE_STEPS = 70
 RANGE = (1e-6, 3.0)
+AROUND = 2  # steps on each side that smooth the loss
+BELOW = 15.0  # a rate to train with lies that far below the one at the lowest loss
 ONE_BATCH_STEPS = 60
 ONE_BATCH_ROWS = 16
 WIDE = 64  # the width a small model is tried with
@@ -32,30 +35,37 @@ Rate = Callable[[int], float]
 
 def trial_figures(subject: Subject) -> Figures:
     """The range test, one batch, and a trial of each setting that looks odd."""
-    fixed = subject.batches(subject.train)[:: max(1, ROWS // 8)][:4]
+    fixed = spread(subject.batches(subject.train), 2)
     range_test = learning_rates(subject, fixed)
     own, found = subject.config.training.lr or 0.0, range_test["found"]
     figures: Figures = {"range": range_test, "steps": STEPS}
-    figures["one_batch"] = one_batch(subject, subject.config.model, found)
+    far = bool(found) and not 1 / FAR < own / found < FAR
+    rate = found if far else own
+    figures["one_batch"] = one_batch(subject, subject.config.model, rate)
     trials: Figures = {}
-    if found and not 1 / FAR < own / found < FAR:
+    if far:
         trials["rate"] = {"lr": found, "loss": trial(subject, subject.config.model, found)}
     if largest(subject.config.model, "dropout") >= MUCH:
         trials["dropout"] = {"loss": trial(subject, subject.config.model, own)}
     if smallest_width(subject.config.model) < WIDE:
         options = widened(subject, WIDE)
         trials["wide"] = {"width": WIDE, "loss": trial(subject, options, own)}
-        figures["one_batch_wide"] = one_batch(subject, options, found)
-    if trials:
+        figures["one_batch_wide"] = one_batch(subject, options, rate)
+    if trials or steps_of(subject) < 2 * STEPS:
         trials["own"] = {"lr": own, "loss": trial(subject, subject.config.model, own, quiet=False)}
     figures["trials"] = trials
     return figures
 
 
+def steps_of(subject: Subject) -> int:
+    """How many steps the run had."""
+    return max((int(line["step"]) for line in subject.record.train if "step" in line), default=0)
+
+
 def learning_rates(subject: Subject, fixed: list[Batch]) -> Figures:
     """A range test (Smith 2017): the rate rises from step to step, the loss is read after each.
 
-    found: where the loss falls fastest; lowest: the rate at the lowest loss.
+    lowest: the rate at the lowest loss, beyond which it rises again; found: well below it.
     """
     low, high = RANGE
     factor = (high / low) ** (1 / (RANGE_STEPS - 1))
@@ -68,22 +78,20 @@ def learning_rates(subject: Subject, fixed: list[Batch]) -> Figures:
             break
         rates.append(low * factor**step)
         losses.append(loss)
-    return {"rates": rates, "losses": losses, **steepest(rates, losses)}
+    return {"rates": rates, "losses": losses, **best_rate(rates, losses)}
 
 
-def steepest(rates: list[float], losses: list[float]) -> Figures:
-    """The rate where the smoothed loss falls fastest, and the rate at its lowest."""
-    if len(losses) < 10:
+def best_rate(rates: list[float], losses: list[float]) -> Figures:
+    """The rate at the lowest smoothed loss, and one that is safely below it."""
+    if len(losses) < 2 * AROUND:
         return {"found": None, "lowest": None}
     smooth = [
-        sum(losses[max(0, i - 2) : i + 3]) / len(losses[max(0, i - 2) : i + 3])
-        for i in range(len(losses))
+        statistics.fmean(losses[max(0, at - AROUND) : at + AROUND + 1]) for at in range(len(losses))
     ]
     bottom = min(range(len(smooth)), key=smooth.__getitem__)
-    falls = [(smooth[i - 3] - smooth[i], i) for i in range(3, bottom + 1)]
-    if not falls or max(falls)[0] <= 0:
+    if smooth[bottom] >= losses[0]:
         return {"found": None, "lowest": None}
-    return {"found": rates[max(falls)[1]], "lowest": rates[bottom]}
+    return {"found": rates[bottom] / BELOW, "lowest": rates[bottom]}
 
 
 def trial(subject: Subject, options: Any, lr: float, quiet: bool = True) -> float | None:
@@ -98,14 +106,14 @@ def trial(subject: Subject, options: Any, lr: float, quiet: bool = True) -> floa
     return _finite(mean_loss(model.eval(), subject.batches(subject.train), objective))
 
 
-def one_batch(subject: Subject, options: Any, lr: float | None) -> Figures:
+def one_batch(subject: Subject, options: Any, lr: float) -> Figures:
     """Whether the model learns a single batch by heart: its loss before, after, and of no model."""
     pairs = subject.train[:ONE_BATCH_ROWS]
     batch = subject.batches(pairs)[:1]
     objective = plain_objective(subject.config.objective)
     model = quieted(subject.fresh(options))
     before = mean_loss(model.eval(), batch, objective)
-    rate = warmed(lr or subject.config.training.lr or 1e-3, ONE_BATCH_STEPS)
+    rate = warmed(lr, ONE_BATCH_STEPS)
     for loss in steps(subject, model, rate, ONE_BATCH_STEPS, batch):
         if not math.isfinite(loss):
             break

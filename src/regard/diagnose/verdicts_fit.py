@@ -57,22 +57,37 @@ def _trials(figures: dict[str, Figures], settings: dict[str, Any]) -> Iterator[F
     if loss is None or not same:
         return
     own = trials.get("own", {})
+    if too_short(figures) and own["loss"] < loss - GAIN * same:
+        yield Finding(
+            "too-few-steps",
+            "hint",
+            f"the run had {curve['steps']} steps and came to a training loss of {loss:.2f}; "
+            f"{steps} steps with the same settings come to {own['loss']:.2f}",
+            f"train longer: --steps {10 * steps}",
+        )
     for kind in ("rate", "dropout", "wide"):
         found = trials.get(kind, {}).get("loss")
         limit = min(loss, own["loss"] if own.get("loss") is not None else loss)
         if found is None or found > limit - GAIN * same:
             continue
         name, change, what = _named(kind, trials, settings)
-        short = curve.get("steps", 0) < 2 * steps
         yield Finding(
             name,
-            "hint" if short else "problem",
+            "hint" if too_short(figures) else "problem",
             f"{steps} steps from fresh weights with {what} come to a training loss of "
             f"{found:.2f}; the whole run of {curve.get('steps', 0)} steps came to {loss:.2f} "
             f"(always the same answer: {same:.2f})",
             change,
             weight=loss - found,
         )
+
+
+def too_short(figures: dict[str, Figures]) -> bool:
+    """Whether the run had too few steps to judge it, while its settings do learn in a few more."""
+    trials, same = figures.get("trials", {}), same_of(figures, "train") or run_loss(figures)
+    own = trials.get("trials", {}).get("own", {}).get("loss")
+    few = figures.get("curve", {}).get("steps", 0) < 2 * trials.get("steps", 0)
+    return few and own is not None and same is not None and own < LEARNT * same
 
 
 def _named(kind: str, trials: Figures, settings: dict[str, Any]) -> tuple[str, str, str]:
@@ -86,14 +101,18 @@ def _named(kind: str, trials: Figures, settings: dict[str, Any]) -> tuple[str, s
     if kind == "dropout":
         named = [key for key in keys if key.endswith(".dropout")]
         change = " ".join(f"--set {key}=0.1" for key in named)
-        was = ", ".join(f"{settings[key]:g}" for key in named)
+        was = _values(settings, named)
         return "dropout-too-high", f"{change} (now {was})", "no dropout"
     width = trials["wide"]["width"]
     named = [f"model.{side}.width" for side in ("encoder", "decoder")]
     named = [key for key in named if settings.get(key) and settings[key] < width]
     change = " ".join(f"--set {key}={width}" for key in named)
-    was = ", ".join(f"{settings[key]:g}" for key in named)
+    was = _values(settings, named)
     return "model-too-small", f"{change} (now {was})", f"a width of {width} instead of {was}"
+
+
+def _values(settings: dict[str, Any], keys: list[str]) -> str:
+    return " and ".join(dict.fromkeys(f"{settings[key]:g}" for key in keys))
 
 
 def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
@@ -171,10 +190,11 @@ def _one_batch(figures: dict[str, Figures]) -> Iterator[Finding]:
         return
     reached = run_loss(figures)
     base = same_of(figures, "train")
-    learnt = reached is not None and base is not None and reached < LEARNT * base
+    if reached is not None and base is not None and reached < LEARNT * base:
+        return  # with more steps it learnt all of them
     yield Finding(
         "cannot-learn-one-batch",
-        "hint" if learnt else "problem",
+        "problem",
         f"{found['steps']} steps on one batch, without dropout, end at a loss of {_nats(loss)} "
         f"(always the same answer: {same:.2f})",
         "a wider or deeper model, or another kind: --set model.encoder.kind=recurrent",
@@ -187,10 +207,9 @@ def nothing_learnt(figures: dict[str, Figures]) -> Iterator[Finding]:
     if loss is None or not same or loss < NOT_LEARNT * same:
         return
     improving = (figures.get("curve", {}).get("dev_gain_at_end") or 0.0) > GAIN
-    short = figures.get("curve", {}).get("steps", 0) < 2 * figures.get("trials", {}).get("steps", 0)
     yield Finding(
         "nothing-learnt",
-        "hint" if improving or short else "problem",
+        "hint" if improving or too_short(figures) else "problem",
         f"the training loss is {loss:.2f}, and always the same answer has {same:.2f}",
         "train longer, or try another kind of model",
     )
