@@ -83,7 +83,7 @@ def examine(
 ) -> Diagnosis:
     """Why the model of a run folder is bad. quick: from the record and the data alone."""
     subject = read_subject(folder)
-    figures: dict[str, Figures] = {"facts": {"counted": counted(subject.model)}}
+    figures: dict[str, Figures] = {"facts": _facts(subject)}
     left_out: dict[str, str] = {}
     with torch.random.fork_rng():
         for probe in (*RECORD, *PROBES):
@@ -97,6 +97,11 @@ def examine(
             figures[probe.name] = probe.figures(subject)
     step = figures["curve"]["steps"]
     return Diagnosis(verdicts(figures, subject), figures, left_out, step)
+
+
+def _facts(subject: Subject) -> Figures:
+    """counted: the model knows its text by heart; running: documents are no examples."""
+    return {"counted": counted(subject.model), "running": not subject.reads_source}
 
 
 def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:

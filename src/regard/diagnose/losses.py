@@ -3,6 +3,7 @@
 B rows, S source length, N answers, V possible answers.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,12 +29,12 @@ def plain_objective(objective: Any) -> Any:
 
 @torch.no_grad()
 def mean_loss(model: nn.Module, batches: Sequence[Batch], objective: Any) -> float | None:
-    """The loss an answer over some batches; None where there is nothing to answer."""
+    """The loss an answer over some batches; None where nothing is asked, or it is not finite."""
     total = count = 0.0
     for batch in batches:
         loss = objective(model, batch)
         total, count = total + float(loss.sum), count + loss.count
-    return total / count if count else None
+    return total / count if count and math.isfinite(total) else None
 
 
 def loss_figures(subject: Subject) -> Figures:

@@ -18,9 +18,9 @@ from regard.diagnose.losses import mean_loss, plain_objective, same_loss, usual
 from regard.diagnose.subject import Subject, spread
 from regard.nn.dropout import Dropout
 
-TOKENS = 800  # of a batch, at most
+TOKENS = 512  # of a batch, at most
 STEPS = 100  # of a trial
-RANGE_STEPS = 70
+RANGE_STEPS = 60
 RANGE = (1e-6, 3.0)
 AROUND = 2  # steps on each side that smooth the loss
 BELOW = 15.0  # a rate to train with lies that far below the one at the lowest loss
@@ -74,7 +74,7 @@ def learning_rates(subject: Subject, fixed: list[Batch]) -> Figures:
     rates, losses = list[float](), list[float]()
     for step, _ in enumerate(steps(subject, model, lambda at: low * factor**at, RANGE_STEPS)):
         loss = mean_loss(model.eval(), fixed, objective)
-        if loss is None or not math.isfinite(loss) or (losses and loss > 3 * losses[0]):
+        if loss is None or (losses and loss > 3 * losses[0]):
             break
         rates.append(low * factor**step)
         losses.append(loss)
@@ -103,7 +103,7 @@ def trial(subject: Subject, options: Any, lr: float, quiet: bool = True) -> floa
         if not math.isfinite(loss):
             return None
     objective = plain_objective(subject.config.objective)
-    return _finite(mean_loss(model.eval(), subject.batches(subject.train), objective))
+    return mean_loss(model.eval(), subject.batches(subject.train), objective)
 
 
 def one_batch(subject: Subject, options: Any, lr: float) -> Figures:
@@ -117,7 +117,7 @@ def one_batch(subject: Subject, options: Any, lr: float) -> Figures:
     for loss in steps(subject, model, rate, ONE_BATCH_STEPS, batch):
         if not math.isfinite(loss):
             break
-    after = _finite(mean_loss(model.eval(), batch, objective))
+    after = mean_loss(model.eval(), batch, objective)
     same = same_loss(usual(batch), batch, objective)
     return {"before": before, "after": after, "same": same, "steps": ONE_BATCH_STEPS}
 
@@ -202,7 +202,3 @@ def widened(subject: Subject, width: int) -> Any:
             if part.get("heads"):
                 part["heads"] = math.gcd(width, max(part["heads"], width // 32))
     return check_config(tree, "a wider model").model
-
-
-def _finite(loss: float | None) -> float | None:
-    return loss if loss is not None and math.isfinite(loss) else None
