@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from planted import FAULTS, ONLY_ONE, Bench, Planted
-from surroundings import REPOSITORY, regard_command
+from surroundings import REPOSITORY, RESULTS, machine, regard_command
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
         return 1
     bench = Bench(arguments.work.resolve(), command, arguments.seed)
     chosen = [fault for fault in FAULTS if fault.name in arguments.only]
-    right = {True: 0, False: 0}
+    right, lines = {True: 0, False: 0}, list[str]()
     print("| planted | in | first finding | problems | |\n|---|---|---|---|---|", flush=True)
     for fault in chosen:
         setup = fault.setup
@@ -38,12 +38,17 @@ def main() -> int:
             setup = "dates" if setup == "letters" else "letters"
         passed, line = diagnosed(bench, fault, setup)
         right[bool(fault.expected)] += passed
+        lines.append(line)
         print(line, flush=True)
     faults = sum(bool(fault.expected) for fault in chosen)
     healthy = len(chosen) - faults
     print(
         f"\n{right[True]} of {faults} faults named, {right[False]} of {healthy} healthy runs clean"
     )
+    RESULTS.mkdir(exist_ok=True)
+    saved = {"machine": machine(), "seed": arguments.seed, "other": arguments.other, "rows": lines}
+    name = "diagnose-other.json" if arguments.other else "diagnose.json"
+    (RESULTS / name).write_text(json.dumps(saved, indent=1) + "\n")
     return int(right[True] < 0.9 * faults or right[False] < healthy)
 
 

@@ -269,3 +269,15 @@ def test_texts_without_spaces_are_compared_by_character():
 
 def test_durations():
     assert [duration(time) for time in (45, 200, 7500)] == ["45 s", "3 min 20 s", "2 h 05 min"]
+
+
+def test_a_diagnosis_is_shown_and_escaped(folder: Path) -> None:
+    assert "<h2>Diagnosis</h2>" not in write_report(folder).read_text("utf-8")
+    finding = {"name": "too-<few>", "severity": "problem", "evidence": "50 & less"}
+    diagnosis = {"step": 40, "findings": [finding], "left_out": {"trials": "--quick"}}
+    (folder / "diagnosis.json").write_text(json.dumps(diagnosis))
+    page = write_report(folder).read_text("utf-8")
+    assert "too-&lt;few&gt;" in page and "50 &amp; less" in page
+    assert "After step 40." in page and "Not looked at: trials (--quick)." in page
+    (folder / "diagnosis.json").write_text(json.dumps({"findings": []}))
+    assert "Nothing found." in write_report(folder).read_text("utf-8")
