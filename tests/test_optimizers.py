@@ -13,6 +13,7 @@ from regard.models.generator import GeneratorOptions
 from regard.models.labeller import PooledOptions, TaggerOptions
 from regard.presets import fill
 from regard.tasks.base import Facts
+from regard.training.block_muon import Orthogonal
 from regard.training.muon import PreciseMuon
 from regard.training.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
 
@@ -29,6 +30,7 @@ TORCH = {
     "adamw": torch.optim.AdamW,
     "adafactor": torch.optim.Adafactor,
     "muon": torch.optim.Muon,
+    "block_muon": Orthogonal,
 }
 
 

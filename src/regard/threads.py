@@ -24,15 +24,23 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         return list(_pool(threads).map(work, items))
 
 
+_held: list[int] = []  # the threads that torch had before each `one_thread_each` around us
+
+
 @contextlib.contextmanager
 def one_thread_each() -> Iterator[None]:
     """Within, an operation of torch has one thread to itself."""
-    before = torch.get_num_threads()
+    _held.append(torch.get_num_threads())
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(_held.pop())
+
+
+def threads_there() -> int:
+    """The threads that there are for work, also within `one_thread_each`."""
+    return max([torch.get_num_threads(), *_held])
 
 
 @lru_cache(maxsize=1)

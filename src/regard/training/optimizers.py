@@ -13,6 +13,7 @@ from torch import nn
 
 from regard.errors import UserError
 from regard.options import Options
+from regard.training.block_muon import Orthogonal, blocks
 from regard.training.groups import Factors, groups_of, hidden_matrices, on_cpu, trained
 
 L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
@@ -197,6 +198,30 @@ class Muon(AdamLike):
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """Muon for hidden matrices; AdamW for embeddings, output layer, norms and biases."""
+        hidden = self._hidden(model)
+        shares = {name: self.hidden_lr * factors.get(name, 1.0) for name in hidden}
+        matrices = groups_of(model, self.weight_decay, shares, hidden)
+        others = {name for name, _ in trained(model)} - hidden
+        rest = groups_of(model, self.weight_decay, factors, others)
+        adam = torch.optim.AdamW
+        more = [adam(rest, lr=lr, betas=self.betas, eps=self.eps, fused=True)] if rest else []
+        return [self._orthogonal(model, matrices, lr), *more]
+
+    def _hidden(self, model: nn.Module) -> set[str]:
+        """The names of the matrices that it moves."""
+        hidden = hidden_matrices(model)
+        if not hidden:
+            raise UserError(
+                f"training.optimizer.kind={self.kind}: it moves hidden matrices, and this model "
+                "has none to train (only embeddings, an output layer, norms and biases); "
+                "choose adamw"
+            )
+        return hidden
+
+    def _orthogonal(
+        self, model: nn.Module, groups: list[dict[str, Any]], lr: float
+    ) -> torch.optim.Optimizer:
+        """Torch's Muon."""
         if not hasattr(torch.optim, "Muon"):
             raise UserError(
                 "training.optimizer.kind=muon: needs torch 2.9 or newer, this is "
@@ -204,24 +229,40 @@ class Muon(AdamLike):
             )
         from regard.training.muon import build_muon
 
-        hidden = hidden_matrices(model)
-        if not hidden:
-            raise UserError(
-                "training.optimizer.kind=muon: it moves hidden matrices, and this model has none "
-                "to train (only embeddings, an output layer, norms and biases); choose adamw"
-            )
         settings = self.model_dump(include={"momentum", "nesterov"}) | {"ns_steps": self.iterations}
-        shares = {name: self.hidden_lr * factors.get(name, 1.0) for name in hidden}
-        matrices = groups_of(model, self.weight_decay, shares, hidden)
-        built = [build_muon(matrices, lr, on_cpu(model), **settings)]
-        others = {name for name, _ in trained(model)} - hidden
-        if others:
-            rest = groups_of(model, self.weight_decay, factors, others)
-            built.append(torch.optim.AdamW(rest, lr=lr, betas=self.betas, eps=self.eps, fused=True))
-        return built
+        return build_muon(groups, lr, on_cpu(model), **settings)
+
+
+class BlockMuon(Muon):
+    """Muon that takes gates, queries, keys and values apart, and like matrices together.
+
+    Torch's takes each weight as one matrix, and one after the other; see block_muon.py.
+    """
+
+    kind: Literal["block_muon"] = "block_muon"  # type: ignore[assignment]
+    hidden_lr: float = Field(
+        1.0, gt=0, description="rate of hidden matrices, as a multiple of that of all else"
+    )
+
+    def _orthogonal(
+        self, model: nn.Module, groups: list[dict[str, Any]], lr: float
+    ) -> torch.optim.Optimizer:
+        settings = self.model_dump(include={"momentum", "nesterov", "iterations"})
+        return Orthogonal(groups, lr, blocks=blocks(model), **settings)
 
 
 Optimizer = Annotated[
-    Auto | Exact | Sgd | Momentum | Nesterov | Adagrad | RmsProp | Adam | AdamW | Adafactor | Muon,
+    Auto
+    | Exact
+    | Sgd
+    | Momentum
+    | Nesterov
+    | Adagrad
+    | RmsProp
+    | Adam
+    | AdamW
+    | Adafactor
+    | Muon
+    | BlockMuon,
     Field(discriminator="kind"),
 ]
