@@ -96,6 +96,7 @@ def main() -> int:
     parser.add_argument("--budgets", default=",".join(BUDGETS.values()), help="g2p, multi30k")
     parser.add_argument("--work", type=Path, default=REPOSITORY / "runs" / "bench-time")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no trainer is left behind
     data = folder("REGARD_DATA", "../shared/data")
     if data is None or not (arguments.old / "src" / "regard").is_dir():
         print(f"{arguments.old}: no src/regard in it", file=sys.stderr)

@@ -11,6 +11,7 @@ from regard.training.optimizers import Descent, Optimizer
 
 SIDES = ("encoder", "decoder")
 OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
+ENOUGH = 500_000  # symbols from which on a model is made for speed
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -35,6 +36,9 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "layers", _layers(facts, part["kind"], side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
+        choose(part, path, "score", "bilinear" if facts.symbols >= ENOUGH else "additive")
+    recurrent = [model[side]["width"] for side in sides if model[side]["kind"] == "recurrent"]
+    choose(model, "model", "embedding", min([64, *recurrent]) if _letters(facts) else 0)
     if "pool" in model:
         choose(model, "model", "pool", _pool(model))
     _choose_optimizer(tree, facts, chosen)
@@ -120,6 +124,12 @@ def _layers(facts: Facts, kind: str, side: str) -> int:
     return 6
 
 
+def _letters(facts: Facts) -> bool:
+    """Whether symbols are so few that short vectors tell them apart as well as long ones."""
+    few = 0 < facts.inputs <= 128 and facts.vocabulary <= 128
+    return few and facts.symbols >= ENOUGH
+
+
 def _heads(width: int) -> int:
     """Heads of 64, or the nearest divisor."""
     return next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
@@ -176,9 +186,11 @@ def _dropout(passes: float, facts: Facts, part: Tree) -> float:
 
 
 def _lr(facts: Facts, model: Tree) -> float:
-    """The highest rate; recurrent language models bear twice as much."""
-    recurrent = model.get("decoder", {}).get("kind") == "recurrent"
-    return 4e-3 if recurrent and facts.task == "language-model" else 2e-3
+    """The highest rate; recurrent language models bear twice as much, and gates over letters."""
+    cells = [model[side].get("cell") for side in SIDES if side in model]
+    if facts.task == "language-model":
+        return 4e-3 if all(cells) else 2e-3
+    return 4e-3 if _letters(facts) and all(cell in ("lstm", "gru") for cell in cells) else 2e-3
 
 
 def _epochs(facts: Facts) -> float:

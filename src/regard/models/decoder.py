@@ -172,7 +172,7 @@ class Recurrent(Options):
     cell: Cell = "lstm"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")
-    score: ScoreKind = Field("additive", description="attention score; none: a fixed vector")
+    score: ScoreKind | None = Field(None, description="attention score; none: a fixed vector")
     feeding: bool = Field(False, description="the last output joins the next input; slower")
     dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
 
@@ -187,7 +187,7 @@ class Recurrent(Options):
         size = (inputs or self.width) + (self.width if self.feeding else 0)
         return RecurrentDecoder(
             Recurrence(self.cell, size, self.width, self.layers, self.dropout),
-            build_score(self.score, self.width, memory_width),
+            build_score(self.score or "additive", self.width, memory_width),
             (self.width, memory_width),
             self.feeding,
             self.dropout,

@@ -75,9 +75,7 @@ class GeneratorOptions(Options):
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
     embedding: int | None = Field(
-        None,
-        gt=0,
-        description="size of the vectors of symbols, for recurrent sides; None: as width",
+        None, ge=0, description="size of the vectors of symbols, for recurrent sides; 0: as width"
     )
 
     @model_validator(mode="after")

@@ -80,7 +80,8 @@ class Transduce(Task):
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
         words = self.target.kind in (*SUBWORDS, "word")
-        return Facts(len(corpus), int(corpus.lengths.sum()), len(self.target), words)
+        symbols = int(corpus.lengths.sum())
+        return Facts(len(corpus), symbols, len(self.target), words, inputs=len(self.source))
 
     def limit(self, length: int) -> int:
         """The most symbols, EOS included, that a source of this length may become."""

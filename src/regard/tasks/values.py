@@ -41,7 +41,7 @@ class Choice:
 class Facts:
     """What sizes are chosen from. symbols: of all sides, over all examples; vocabulary: possible
     outputs; subwords: whether symbols are words or pieces of words; task: its kind; vectors:
-    numbers of a vector, where examples are vectors."""
+    numbers of a vector, where examples are vectors; inputs: symbols that a source may have."""
 
     examples: int
     symbols: int
@@ -49,6 +49,7 @@ class Facts:
     subwords: bool
     task: str = "transduce"
     vectors: int = 0
+    inputs: int = 0
 
 
 class Found(Protocol):
