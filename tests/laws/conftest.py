@@ -36,6 +36,8 @@ def filled(tree: Tree) -> GeneratorOptions:
 
 
 TREES = model_trees(GeneratorOptions)
+BOTH_RECURRENT = [t for t in TREES if {t[side]["kind"] for side in SIDES} == {"recurrent"}]
+TREES += [tree | {"embedding": 5} for tree in BOTH_RECURRENT[:2]]  # vectors narrower than layers
 MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
