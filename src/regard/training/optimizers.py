@@ -11,29 +11,9 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from regard.errors import UserError
-from regard.options import Options
-from regard.training.block_muon import Orthogonal, blocks
-from regard.training.groups import Factors, groups_of, hidden_matrices, on_cpu, trained
-
-L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
-embeddings are spared"
-DECOUPLED = "share of the matrices, times the rate, that is taken off at each step; norms, biases \
-and embeddings are spared"
-
-
-class Descent(Options):
-    """What all optimisers have in common."""
-
-    times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
-
-    def default_lr(self, adamw: float) -> float:
-        """The learning rate to begin with, where this one suits AdamW."""
-        return self.times * adamw
-
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimisers of a model's parameters."""
-        raise NotImplementedError
+from regard.training.descent import DECOUPLED, L2, Adam, AdamW, Descent
+from regard.training.groups import Factors, groups_of, on_cpu
+from regard.training.orthogonal import BlockMuon, Muon
 
 
 class Auto(Descent):
@@ -132,37 +112,6 @@ class RmsProp(Descent):
         return [torch.optim.RMSprop(groups, lr=lr, **settings)]
 
 
-class AdamLike(Descent):
-    """What the Adam family has in common."""
-
-    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of the two averages")
-    eps: float = Field(1e-9, gt=0, description="added to the denominator")
-
-
-class Adam(AdamLike):
-    """Adam (Kingma and Ba 2015); betas and eps as in Vaswani et al. (2017, 5.3)."""
-
-    kind: Literal["adam"] = "adam"
-    weight_decay: float = Field(0.0, ge=0, description=L2)
-
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
-        return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
-
-
-class AdamW(AdamLike):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
-
-    kind: Literal["adamw"] = "adamw"
-    weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
-
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
-        return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
-
-
 class Adafactor(Descent):
     """Adam with a row and a column in place of each matrix of squares, and no momentum.
 
@@ -182,73 +131,6 @@ class Adafactor(Descent):
         groups = groups_of(model, self.weight_decay, factors)
         eps, decay = (None, self.eps), self.beta2_decay
         return [torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)]
-
-
-class Muon(AdamLike):
-    """Momentum made orthogonal, for hidden matrices; AdamW for all else (Jordan et al. 2024)."""
-
-    kind: Literal["muon"] = "muon"
-    momentum: float = Field(0.95, ge=0, lt=1, description="share of the last step that goes on")
-    nesterov: bool = Field(True, description="the gradient is taken after the momentum's step")
-    iterations: int = Field(5, gt=0, lt=100, description="of Newton and Schulz, to orthogonality")
-    hidden_lr: float = Field(
-        10.0, gt=0, description="rate of hidden matrices, as a multiple of that of all else"
-    )
-    weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
-
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """Muon for hidden matrices; AdamW for embeddings, output layer, norms and biases."""
-        hidden = self._hidden(model)
-        shares = {name: self.hidden_lr * factors.get(name, 1.0) for name in hidden}
-        matrices = groups_of(model, self.weight_decay, shares, hidden)
-        others = {name for name, _ in trained(model)} - hidden
-        rest = groups_of(model, self.weight_decay, factors, others)
-        adam = torch.optim.AdamW
-        more = [adam(rest, lr=lr, betas=self.betas, eps=self.eps, fused=True)] if rest else []
-        return [self._orthogonal(model, matrices, lr), *more]
-
-    def _hidden(self, model: nn.Module) -> set[str]:
-        """The names of the matrices that it moves."""
-        hidden = hidden_matrices(model)
-        if not hidden:
-            raise UserError(
-                f"training.optimizer.kind={self.kind}: it moves hidden matrices, and this model "
-                "has none to train (only embeddings, an output layer, norms and biases); "
-                "choose adamw"
-            )
-        return hidden
-
-    def _orthogonal(
-        self, model: nn.Module, groups: list[dict[str, Any]], lr: float
-    ) -> torch.optim.Optimizer:
-        """Torch's Muon."""
-        if not hasattr(torch.optim, "Muon"):
-            raise UserError(
-                "training.optimizer.kind=muon: needs torch 2.9 or newer, this is "
-                f"{torch.__version__}; pip install -U torch, or choose adamw"
-            )
-        from regard.training.muon import build_muon
-
-        settings = self.model_dump(include={"momentum", "nesterov"}) | {"ns_steps": self.iterations}
-        return build_muon(groups, lr, on_cpu(model), **settings)
-
-
-class BlockMuon(Muon):
-    """Muon that takes gates, queries, keys and values apart, and like matrices together.
-
-    Torch's takes each weight as one matrix, and one after the other; see block_muon.py.
-    """
-
-    kind: Literal["block_muon"] = "block_muon"  # type: ignore[assignment]
-    hidden_lr: float = Field(
-        1.0, gt=0, description="rate of hidden matrices, as a multiple of that of all else"
-    )
-
-    def _orthogonal(
-        self, model: nn.Module, groups: list[dict[str, Any]], lr: float
-    ) -> torch.optim.Optimizer:
-        settings = self.model_dump(include={"momentum", "nesterov", "iterations"})
-        return Orthogonal(groups, lr, blocks=blocks(model), **settings)
 
 
 Optimizer = Annotated[
