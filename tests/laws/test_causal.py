@@ -16,7 +16,8 @@ from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import tree_map
 from regard.search.sample import Sample, sample, sample_many
 from regard.tasks import surprise
-from regard.training.run import Run, describe, start_run
+from regard.training.describe import describe
+from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
 from .toys import DOCUMENTS, Case, built, cases, moved, twice

@@ -13,7 +13,8 @@ from regard.models.generator import GeneratorOptions
 from regard.presets import fill
 from regard.tasks.base import Facts
 from regard.tasks.configs import TransduceConfig
-from regard.training.run import describe, start_run
+from regard.training.describe import describe
+from regard.training.run import start_run
 from regard.training.weights import save_weights
 
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]

@@ -15,7 +15,8 @@ from regard.errors import UserError
 from regard.search import Decide
 from regard.tasks.base import Prediction
 from regard.tasks.configs import CONFIGS
-from regard.training.run import Run, describe, start_run
+from regard.training.describe import describe
+from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
 from .toys import TOYS, Case, all_cases, blind, built, cases, moved, one_of_each_kind, twice

@@ -15,7 +15,8 @@ from regard.data.vocabulary import BOS, EOS, MASK, SPECIALS
 from regard.data.words import word_key
 from regard.evaluation import evaluate
 from regard.objectives import Loss, Masked
-from regard.training.run import Run, describe, start_run
+from regard.training.describe import describe
+from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
 from .toys import SENTENCES, TOYS, Case, built, cases, moved, twice

@@ -53,8 +53,9 @@ def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path, limits: dict, s
 
 
 def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_path: Path) -> None:
+    sizes = {"width": 8, "layers": 2}
     options = GeneratorOptions.model_validate(
-        {side: {"kind": "recurrent", "width": 8, "layers": 2} for side in ("encoder", "decoder")}
+        {"encoder": {"kind": "transformer", **sizes}, "decoder": {"kind": "recurrent", **sizes}}
     )
     config = config_of(options, {"steps": 6} | training)
     if training["optimizer"]["kind"] == "exact":  # a transducer has no formula

@@ -15,8 +15,9 @@ from regard.nn import dropout
 from regard.options import Options
 from regard.tasks.configs import CONFIGS
 from regard.training.checkpoint import save_checkpoint
+from regard.training.describe import describe
 from regard.training.loop import train
-from regard.training.run import Run, describe, resume_run, start_run
+from regard.training.run import Run, resume_run, start_run
 from regard.training.transfer import Origin
 
 from .unions import Tree, model_trees, name_of, sized, slot

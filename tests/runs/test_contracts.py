@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from regard.config import load_config
 from regard.data.read import Pair
-from regard.training.run import describe, read_config, resume_run, start_run
+from regard.training.describe import describe
+from regard.training.run import read_config, resume_run, start_run
 from regard.training.transfer import read_origin
 from regard.training.weights import save_weights
 

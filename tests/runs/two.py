@@ -14,9 +14,10 @@ from regard import parallel
 from regard.config import check_config
 from regard.data.read import Pair
 from regard.training.checkpoint import save_checkpoint
+from regard.training.describe import describe
 from regard.training.loop import train
-from regard.training.run import Run, describe, resume_run, start_run
-from regard.training.session import measured
+from regard.training.run import Run, resume_run, start_run
+from regard.training.validation import measured
 from regard.training.weights import save_weights
 
 STEPS = 8

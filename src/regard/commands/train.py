@@ -18,8 +18,9 @@ from regard.data.read import Pair
 from regard.display import choose_display
 from regard.errors import UserError, say
 from regard.pseudo import PSEUDO, label_file, write_pseudo
+from regard.training.describe import describe
 from regard.training.log import Display
-from regard.training.run import Run, check_version, describe, read_config, start_run
+from regard.training.run import Run, check_version, read_config, start_run
 from regard.training.session import train_run
 from regard.training.tensorboard import FOLDER, check_followers, followed
 from regard.training.transfer import read_origin

@@ -17,9 +17,10 @@ from regard.data.read import Pair
 from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.tasks.base import Prediction, Task
+from regard.training.describe import describe
 from regard.training.log import Display
 from regard.training.options import Training
-from regard.training.run import check_version, describe, read_config, start_run
+from regard.training.run import check_version, read_config, start_run
 from regard.training.session import train_run
 from regard.training.tensorboard import followed
 from regard.training.transfer import read_origin

@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +11,17 @@ import torch
 from torch import nn
 
 from regard import parallel
-from regard.config import Config, changed, check_config, read_yaml
+from regard.config import Config, check_config, read_yaml
 from regard.data.corpus import Corpus
 from regard.data.read import Example, Pair
 from regard.errors import UserError
-from regard.files import read_json, write_json, write_text
+from regard.files import read_json
 from regard.nn.state import Tree
 from regard.presets import fill
 from regard.tasks.base import Choice, Found, Task
 from regard.training.average import Average
-from regard.training.checkpoint import Progress, load_checkpoint, save_checkpoint
+from regard.training.checkpoint import Progress, load_checkpoint
 from regard.training.transfer import Origin, adopt, freeze, transplant
-from regard.version import __version__
 
 FORMAT = 1  # of the run folder; a larger number is not understood by older versions
 
@@ -122,7 +121,7 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     facts = about.get("fingerprints", {})
     for name, mark in fingerprints(run).items():
         if facts.get(name) != mark:
-            then, now = about.get("examples", {}).get(name), _examples(run)[name]
+            then, now = about.get("examples", {}).get(name), examples_of(run)[name]
             counts = f" ({then:,} examples then, {now:,} now)" if then and then != now else ""
             raise UserError(
                 f"{folder}: the {name} data are not those this run began with{counts}; resume with "
@@ -174,7 +173,7 @@ def fingerprints(run: Run) -> dict[str, str]:
     return {"training": run.corpus.digest(), "dev": dev.hexdigest()[:32]}
 
 
-def _examples(run: Run) -> dict[str, int]:
+def examples_of(run: Run) -> dict[str, int]:
     """How many examples each part has."""
     return {"training": len(run.corpus), "dev": len(run.dev)}
 
@@ -219,40 +218,3 @@ def _assemble(
         batches=training.accumulate * parallel.size(),
         loaded=names,
     )
-
-
-def describe(run: Run, about: dict[str, Any]) -> None:
-    """Writes everything about the run that is known before the first step; `run.json` last."""
-    if parallel.first():
-        _describe(run)
-    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
-        save_checkpoint(run)
-    facts = {
-        "name": run.folder.name,
-        "task": run.config.task.kind,
-        "metric": run.task.metric,
-        "parameters": run.parameters,
-        "device": str(run.device),
-        "format": FORMAT,
-        "version": __version__,
-        "fingerprints": fingerprints(run),
-        "examples": _examples(run),
-        "processes": parallel.size(),
-        "loaded": run.loaded,
-        **about,
-    }
-    if parallel.first():
-        write_json(run.folder / "run.json", facts)
-    parallel.wait()
-
-
-def _describe(run: Run) -> None:
-    """Settings, vocabulary and the check of the data."""
-    run.folder.mkdir(parents=True, exist_ok=True)
-    write_text(run.folder / "config.yaml", run.config.dump())
-    run.task.save(run.folder)
-    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
-    write_json(run.folder / "settings.json", settings)
-    if run.check is not None:
-        write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
-    write_text(run.folder / "version.txt", f"{__version__}\n")

@@ -1,0 +1,48 @@
+"""What a run folder says of itself before the first step."""
+
+from dataclasses import asdict
+from typing import Any
+
+from regard import parallel
+from regard.config import changed
+from regard.files import write_json, write_text
+from regard.training.checkpoint import save_checkpoint
+from regard.training.run import FORMAT, Run, examples_of, fingerprints
+from regard.version import __version__
+
+
+def describe(run: Run, about: dict[str, Any]) -> None:
+    """Writes everything about the run that is known before the first step; `run.json` last."""
+    if parallel.first():
+        _describe(run)
+    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
+        save_checkpoint(run)
+    facts = {
+        "name": run.folder.name,
+        "task": run.config.task.kind,
+        "metric": run.task.metric,
+        "parameters": run.parameters,
+        "device": str(run.device),
+        "format": FORMAT,
+        "version": __version__,
+        "fingerprints": fingerprints(run),
+        "examples": examples_of(run),
+        "processes": parallel.size(),
+        "loaded": run.loaded,
+        **about,
+    }
+    if parallel.first():
+        write_json(run.folder / "run.json", facts)
+    parallel.wait()
+
+
+def _describe(run: Run) -> None:
+    """Settings, vocabulary and the check of the data."""
+    run.folder.mkdir(parents=True, exist_ok=True)
+    write_text(run.folder / "config.yaml", run.config.dump())
+    run.task.save(run.folder)
+    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
+    write_json(run.folder / "settings.json", settings)
+    if run.check is not None:
+        write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
+    write_text(run.folder / "version.txt", f"{__version__}\n")
