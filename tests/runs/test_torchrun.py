@@ -1,0 +1,103 @@
+"""torchrun: a lost worker, an end that is asked for, a run that goes on with fewer processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from folders import progress, written
+
+import regard
+from regard.training.weights import read_tensors
+
+STEPS = ("--steps", "60", "--set", "training.validate_every=20")
+OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.tokens=60")
+
+
+def torchrun(*words: str | Path, restarts: int = 0) -> subprocess.Popen[str]:
+    """Two processes of the command `regard`."""
+    how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
+    run = [sys.executable, "-m", "torch.distributed.run", *how, "-m", "regard", *map(str, words)]
+    where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(run, env=os.environ | where, stdout=pipe, stderr=pipe, text=True)
+
+
+def worker(rank: int, out: Path) -> int:
+    """The process number of a worker of this run."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (place / "environ").read_bytes().split(b"\0")
+            words = (place / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"LOCAL_RANK={rank}".encode() in environment and str(out).encode() in words:
+            return int(place.name)
+    raise AssertionError("no such worker")
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    end = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def training(
+    tmp_path_factory: pytest.TempPathFactory, tiny: list[str], words: list[str]
+) -> list[str | Path]:
+    """The words that train, up to the run folder."""
+    data = tmp_path_factory.mktemp("data") / "words.tsv"
+    data.write_text("".join(f"{word}\t{word[::-1]}\n" for word in words[:120]))
+    return ["train", data, *tiny, *STEPS, *OFTEN, "--out"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, training: list[str | Path]) -> Path:
+    """A run of two processes that nothing interrupted."""
+    out = tmp_path_factory.mktemp("whole") / "run"
+    process = torchrun(*training, out)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-2000:]
+    assert said.count("parameters on cpu") == 1  # only the first process speaks
+    return out
+
+
+def test_a_lost_worker_is_replaced_and_the_run_goes_on(
+    tmp_path: Path, training: list[str | Path], whole: Path
+) -> None:
+    out = tmp_path / "run"
+    process = torchrun(*training, out, restarts=3)
+    wait_for(out / "last" / "progress.json", process)
+    os.kill(worker(1, out), signal.SIGKILL)
+    _, said = process.communicate(timeout=300)
+    assert process.returncode == 0, said[-2000:]
+    assert "resumed at step" in said and progress(out)["step"] == 60
+    for name in ("model.safetensors", "last/model.safetensors", "last/training.safetensors"):
+        assert (out / name).read_bytes() == (whole / name).read_bytes()
+    assert written(out) == written(whole)
+
+
+def test_two_processes_that_are_asked_to_end_are_followed_by_one(
+    tmp_path: Path, training: list[str | Path], whole: Path
+) -> None:
+    out = tmp_path / "run"
+    process = torchrun(*training, out)
+    wait_for(out / "last" / "progress.json", process)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    step = progress(out)["step"]
+    assert process.returncode != 0 and f"stopped at step {step};" in said and step < 60
+
+    alone = [sys.executable, "-m", "regard", *map(str, training), str(out), "--resume"]
+    where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(alone, env=os.environ | where, capture_output=True, text=True)
+    assert done.returncode == 0 and f"resumed at step {step}" in done.stderr
+    assert progress(out)["step"] == 60
+    ours, theirs = (read_tensors(place / "last/model.safetensors") for place in (out, whole))
+    torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)
