@@ -273,3 +273,19 @@ def diagnose(
     from regard.commands.diagnose import diagnose_command
 
     diagnose_command(run, quick, json_object)
+
+
+@app.command()
+def plot(
+    what: Annotated[str | None, typer.Argument(metavar="[WHAT]", help="None: list them.")] = None,
+    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="schedule: its own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; else WHAT.png.")] = None,
+    kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds.")] = None,
+    settings: Settings = None,
+    debug: Debug = False,
+) -> None:
+    """Draw a textbook picture: regard plot optimizers --out optimizers.svg."""
+    from regard.commands.plot import plot_command
+    from regard.plots.wish import Wish
+
+    plot_command(what, out, Wish(kinds or [], run, settings or []))

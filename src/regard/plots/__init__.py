@@ -1,0 +1,37 @@
+"""Textbook pictures, drawn from the code that trains: the union of what `regard plot` can draw."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from regard.plots import functions, masks, optimizers, positions, schedules
+from regard.plots.wish import Wish
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What is drawn, how, and which of the wishes it reads."""
+
+    about: str
+    draw: Callable[[Wish], "Figure"]
+    reads: tuple[str, ...] = ()
+
+
+PICTURES = {
+    "schedule": Picture(
+        "learning rate over a run: every kind, or that of a run or of settings",
+        schedules.draw,
+        ("kinds", "run", "settings"),
+    ),
+    "optimizers": Picture(
+        "paths over a ravine, a saddle and a bent valley", optimizers.draw, ("kinds",)
+    ),
+    "positions": Picture("sinusoidal positions, and how alike any two are", positions.draw),
+    "attention-mask": Picture("which symbols see which in a Transformer", masks.draw),
+    "activations": Picture("relu, gelu, tanh, sigmoid", functions.draw_activations, ("kinds",)),
+    "softmax": Picture("probabilities at several temperatures", functions.draw_softmax),
+    "smoothing": Picture("what a smoothed label asks for", functions.draw_smoothing),
+}

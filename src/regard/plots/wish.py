@@ -1,0 +1,13 @@
+"""What the user wants to see."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Wish:
+    """kinds: only these; run, settings: the schedule of a run folder, or of settings."""
+
+    kinds: list[str] = field(default_factory=list)
+    run: Path | None = None
+    settings: list[str] = field(default_factory=list)

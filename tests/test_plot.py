@@ -1,0 +1,163 @@
+"""Pictures: each is drawn, from what really trains, and what cannot be drawn is said."""
+
+import builtins
+import math
+import xml.etree.ElementTree as xml
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from typer.testing import CliRunner
+
+from regard.cli import app
+from regard.commands.plot import plot_command
+from regard.errors import UserError
+from regard.plots import PICTURES, functions, masks, optimizers, schedules
+from regard.plots.style import styled
+from regard.plots.wish import Wish
+from regard.tasks.configs import CONFIGS
+
+SLOW = ("optimizers",)
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    result = CliRunner().invoke(app, ["plot"])
+    assert result.exit_code == 0
+    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert names == list(PICTURES) and {"schedule", "optimizers", "positions"} <= set(names)
+
+
+@pytest.mark.parametrize("what", [name for name in PICTURES if name not in SLOW])
+def test_every_picture_is_drawn(what: str, tmp_path: Path, monkeypatch: Any) -> None:
+    """A PNG by itself, beside the user; an SVG where asked; the same twice."""
+    monkeypatch.chdir(tmp_path)
+    plot_command(what, None, Wish())
+    picture = (tmp_path / f"{what}.png").read_bytes()
+    assert picture.startswith(b"\x89PNG") and len(picture) > 5000
+    files = [tmp_path / "one.svg", tmp_path / "two.SVG"]
+    for path in files:
+        plot_command(what, path, Wish())
+    assert xml.parse(files[0]).getroot().tag.endswith("svg")
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_the_command(tmp_path: Path) -> None:
+    out = tmp_path / "a.svg"
+    result = CliRunner().invoke(app, ["plot", "schedule", "--kind", "wsd", "--out", str(out)])
+    assert result.exit_code == 0 and out.exists() and result.stdout == ""
+
+
+def drawn(wish: Wish) -> Any:
+    with styled():
+        return schedules.draw(wish)
+
+
+def test_schedules_are_those_that_train() -> None:
+    """The line of a panel is the factor of that kind, from 0 to the end of the run."""
+    figure = drawn(Wish(kinds=["linear", "step"]))
+    for axes, name in zip(figure.axes, ["linear", "step"], strict=True):
+        assert axes.get_title(loc="left") == name
+        x, y = axes.get_lines()[0].get_data()
+        schedule = schedules.KINDS[name]()
+        assert x[0] == 0 and x[-1] == 1
+        for place in (3, 40, 500, 501, 990):
+            assert y[place] == schedule.factor(x[place], place)
+
+
+def test_the_schedule_of_settings_and_of_a_run(tmp_path: Path) -> None:
+    settings = ["training.schedule.kind=linear", "training.lr=0.5", "training.steps=200"]
+    (axes,) = drawn(Wish(settings=[*settings, "training.schedule.warmup=50"])).axes
+    x, y = axes.get_lines()[0].get_data()
+    assert axes.get_xlabel() == "steps" and x[-1] == 200
+    assert max(y) == pytest.approx(0.5) and y[-1] == pytest.approx(0, abs=1e-9)
+    assert x[list(y).index(max(y))] == pytest.approx(50, abs=2)
+
+    tree = CONFIGS["tag"]().model_dump(mode="json")
+    tree["training"] |= {"budget": 600, "lr": 0.01}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree), "utf-8")
+    (axes,) = drawn(Wish(run=tmp_path)).axes
+    x, y = axes.get_lines()[0].get_data()
+    assert axes.get_xlabel() == "minutes" and x[-1] == 10
+    assert max(y) == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", optimizers.KINDS)
+def test_optimisers_go_down(kind: str) -> None:
+    """Each ends lower than it began, on its own feet: the first step is down the slope."""
+    surface = optimizers.SURFACES[0]
+    places = optimizers.path(kind, surface, 0.1)
+    assert len(places) == optimizers.STEPS + 1 and places[0] == surface.start
+    first, second, last = (surface.value(*torch.tensor(places[i])) for i in (0, 1, -1))
+    assert last < second < first
+
+
+def test_plain_descent_is_what_it_should_be() -> None:
+    """On 0.1 x^2 + 3 y^2 the first step at rate 0.1 is 0.1 times (0.2 x, 6 y)."""
+    surface = optimizers.SURFACES[0]
+    (x, y), (after_x, after_y) = optimizers.path("sgd", surface, 0.1)[:2]
+    assert after_x == pytest.approx(x - 0.02 * x) and after_y == pytest.approx(y - 0.6 * y)
+
+
+def test_a_path_that_leaves_the_window_is_none_to_choose() -> None:
+    surface = optimizers.SURFACES[0]
+    assert optimizers.cost(surface, [surface.start, (99.0, 0.0)]) == math.inf
+    assert optimizers.cost(surface, [surface.start, (99.0, math.nan)]) == math.inf
+    near, far = [surface.start, surface.lowest], [surface.start, surface.start]
+    assert optimizers.cost(surface, near) < optimizers.cost(surface, far)
+
+
+def test_optimisers_are_drawn(tmp_path: Path) -> None:
+    plot_command("optimizers", tmp_path / "a.svg", Wish(kinds=["sgd", "adam"]))
+    assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+
+
+def test_what_sees_what() -> None:
+    """Read off gradients: no padding, no future."""
+    encoder, decoder, cross = (visible for visible, _, _ in masks.maps().values())
+    assert encoder[:, : masks.REAL].all() and not encoder[:, masks.REAL :].any()
+    assert torch.equal(decoder, torch.ones_like(decoder).tril())
+    assert cross[:, : masks.REAL].all() and not cross[:, masks.REAL :].any()
+
+
+def test_smoothed_labels_by_the_formula() -> None:
+    """1 - s on the true one, and s spread over all six."""
+    for s in (0.0, 0.3):
+        assert functions._target(s) == pytest.approx([1 - s + s / 6, *[s / 6] * 5], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("what", "out", "wish", "message"),
+    [
+        ("schedules", None, Wish(), r"no picture 'schedules'; did you mean schedule\? There are:"),
+        ("schedule", "a.pdf", Wish(), r"--out a\.pdf: a name that ends in \.png or \.svg"),
+        ("schedule", None, Wish(kinds=["cosin"]), "--kind cosin: none of constant, step"),
+        ("optimizers", None, Wish(kinds=["adamw"]), "--kind adamw: none of sgd"),
+        ("softmax", None, Wish(kinds=["relu"]), "--kind: means nothing for softmax"),
+        ("optimizers", None, Wish(settings=["training.lr=1"]), "--set: means nothing for"),
+        ("positions", None, Wish(run=Path("x")), "RUN: means nothing for positions"),
+        ("schedule", None, Wish(run=Path("nowhere")), "not a model folder"),
+        ("schedule", None, Wish(settings=["training.lr=fast"]), r"training\.lr"),
+        ("schedule", None, Wish(["step"], Path("x")), "leave RUN and --set out"),
+        ("schedule", "no/such/a.png", Wish(kinds=["step"]), "cannot be written"),
+    ],
+)
+def test_misuse(what: str, out: str | None, wish: Wish, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        plot_command(what, Path(out) if out else None, wish)
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The list is there; a picture says what to install."""
+    whole = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return whole(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    plot_command(None, None, Wish())
+    with pytest.raises(UserError, match=r"pip install 'regard\[plots\]'"):
+        plot_command("positions", tmp_path / "a.png", Wish())
