@@ -77,7 +77,7 @@ def _one(training: Training, title: str) -> "Figure":
     (axes,) = panels(figure, 1, 1)
     steps = training.steps or STEPS
     _curve(axes, training.schedule, COLOURS[0], length, training.lr or 1.0, steps)
-    settings = training.schedule.model_dump(mode="json")
+    settings = {"kind": training.schedule.kind} | training.schedule.model_dump(mode="json")
     note(axes, ", ".join(f"{key}={value}" for key, value in settings.items()))
     axes.set_xlabel(unit)
     axes.set_ylabel("learning rate" if training.lr else "share of the highest rate")
