@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 Path = list[tuple[float, float]]
 STEPS = 60
 RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
-SAME = "adamw"  # without decay it is adam
+# without decay adamw is adam, and with a single matrix block_muon is muon
+LEFT_OUT = ("auto", "exact", "adamw", "block_muon")
 KINDS: dict[str, type[Any]] = {
     kind.model_fields["kind"].default: kind
     for kind in get_args(get_args(Optimizer)[0])
-    if kind.model_fields["kind"].default not in ("auto", "exact", SAME)
+    if kind.model_fields["kind"].default not in LEFT_OUT
 }
 
 
@@ -122,7 +123,7 @@ def draw(wish: Wish) -> "Figure":
             _contours(panel, surface)
             for name in row:
                 x, y = zip(*best_path(name, surface), strict=True)
-                colour = COLOURS[list(KINDS).index(name)]
+                colour = COLOURS[list(KINDS).index(name) % len(COLOURS)]
                 panel.plot(x, y, color=colour, zorder=3, label=name, marker="o", markersize=2.2)
             if row is rows[0]:
                 panel.set_title(surface.name)
