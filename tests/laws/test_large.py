@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -260,3 +261,43 @@ def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for row, ids, mask in zip(rows, batch.source.data, batch.source.mask, strict=True):
             assert task.source.decode(ids[mask].tolist()) == large.kept[int(row)].source
     assert large.corpus.lengths.dtype == np.uint16
+
+
+def test_a_run_is_the_same_to_the_last_bit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Callable[..., Any],
+    tiny: list[str],
+) -> None:
+    """Weights, fingerprints and check; and the check of `regard check`."""
+    place = write(tmp_path, FILES["tsv"])
+    runs, checks = [], []
+    for limit in ("1GB", "1KB"):
+        monkeypatch.setenv("REGARD_MEMORY", limit)
+        run = tmp_path / f"run-{limit}"
+        said = command("train", place.data, "--steps", "3", "--out", run, *tiny)
+        assert said.code == 0, said.err
+        facts = json.loads((run / "run.json").read_text())["fingerprints"]
+        files = [(run / name).read_bytes() for name in ("model.safetensors", "check.json")]
+        runs.append((facts, files))
+        checks.append(command("check", place.data).out.split("\n\n", 1)[1])
+    assert runs[0] == runs[1] and checks[0] == checks[1]
+
+
+def test_a_run_resumes_from_either(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Callable[..., Any],
+    tiny: list[str],
+) -> None:
+    """A run that began with pairs in memory goes on with pairs in a file."""
+    place = write(tmp_path, FILES["tsv"])
+    run = tmp_path / "run"
+    words = ("train", place.data, "--steps", "3", "--out", run, *tiny)
+    monkeypatch.setenv("REGARD_MEMORY", "1GB")
+    assert command(*words).code == 0
+    (run / "scores.json").unlink()  # as if it had been killed in its last validation
+    monkeypatch.setenv("REGARD_MEMORY", "1KB")
+    said = command(*words, "--resume")
+    assert said.code == 0, said.err
+    assert (run / "scores.json").exists()

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from regard.files import write_json
 
 FORMAT = 1  # part of every key: another layout of the files is another cache
 HEADER = "header.json"
+ABANDONED = 3 * 86_400.0  # seconds
 SMALL = 1 << 22  # files up to this many bytes are checked by their content, larger by their size
 
 Facts = dict[str, Any]
@@ -44,7 +46,7 @@ def make_key(*parts: object) -> str:
 
 
 def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
-    """The folder of this key and its facts: found, or made by `build(folder)`, which gives facts.
+    """The folder of this key and its facts: found, or made by `build(folder)`, which gives them.
 
     A damaged folder is made anew, and that is said.
     """
@@ -54,6 +56,7 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
         return folder, facts
     with explain_full(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(folder.parent)
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
         try:
             _close(new, json.loads(json.dumps(build(new))))
@@ -94,6 +97,14 @@ def explain_full(folder: Path) -> Any:
             f"{folder}: the cache of large data cannot be written: {error.strerror or error}; "
             "REGARD_CACHE=FOLDER puts it elsewhere"
         ) from error
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what killed runs left half-made, some days ago."""
+    for path in folder.glob(".*-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def _find(folder: Path) -> Facts | None:

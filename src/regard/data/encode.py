@@ -116,6 +116,7 @@ def _start(order: dict[str, Any]) -> "subprocess.Popen[bytes]":
         [sys.executable, "-m", "regard.data.encode", json.dumps(order)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C is for the caller, who ends them
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
     )
 
@@ -150,11 +151,14 @@ def main() -> None:
     order = json.loads(sys.argv[1])
     types = [np.dtype(kind) for kind in order["types"]]
     out = sys.stdout.buffer
-    for at, (flat, lengths) in enumerate(_portions(order)):
-        out.write(np.array([len(lengths), len(flat)], np.int64).tobytes())
-        out.write(lengths.astype(np.uint32).tobytes())
-        out.write(flat.astype(types[at % 2]).tobytes())
-    out.flush()
+    try:
+        for at, (flat, lengths) in enumerate(_portions(order)):
+            out.write(np.array([len(lengths), len(flat)], np.int64).tobytes())
+            out.write(lengths.astype(np.uint32).tobytes())
+            out.write(flat.astype(types[at % 2]).tobytes())
+        out.flush()
+    except BrokenPipeError:  # the caller was killed
+        os._exit(1)
 
 
 if __name__ == "__main__":

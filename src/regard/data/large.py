@@ -137,7 +137,7 @@ def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
 def _cuts_of_part(base: LargePairs, rows: np.ndarray) -> Iterator[Cut]:
     """The pairs of these rows; blocks without any are not read."""
     starts = base.first_rows()
-    bounds = np.searchsorted(rows, starts)
+    bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
     wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
     for block, cut in zip(wanted, base.read_blocks(wanted.tolist()), strict=True):
         places = (rows[bounds[block] : bounds[block + 1]] - starts[block]).tolist()
