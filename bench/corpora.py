@@ -60,7 +60,8 @@ class Watched:
     """A command that runs, and the most memory that it and its children took together."""
 
     def __init__(self, words: list[str], cache: Path, log: Path) -> None:
-        self.peak, self.seconds, self.first = 0, 0.0, None
+        self.peak, self.seconds, self.worked = 0, 0.0, 0.0
+        self.first: float | None = None
         self.began = time.monotonic()
         environment = {**os.environ, "REGARD_CACHE": str(cache)}
         with open(log, "w") as file:
@@ -72,6 +73,7 @@ class Watched:
             self.peak = max(self.peak, sum(map(resident, family(self.process.pid))))
             if watch is not None and self.first is None and watch.exists():
                 self.first = time.monotonic() - self.began
+                self.worked = sum(map(processor_seconds, family(self.process.pid)))
             time.sleep(0.05)
         self.seconds = time.monotonic() - self.began
         if self.process.returncode:
@@ -98,6 +100,15 @@ def resident(process: int) -> int:
     except (OSError, IndexError):
         return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_seconds(process: int) -> float:
+    """How long a process has had a core."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[float]]:
@@ -149,6 +160,7 @@ def measure(arguments: argparse.Namespace, regard: list[str]) -> Iterator[tuple[
         run = Watched(words, folder / "cache", folder / "second.log")
         run.wait(folder / "run-2" / "metrics.jsonl")
         yield "second run, seconds to the first step", run.first or run.seconds
+        yield "second run, of them with a core", run.worked
     if "check" in steps:
         shutil.rmtree(folder / "cache-check", ignore_errors=True)
         words = [*regard, "check", str(data)]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from regard.data.choose import choose_symbols
 from regard.data.vocabulary import (
     BOS,
     EOS,
@@ -15,7 +16,6 @@ from regard.data.vocabulary import (
     SPECIALS,
     UNK,
     build_vocabulary,
-    choose_symbols,
     load_vocabulary,
 )
 from regard.errors import UserError

@@ -10,6 +10,7 @@ import numpy as np
 
 from regard.data.amount import Amount
 from regard.data.large import Part, cuts, large_base
+from regard.data.progress import Progress
 from regard.data.read import Pair
 
 
@@ -61,9 +62,11 @@ def amounts(pairs: Part) -> dict[str, Amount]:
     known: dict[str, Amount] | None = pairs.__dict__.get("amounts")
     if known is None:
         known = {"source": Amount(), "target": Amount()}
-        for cut in cuts(pairs):
-            known["source"].add(cut.sources)
-            known["target"].add(cut.targets)
+        with Progress("counting words and characters", len(pairs)) as bar:
+            for cut in cuts(pairs):
+                known["source"].add(cut.sources)
+                known["target"].add(cut.targets)
+                bar.advance(len(cut.sources))
         pairs.__dict__["amounts"] = known
     return known
 

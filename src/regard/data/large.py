@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from regard.data.cache import make_key
-from regard.data.layout import Cut
+from regard.data.layout import Cut, Objects
 from regard.data.read import Pair
 from regard.data.scan import load_layout
 
@@ -54,10 +54,12 @@ class LargePairs(Sequence[Pair]):
 
     def cuts(self, first: int = 0, last: int | None = None) -> Iterator[Cut]:
         """The pairs of these blocks, block by block."""
-        return self.read_blocks(range(len(self.blocks))[first:last])
+        return (
+            self.layout.cut(*block) for block in self._read(range(len(self.blocks))[first:last])
+        )
 
-    def read_blocks(self, numbers: Iterable[int]) -> Iterator[Cut]:
-        """The pairs of the blocks with these numbers."""
+    def _read(self, numbers: Iterable[int]) -> Iterator[tuple[list[str], int]]:
+        """The text in each file, and the first line, of the blocks with these numbers."""
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(open(path, "rb")) for path in self.paths]
             for number in numbers:
@@ -66,11 +68,32 @@ class LargePairs(Sequence[Pair]):
                 for file, place, count in zip(files, places[::2], places[1::2], strict=True):
                     file.seek(place)
                     texts.append(file.read(count).decode())
-                yield self.layout.cut(texts, line)
+                yield texts, line
 
-    def first_rows(self) -> np.ndarray:
-        """The row that each block begins with, and the number of rows."""
-        return np.append(self.blocks[:, -1], self.total)
+    def picked(self, rows: np.ndarray) -> Iterator[Cut]:
+        """The pairs of these rows, block by block; blocks without any are not read."""
+        starts = np.append(self.blocks[:, -1], self.total)
+        bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
+        wanted = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
+        for number, (texts, line) in zip(wanted, self._read(wanted), strict=True):
+            some = rows[bounds[number] : bounds[number + 1]]
+            places = (some - starts[number]).tolist()
+            yield self._pick(texts, line, places, starts[number + 1] - starts[number])
+
+    def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> Cut:
+        """The pairs at these places among the `count` pairs of a block."""
+        lines = [text.removesuffix("\n").split("\n") for text in texts]
+        plain = len(lines[0]) == count and not isinstance(self.layout, Objects)
+        if plain and len(places) < count:  # a pair a line: the others need not be looked at
+            texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
+            cut = self.layout.cut(texts, line)
+            cut.lines = [line + at for at in places]
+            return cut
+        cut = self.layout.cut(texts, line)
+        if len(places) == count:
+            return cut
+        sources, targets = ([side[at] for at in places] for side in (cut.sources, cut.targets))
+        return Cut(sources, targets, [cut.lines[at] for at in places])
 
 
 class Part(Sequence[Pair]):
@@ -127,25 +150,11 @@ def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
     if isinstance(pairs, LargePairs):
         yield from pairs.cuts()
     elif isinstance(pairs, Part) and isinstance(pairs.base, LargePairs):
-        yield from _cuts_of_part(pairs.base, pairs.rows)
+        yield from pairs.base.picked(pairs.rows)
     else:
         every = iter(pairs)
         while some := list(itertools.islice(every, AT_ONCE)):
             yield Cut([p.source for p in some], [p.target for p in some], [p.line for p in some])
-
-
-def _cuts_of_part(base: LargePairs, rows: np.ndarray) -> Iterator[Cut]:
-    """The pairs of these rows; blocks without any are not read."""
-    starts = base.first_rows()
-    bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
-    wanted = np.flatnonzero(bounds[1:] > bounds[:-1])
-    for block, cut in zip(wanted, base.read_blocks(wanted.tolist()), strict=True):
-        places = (rows[bounds[block] : bounds[block + 1]] - starts[block]).tolist()
-        if len(places) < len(cut.sources):
-            columns = (cut.sources, cut.targets, cut.lines)
-            sources, targets, lines = ([column[at] for at in places] for column in columns)
-            cut = Cut(sources, targets, lines)
-        yield cut
 
 
 def _pairs(cut: Cut) -> Iterator[Pair]:

@@ -58,3 +58,12 @@ class WordPieces:
         self.starts = np.append(self.starts, len(self.flat) + np.cumsum(sizes) - sizes)
         self.sizes = np.append(self.sizes, sizes)
         self.flat = np.append(self.flat, np.array([id for row in rows for id in row], np.int32))
+
+
+def close_rows(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids, one after the other, each closed with `end`; and their lengths."""
+    closed = np.full(len(flat) + len(lengths), end, np.int32)
+    inside = np.ones(len(closed), bool)
+    inside[np.cumsum(lengths + 1) - 1] = False
+    closed[inside] = flat
+    return closed, lengths + 1

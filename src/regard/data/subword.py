@@ -11,7 +11,7 @@ import numpy as np
 import sentencepiece
 
 from regard.data.amount import amount_of
-from regard.data.pieces import WordPieces
+from regard.data.pieces import WordPieces, close_rows
 from regard.data.vocabulary import (
     BOS,
     EOS,
@@ -20,7 +20,6 @@ from regard.data.vocabulary import (
     UNK,
     UNKNOWN_TEXT,
     Vocabulary,
-    close_rows,
 )
 from regard.errors import UserError, say
 from regard.files import write_bytes, write_json

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -10,8 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.data.amount import count_characters
-from regard.data.large import cuts
+from regard.data.large import cuts, large_base
 from regard.data.layout import Cut
+from regard.data.progress import Progress
 from regard.data.read import Pair
 
 INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
@@ -71,19 +73,30 @@ class Survey:
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.source, self.target = SideSurvey(), SideSurvey()
         self.copies = Finding(0, None)
-        lines, sources, both = [], [], []
-        for cut in cuts(pairs):
-            count = len(cut.sources)
-            lines.append(np.fromiter(cut.lines, np.uint32, count))
-            sources.append(np.fromiter(map(hash, cut.sources), np.int64, count))
-            joined = map(hash, zip(cut.sources, cut.targets, strict=True))
-            both.append(np.fromiter(joined, np.int64, count))
-            self.source.add(cut.sources, cut.lines)
-            self.target.add(cut.targets, cut.lines)
-            self._copies(cut)
+        self.found: list[list[np.ndarray]] = [[], [], []]  # lines, hashes of sources and pairs
+        with contextlib.ExitStack() as stack:
+            bar = None
+            if large_base(pairs) is not None:
+                bar = stack.enter_context(Progress("checking", len(pairs)))
+            for cut in cuts(pairs):
+                self._add(cut)
+                if bar:
+                    bar.advance(len(cut.sources))
         none = [np.zeros(0, np.int64)]
-        self.lines = np.concatenate(lines or none)
-        self._repeats(np.concatenate(sources or none), np.concatenate(both or none))
+        self.lines, sources, both = (np.concatenate(part or none) for part in self.found)
+        del self.found
+        self._repeats(sources, both)
+
+    def _add(self, cut: Cut) -> None:
+        """Looks at some more pairs."""
+        count = len(cut.sources)
+        both = map(hash, zip(cut.sources, cut.targets, strict=True))
+        self.found[0].append(np.fromiter(cut.lines, np.uint32, count))
+        self.found[1].append(np.fromiter(map(hash, cut.sources), np.int64, count))
+        self.found[2].append(np.fromiter(both, np.int64, count))
+        self.source.add(cut.sources, cut.lines)
+        self.target.add(cut.targets, cut.lines)
+        self._copies(cut)
 
     def _copies(self, cut: Cut) -> None:
         """Targets that equal their sources."""

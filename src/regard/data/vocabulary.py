@@ -13,24 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from regard.data.amount import amount_of
-from regard.data.choose import choose_symbols
 from regard.data.cut import GLUED, cut_chunk
+from regard.data.pieces import close_rows
 from regard.errors import UserError
 from regard.files import write_json
-
-__all__ = [
-    "BOS",
-    "EOS",
-    "KINDS",
-    "MASK",
-    "PAD",
-    "SPECIALS",
-    "UNK",
-    "Vocabulary",
-    "build_vocabulary",
-    "choose_symbols",
-    "load_vocabulary",
-]
 
 PAD, UNK, BOS, EOS, MASK = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")
@@ -78,9 +64,9 @@ class Vocabulary(ABC):
         flat = np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(lengths.sum()))
         return close_rows(flat, lengths, end)
 
-    @abstractmethod
     def content(self) -> bytes:
         """All that decides how texts are cut and numbered."""
+        return json.dumps([self.kind, [self.symbol(id) for id in range(len(self))]]).encode()
 
     def normal(self, text: str) -> str:
         """The text as `decode` would write it: kinds that ignore runs of spaces lose them."""
@@ -94,15 +80,6 @@ class Vocabulary(ABC):
         return "".join(
             "\u2423" if character == " " else _printable(character) for character in symbol
         )
-
-
-def close_rows(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ids, one after the other, each closed with `end`; and their lengths."""
-    closed = np.full(len(flat) + len(lengths), end, np.int32)
-    inside = np.ones(len(closed), bool)
-    inside[np.cumsum(lengths + 1) - 1] = False
-    closed[inside] = flat
-    return closed, lengths + 1
 
 
 def _printable(character: str) -> str:
@@ -148,9 +125,6 @@ class TableVocabulary(Vocabulary):
             for id in ids
             if id >= len(SPECIALS) or id == UNK
         )
-
-    def content(self) -> bytes:
-        return json.dumps([self.kind, self._names]).encode()
 
     def save(self, folder: Path, name: str) -> None:
         content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}

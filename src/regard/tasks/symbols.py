@@ -6,10 +6,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.data.amount import amount_of
+from regard.data.choose import choose_symbols
 from regard.data.column import side_texts
 from regard.data.read import Pair
 from regard.data.subword import default_size
-from regard.data.vocabulary import choose_symbols
 from regard.errors import UserError
 from regard.options import Options
 from regard.tasks.base import Choice
