@@ -41,7 +41,7 @@ class Column(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, int):
             return self[slice(at, at + 1)][0]
-        places = np.arange(len(self))[at]
+        places = np.array(range(len(self))[at], np.int64)
         count = len(self.pairs)
         found: list[str] = []
         for number, side in enumerate(self.sides):

@@ -38,7 +38,7 @@ class LargePairs(Sequence[Pair]):
     def __getitem__(self, at: slice) -> Part: ...
     def __getitem__(self, at: int | slice) -> Pair | Part:
         if isinstance(at, slice):
-            return Part(self, np.arange(self.total)[at])
+            return Part(self, np.array(range(self.total)[at], np.int64))
         return next(iter(Part(self, np.array([range(self.total)[at]]))))
 
     def __iter__(self) -> Iterator[Pair]:
@@ -101,7 +101,7 @@ class Part(Sequence[Pair]):
 
     def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
         self.base = base
-        self.rows = rows.astype(np.uint32) if len(base) < 1 << 32 else rows
+        self.rows = rows.astype(np.uint32, copy=False) if len(base) < 1 << 32 else rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -131,7 +131,7 @@ def split(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
     """The pairs that these are a part of, and which ones; all of them where they are no part."""
     if isinstance(pairs, Part):
         return pairs.base, pairs.rows
-    return pairs, np.arange(len(pairs))
+    return pairs, np.arange(len(pairs), dtype=np.uint32 if len(pairs) < 1 << 32 else np.int64)
 
 
 def part_rows(pairs: Sequence[Pair]) -> np.ndarray | None:

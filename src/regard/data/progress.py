@@ -13,7 +13,7 @@ EVERY = 15.0  # seconds between plain lines
 
 
 class Progress:
-    """`with Progress("tokenising", 1000) as bar: bar.advance(10)`; a total of 0 is not known."""
+    """`with Progress("tokenising", 1000) as bar: bar.advance(10)`."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done = title, total, 0
@@ -28,7 +28,7 @@ class Progress:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self.task = self.bar.add_task(title, total=total or None)
+            self.task = self.bar.add_task(title, total=total)
 
     def __enter__(self) -> "Progress":
         if self.bar:
@@ -46,5 +46,5 @@ class Progress:
             self.bar.update(self.task, advance=count)
         elif time.monotonic() - self.shown >= EVERY:
             self.shown = time.monotonic()
-            share = f" of {self.total:,} ({self.done / self.total:.0%})" if self.total else ""
-            say(f"{self.title}: {self.done:,}{share}")
+            share = self.done / max(1, self.total)
+            say(f"{self.title}: {self.done:,} of {self.total:,} ({share:.0%})")

@@ -91,7 +91,11 @@ def _check(path: str, copy: Path | None = None) -> Facts:
     count, newlines, returns, bad = 0, 0, 0, 0
     problems: list[tuple[int, str]] = []
     filled, last, first = False, b"", b""
-    with explain(path), open_bytes(path) as stream, Progress(f"reading {path}", 0) as bar:
+    with (
+        explain(path),
+        open_bytes(path) as stream,
+        Progress(f"reading {path}", text_size(path)) as bar,
+    ):
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(PART):
             data += stream.readline()
