@@ -150,7 +150,7 @@ def test_numbers_are_not_marked_as_wrong(command: Command) -> None:
 
 
 def test_names_and_texts_are_escaped(command: Command) -> None:
-    folders = [make_run(Path("runs/<i>'&\"") / f"</i>{end}") for end in "ab"]
+    folders = [make_run(Path("runs") / f"<i>'&\"{end}") for end in "ab"]
     for folder in folders:
         (folder / "config.yaml").write_text(json.dumps({EVIL: EVIL + folder.name}))
         sample = {"step": 1, "source": EVIL, "references": [EVIL], "prediction": EVIL + "x"}
@@ -162,7 +162,7 @@ def test_names_and_texts_are_escaped(command: Command) -> None:
             file.write(json.dumps({"kind": "dev", "step": 60, "scores": {EVIL: 1.0}}) + "\n")
             file.write(json.dumps({"kind": "final", "step": 60, "scores": {EVIL: 1.0}}) + "\n")
     html = compare(command, *folders)
-    assert "<img" not in html and "<i>'" not in html
+    assert "<img" not in html and "<i>'" not in html and "&lt;i&gt;&#x27;&amp;&quot;a" in html
     Page(html)
 
 

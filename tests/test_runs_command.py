@@ -182,7 +182,10 @@ def encoder(**settings: Any) -> dict[str, Any]:
 def test_settings_of_one_kind_count_among_runs_of_that_kind(tmp_path: Path) -> None:
     gru = summarise(make_run(tmp_path / "gru", encoder(kind="recurrent", cell="gru", layers=2)))
     lstm = summarise(make_run(tmp_path / "lstm", encoder(kind="recurrent", cell="lstm", layers=2)))
-    other = summarise(make_run(tmp_path / "other", encoder(kind="transformer", heads=4, layers=2)))
+    folder = make_run(tmp_path / "other", encoder(kind="transformer", heads=4, layers=2))
+    changed = {"changed": {"model.encoder.heads": [None, 4]}}
+    (folder / "settings.json").write_text(json.dumps(changed))
+    other = summarise(folder)
     assert differing([gru, lstm]) == ["model.encoder.cell"]
     assert differing([gru, other]) == ["model.encoder.kind"]
     assert differing([gru, lstm, other]) == ["model.encoder.kind", "model.encoder.cell"]
