@@ -232,7 +232,7 @@ def recipes(debug: Debug = False) -> None:
 @app.command()
 def runs(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="Where runs lie; else runs/.")
+        list[Path] | None, typer.Argument(metavar="FOLDER", help="Where runs lie; else runs/.")
     ] = None,
     sort: Annotated[str, typer.Option(help="newest, name, best, minutes, parameters.")] = "newest",
     json_object: Json = False,
@@ -247,7 +247,7 @@ def runs(
 @app.command()
 def report(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or folders of runs.")
+        list[Path], typer.Argument(metavar="RUN", help="Run folders, or folders of runs.")
     ],
     out: Annotated[
         Path | None, typer.Option(help="The page; of one run else its report.html.")
