@@ -127,7 +127,7 @@ def steps(
 ) -> Iterator[float]:
     """Trains a model for so many steps; yields the loss of each."""
     config = subject.config
-    optimizers = built(config.training.optimizer, model)
+    optimizers = config.training.optimizer.build(model, 1.0, {})
     tokens = min(TOKENS, config.training.tokens or TOKENS)
     fresh = subject.updates(subject.train, model, tokens) if batches is None else _again(batches)
     for step in range(count):
@@ -143,12 +143,6 @@ def steps(
             optimizer.step()
             optimizer.zero_grad()
         yield float(mean.detach())
-
-
-def built(options: Any, model: nn.Module) -> list[Any]:
-    """The run's own optimiser, which may be several, for a model."""
-    found = options.build(model, 1.0, {})
-    return list(found) if isinstance(found, list | tuple) else [found]
 
 
 def _again(batches: list[Batch]) -> Iterator[Batch]:
