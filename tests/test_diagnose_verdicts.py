@@ -168,6 +168,16 @@ def test_what_holds_on_dev_is_a_share_of_what_was_learnt() -> None:
     assert names(figures) == []
 
 
+def test_one_batch_counts_only_where_nothing_was_learnt() -> None:
+    figures = healthy()
+    figures["trials"]["one_batch"]["after"] = 3.0
+    assert names(figures) == []
+    figures["losses"]["train"]["loss"] = figures["losses"]["dev"]["loss"] = 3.2
+    assert names(figures) == [("hint", "cannot-learn-one-batch")]
+    figures["trials"]["one_batch"]["after"] = 1.0
+    assert names(figures) == []
+
+
 def test_nothing_learnt_is_the_last_word() -> None:
     figures = healthy()
     figures["losses"]["train"]["loss"] = 3.2

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 from regard.data.batch import Batch
 from regard.diagnose.findings import Figures
 from regard.diagnose.subject import Subject
+from regard.models.masked import MaskedModel
+from regard.models.ngram import NGram
 
 Change = Callable[[Batch], Batch]
 QUARTERS = 4
@@ -104,8 +106,8 @@ def same_right(same: Tensor | None, batches: Sequence[Batch]) -> float | None:
 @torch.no_grad()
 def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
     """The scores of all answers: (N, V) beside `labels_of`, or (B, C) numbers."""
-    if type(model).__name__ in ("MaskedModel", "NGram"):
-        return None  # what they are asked is drawn by the objective; or they only count
+    if isinstance(model, MaskedModel | NGram):
+        return None  # the objective draws what is asked; or the model only counts
     found: Any = model(batch)
     scores: Tensor = found if isinstance(found, Tensor) else found[0]
     if scores.dim() == 3:  # a label for each place
