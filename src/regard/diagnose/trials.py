@@ -40,17 +40,14 @@ def trial_figures(subject: Subject) -> Figures:
     own, found = subject.config.training.lr or 0.0, range_test["found"]
     figures: Figures = {"range": range_test, "steps": STEPS}
     far = bool(found) and not 1 / FAR < own / found < FAR
-    rate = found if far else own
-    figures["one_batch"] = one_batch(subject, subject.config.model, rate)
+    figures["one_batch"] = one_batch(subject, found if far else own)
     trials: Figures = {}
     if far:
         trials["rate"] = {"lr": found, "loss": trial(subject, subject.config.model, found)}
     if largest(subject.config.model, "dropout") >= MUCH:
         trials["dropout"] = {"loss": trial(subject, subject.config.model, own)}
     if smallest_width(subject.config.model) < WIDE:
-        options = widened(subject, WIDE)
-        trials["wide"] = {"width": WIDE, "loss": trial(subject, options, own)}
-        figures["one_batch_wide"] = one_batch(subject, options, rate)
+        trials["wide"] = {"width": WIDE, "loss": trial(subject, widened(subject, WIDE), own)}
     if trials or steps_of(subject) < 2 * STEPS:
         trials["own"] = {"lr": own, "loss": trial(subject, subject.config.model, own, quiet=False)}
     figures["trials"] = trials
@@ -106,12 +103,12 @@ def trial(subject: Subject, options: Any, lr: float, quiet: bool = True) -> floa
     return mean_loss(model.eval(), subject.batches(subject.train), objective)
 
 
-def one_batch(subject: Subject, options: Any, lr: float) -> Figures:
+def one_batch(subject: Subject, lr: float) -> Figures:
     """Whether the model learns a single batch by heart: its loss before, after, and of no model."""
     pairs = subject.train[:ONE_BATCH_ROWS]
     batch = subject.batches(pairs)[:1]
     objective = plain_objective(subject.config.objective)
-    model = quieted(subject.fresh(options))
+    model = quieted(subject.fresh())
     before = mean_loss(model.eval(), batch, objective)
     rate = warmed(lr, ONE_BATCH_STEPS)
     for loss in steps(subject, model, rate, ONE_BATCH_STEPS, batch):
