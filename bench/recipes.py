@@ -26,7 +26,7 @@ from regard.training.run import start_run
 
 RECURRENT = ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"]
 TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer"]
-ADAMW, MUON = "training.optimizer.kind=adamw", "training.optimizer.kind=block_muon"
+ADAMW, MUON = "training.optimizer.kind=adamw", "training.optimizer.kind=muon"
 ADDITIVE, BILINEAR = "model.decoder.score=additive", "model.decoder.score=bilinear"
 LONG, SHORT = "model.embedding=0", "model.embedding=64"
 LSTM = [*RECURRENT, ADAMW, "training.tokens=800"]

@@ -49,6 +49,13 @@ def test_two_processes_have_the_losses_of_one(found: dict[str, Any], name: str) 
     torch.testing.assert_close(one, both, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["adafactor", "muon"])
+def test_optimisers_that_need_whole_matrices_are_refused(found: dict[str, Any], kind: str) -> None:
+    said = found["refused"][kind]
+    assert said.startswith(f"training.optimizer.kind={kind}: needs whole matrices")
+    assert said.endswith("choose adamw, or parallel=ddp")
+
+
 @pytest.mark.parametrize("name", HALF)
 def test_half_precision_learns_the_same(found: dict[str, Any], name: str) -> None:
     """The noise is the same, so only rounding differs."""

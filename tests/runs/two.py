@@ -13,6 +13,7 @@ from typing import Any
 from regard import parallel
 from regard.config import check_config
 from regard.data.read import Pair
+from regard.errors import UserError
 from regard.training.checkpoint import save_checkpoint
 from regard.training.describe import describe
 from regard.training.loop import train
@@ -40,6 +41,9 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{task}-{kind}": (task, {"parallel": kind}) for task in TASKS for kind in ("ddp", "fsdp")},
     "ema-ddp": ("transformer", {"average": {"kind": "ema", "decay": 0.9}}),
     "ema-fsdp": ("transformer", {"parallel": "fsdp", "average": {"kind": "ema", "decay": 0.9}}),
+    "sgd-fsdp": ("transformer", {"parallel": "fsdp", "optimizer": {"kind": "sgd"}}),
+    "adagrad-fsdp": ("transformer", {"parallel": "fsdp", "optimizer": {"kind": "adagrad"}}),
+    "muon-ddp": ("transformer", {"optimizer": {"kind": "muon"}}),
     "bfloat16-ddp": ("transformer", {"precision": "bfloat16"}),
     "float16-fsdp": ("transformer", {"parallel": "fsdp", "precision": "float16"}),
 }
@@ -96,6 +100,16 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     return found
 
 
+def refused(kind: str, folder: Path) -> str:
+    """What is said of an optimiser that needs whole matrices."""
+    RUNS[kind] = ("transformer", {"parallel": "fsdp", "optimizer": {"kind": kind}})
+    try:
+        begin(kind, folder, 1)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
 def main(folder: Path) -> None:
     """All runs, and those that one process began."""
     with parallel.processes():
@@ -105,8 +119,10 @@ def main(folder: Path) -> None:
         for name in RUNS:
             run = again(name, folder / "one" / name / "parts")
             other[name] = losses(run)
+        whole = {k: refused(k, folder / k) for k in ("adafactor", "muon")}
         if parallel.first():
-            (folder / "two.json").write_text(json.dumps({"two": found, "other": other}))
+            every = {"two": found, "other": other, "refused": whole}
+            (folder / "two.json").write_text(json.dumps(every))
 
 
 if __name__ == "__main__":

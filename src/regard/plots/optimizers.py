@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Path = list[tuple[float, float]]
 STEPS = 60
 RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
-# without decay adamw is adam, and with a single matrix block_muon is muon
-LEFT_OUT = ("auto", "exact", "adamw", "block_muon")
+# without decay adamw is adam
+LEFT_OUT = ("auto", "exact", "adamw")
 KINDS: dict[str, type[Any]] = {
     kind.model_fields["kind"].default: kind
     for kind in get_args(get_args(Optimizer)[0])

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import nn
 
+from regard import parallel
 from regard.models.frontend import Embedding
 from regard.models.generator import Head
 
@@ -36,6 +37,11 @@ def hidden_matrices(model: nn.Module) -> set[str]:
 def on_cpu(model: nn.Module) -> bool:
     """Whether the weights lie on the CPU."""
     return all(weight.device.type == "cpu" for weight in model.parameters())
+
+
+def divided(model: nn.Module) -> bool:
+    """Whether each process has only parts of the weights."""
+    return any(parallel.sharded(weight) for weight in model.parameters())
 
 
 def groups_of(

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from regard.training.descent import DECOUPLED, L2, Adam, AdamW, Descent
-from regard.training.groups import Factors, groups_of, on_cpu
-from regard.training.orthogonal import BlockMuon, Muon
+from regard.training.groups import Factors, divided, groups_of, on_cpu
+from regard.training.orthogonal import Muon
 
 
 class Auto(Descent):
@@ -55,8 +55,10 @@ class Sgd(Descent):
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
         groups = groups_of(model, self.weight_decay, factors)
-        # the fused kernel fails where a weight has its first gradient later than others
-        fast = {"foreach": True} if self.momentum else {"fused": True}
+        # the fused kernel fails where a weight has its first gradient later than others, and
+        # with parts of weights
+        fused = not self.momentum and not divided(model)
+        fast = {"fused": True} if fused else {"foreach": True}
         return [
             torch.optim.SGD(groups, lr=lr, momentum=self.momentum, nesterov=self.nesterov, **fast)
         ]
@@ -88,7 +90,8 @@ class Adagrad(Descent):
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """The optimiser of a model's parameters."""
         groups = groups_of(model, self.weight_decay, factors)
-        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=on_cpu(model) or None)]
+        fused = on_cpu(model) and not divided(model)
+        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=fused or None)]
 
 
 class RmsProp(Descent):
@@ -119,6 +122,7 @@ class Adafactor(Descent):
     """
 
     times: ClassVar[float] = 10.0
+    divisible: ClassVar[bool] = False
 
     kind: Literal["adafactor"] = "adafactor"
     beta2_decay: float = Field(-0.8, le=0, description="the average's decay is 1 - step^this")
@@ -134,17 +138,6 @@ class Adafactor(Descent):
 
 
 Optimizer = Annotated[
-    Auto
-    | Exact
-    | Sgd
-    | Momentum
-    | Nesterov
-    | Adagrad
-    | RmsProp
-    | Adam
-    | AdamW
-    | Adafactor
-    | Muon
-    | BlockMuon,
+    Auto | Exact | Sgd | Momentum | Nesterov | Adagrad | RmsProp | Adam | AdamW | Adafactor | Muon,
     Field(discriminator="kind"),
 ]

@@ -201,6 +201,11 @@ def _assemble(
             f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
             "trained step by step; leave the optimiser open"
         )
+    if training.parallel == "fsdp" and parallel.size() > 1 and not training.optimizer.divisible:
+        raise UserError(
+            f"training.optimizer.kind={training.optimizer.kind}: needs whole matrices, and with "
+            "training.parallel=fsdp each process has a part; choose adamw, or parallel=ddp"
+        )
     engine = parallel.wrap(model, training.parallel)
     factors = dict.fromkeys(names, training.loaded_lr)
     return Run(
