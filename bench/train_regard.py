@@ -11,7 +11,7 @@ from pathlib import Path
 from probe import StepLog, threads
 
 from regard.config import load_config
-from regard.data.open import Place, open_training
+from regard.data.open import Place
 from regard.training.loop import train
 from regard.training.memory import keep_freed_memory
 from regard.training.run import start_run
@@ -64,8 +64,8 @@ def main() -> None:
     """Trains and logs each update until told to stop."""
     name, data, log_path = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
     threads()
-    found = open_training(*places(name, data))
     config = load_config(settings=[*SETTINGS[name], *ALWAYS])
+    found = config.task.open(*places(name, data))
     run = start_run(Path("out") / f"regard_{name}", config, found.train, found.dev)
     print(f"{run.parameters:,} parameters\n{run.config.dump()}", flush=True)
 
