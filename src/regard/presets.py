@@ -12,6 +12,7 @@ from regard.training.optimizers import Descent, Optimizer
 SIDES = ("encoder", "decoder")
 OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
 ENOUGH = 500_000  # symbols from which on a model is made for speed
+MANY = 5_000_000  # symbols from which on a Transformer finds the order of words by itself
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -80,7 +81,7 @@ def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]
             given = {key: value for key, value in model[side].items() if value is not None}
             annotation: Any = type(config.model).model_fields[side].annotation
             kinds = [part.model_fields["kind"].default for part in annotation.__args__]
-            kind, why = _kind(facts)
+            kind, why = _kind(facts, side)
             if named and named[0] in kinds:
                 kind, why = named[0], "the kind of the other side"
             slot: TypeAdapter[Any] = TypeAdapter(annotation)
@@ -89,14 +90,16 @@ def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]
             chosen.append(Choice(f"model.{side}.kind", kind, why))
 
 
-def _kind(facts: Facts) -> tuple[str, str]:
-    """The kind of network that suits the data, and why."""
+def _kind(facts: Facts, side: str) -> tuple[str, str]:
+    """The kind of network that suits a side of the data, and why."""
     if facts.vectors:
         return "mlp", "vectors of numbers"
     if facts.task == "tag":
         return "recurrent", "an LSTM from both ends learns tags soonest"
     if facts.task in ("classify", "regress"):
         return "window", "phrases decide, wherever they stand"
+    if facts.task == "transduce" and facts.subwords and side == "encoder" and facts.symbols < MANY:
+        return "recurrent", "few sentences: an LSTM learns sooner which word stands where"
     if facts.subwords:
         return "transformer", "sentences of words and subwords"
     return "recurrent", "short strings of letters, which an LSTM learns sooner"
@@ -159,13 +162,13 @@ def _choose_optimizer(tree: Tree, facts: Facts, chosen: list[Choice]) -> None:
 def _passes(facts: Facts, tree: Tree) -> float:
     """How often the run will see the data: given, or guessed from the time and the size.
 
-    A symbol costs about 6 operations a weight; a core does some 3e10 a second.
+    A symbol costs about 6 operations a weight; a core does some 5e10 a second.
     """
     training, model = tree["training"], tree["model"]
     parts = [model[side] for side in SIDES if side in model]
     weights = sum(12 * part.get("layers", 1) * part["width"] ** 2 for part in parts)
     weights += facts.vocabulary * parts[-1]["width"] if parts else 1
-    speed = 1e13 if torch.cuda.is_available() else 3e10 * torch.get_num_threads()
+    speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
     batch = len(parts) * training["tokens"] * training["accumulate"]  # symbols of all sides
     given = {
         "epochs": 1.0,
