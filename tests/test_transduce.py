@@ -5,6 +5,7 @@ import random
 import pytest
 
 from regard.data.read import Example, Pair
+from regard.data.vocabulary import SpaceVocabulary
 from regard.errors import UserError
 from regard.tasks.base import Prediction
 from regard.tasks.symbols import SideOptions
@@ -62,3 +63,24 @@ def test_a_reference_with_odd_spaces_can_be_met() -> None:
     scores = task.score(given, [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
     assert scores["exact"] == 100
     assert scores["cer"] == 0
+
+
+def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By all that a run asks for before its first step, also where some pairs are left out."""
+    seen: list[int] = []
+    encode = SpaceVocabulary.encode_flat
+    monkeypatch.setattr(
+        SpaceVocabulary,
+        "encode_flat",
+        lambda self, texts, end: seen.append(len(texts)) or encode(self, texts, end),
+    )
+    side = SideOptions(symbols="space")
+    options = TransduceOptions(source=side, target=side, max_length=8)
+    train = [*sentences(0), Pair("", "no source", 401), Pair("long " * 9, "short", 402)]
+    task, filled, _ = options.fit(options.usable(train)[0])
+    kept, notes = filled.usable(train, task)
+    corpus = task.corpus(kept)
+    task.check(train, sentences(1))
+    assert len(corpus) == len(kept) == 400 and len(notes) == 2
+    assert seen == [402, 402]  # both sides
+    assert corpus.digest() == task.corpus(sentences(0)).digest()
