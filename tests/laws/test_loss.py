@@ -38,7 +38,7 @@ def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objecti
     assert float(whole.sum) == pytest.approx(sum(float(p.sum) for p in parts), rel=1e-5)
     assert whole.count == objective.count(batch) == sum(p.count for p in parts)
     for name, value in whole.parts.items():
-        assert value == pytest.approx(sum(p.parts[name] for p in parts), rel=1e-5)
+        assert float(value) == pytest.approx(sum(float(p.parts[name]) for p in parts), rel=1e-5)
 
 
 @pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)

@@ -37,8 +37,6 @@ def whole_batch(run: Run) -> Batch:
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_the_gradient_of_the_parts_is_that_of_the_whole(case: Case) -> None:
     run = built(case)
-    if run.config.training.optimizer.kind == "exact":
-        pytest.skip("solved by a formula")
     batch = whole_batch(run)
     batch = batch._replace(carry=gradients(run, run.model, batch, 1)[1].carry)
     assert len(shards.parts(batch, 2)) == 2
@@ -56,8 +54,6 @@ def test_the_gradient_of_the_parts_is_that_of_the_whole(case: Case) -> None:
 def test_noise_repeats(case: Case) -> None:
     """Whichever thread comes first: the seed alone decides, and each part has noise of its own."""
     run = built(case)
-    if run.config.training.optimizer.kind == "exact":
-        pytest.skip("solved by a formula")
     model = copy.deepcopy(run.model).train()
     for part in model.modules():
         if hasattr(part, "rate"):
