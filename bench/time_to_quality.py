@@ -181,7 +181,7 @@ def figures(trainer: Trainer, name: str, data: Path) -> dict[str, object]:
             capture_output=True,
         )
         answer = json.loads(done.stdout)
-        found["test_2016_bleu"] = (answer.get("scores") or answer)["bleu"]
+        found["test_2016_bleu"] = answer["metrics"]["bleu"]
     return found
 
 
