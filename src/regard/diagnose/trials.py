@@ -42,12 +42,14 @@ def trial_figures(subject: Subject) -> Figures:
     far = bool(found) and not 1 / FAR < own / found < FAR
     figures["one_batch"] = one_batch(subject, found if far else own)
     trials: Figures = {}
+    quiet = largest(subject.config.model, "dropout") < MUCH  # each trial changes one thing only
     if far:
-        trials["rate"] = {"lr": found, "loss": trial(subject, subject.config.model, found)}
-    if largest(subject.config.model, "dropout") >= MUCH:
+        trials["rate"] = {"lr": found, "loss": trial(subject, subject.config.model, found, quiet)}
+    if not quiet:
         trials["dropout"] = {"loss": trial(subject, subject.config.model, own)}
     if smallest_width(subject.config.model) < WIDE:
-        trials["wide"] = {"width": WIDE, "loss": trial(subject, widened(subject, WIDE), own)}
+        wide = trial(subject, widened(subject, WIDE), own, quiet)
+        trials["wide"] = {"width": WIDE, "loss": wide}
     if trials or steps_of(subject) < 2 * STEPS:
         trials["own"] = {"lr": own, "loss": trial(subject, subject.config.model, own, quiet=False)}
     figures["trials"] = trials
