@@ -83,7 +83,7 @@ def checkpoint_due(run: Run, record: Record) -> bool:
 def validation_due(run: Run, record: Record) -> bool:
     """Every `validate_every` steps, or ten times a run.
 
-    With a budget, validation takes a tenth of the time at most.
+    With a budget, validation takes a thirtieth of the time at most.
     """
     every = run.config.training.validate_every
     if every:

@@ -20,6 +20,7 @@ from regard.training.run import Run
 from regard.training.update import calmer
 from regard.training.weights import load_weights, save_weights
 
+RARELY = 30  # with a budget: as many times as long as it takes goes by between validations
 DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
 
 
@@ -43,7 +44,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
         if gain >= 0:  # of equals the later one, but only a gain renews the patience
             progress.best, progress.best_step = result.scores[metric], progress.step
             save_weights(run.model, run.folder / "model.safetensors")
-    progress.pause_until = progress.seconds + 10 * parallel.agreed(time.monotonic() - began)
+    progress.pause_until = progress.seconds + RARELY * parallel.agreed(time.monotonic() - began)
     progress.validated = progress.step
     progress.stale = 0 if gain > 0 else progress.stale + 1
     samples = run.task.samples(result, examples)
