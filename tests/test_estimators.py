@@ -171,7 +171,7 @@ def test_ctrl_c_keeps_the_model_and_goes_on_up(
         def step(self, *_: Any) -> None:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Transducer, "_display", lambda self: Impatient())
+    monkeypatch.setattr(Transducer, "_display", lambda self, training: Impatient())
     model = few_steps(50)
     with pytest.raises(KeyboardInterrupt):
         model.fit(pairs)

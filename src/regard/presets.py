@@ -12,7 +12,6 @@ from regard.training.optimizers import Descent, Optimizer
 SIDES = ("encoder", "decoder")
 OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
 ENOUGH = 500_000  # symbols from which on a model is made for speed
-MANY = 5_000_000  # symbols from which on a Transformer finds the order of words by itself
 EPOCH_SYMBOLS = 40_000_000  # symbols seen by a run whose length is left open
 
 
@@ -81,7 +80,7 @@ def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]
             given = {key: value for key, value in model[side].items() if value is not None}
             annotation: Any = type(config.model).model_fields[side].annotation
             kinds = [part.model_fields["kind"].default for part in annotation.__args__]
-            kind, why = _kind(facts, side)
+            kind, why = _kind(facts)
             if named and named[0] in kinds:
                 kind, why = named[0], "the kind of the other side"
             slot: TypeAdapter[Any] = TypeAdapter(annotation)
@@ -90,16 +89,14 @@ def _choose_kinds(config: Config, tree: Tree, facts: Facts, chosen: list[Choice]
             chosen.append(Choice(f"model.{side}.kind", kind, why))
 
 
-def _kind(facts: Facts, side: str) -> tuple[str, str]:
-    """The kind of network that suits a side of the data, and why."""
+def _kind(facts: Facts) -> tuple[str, str]:
+    """The kind of network that suits the data, and why."""
     if facts.vectors:
         return "mlp", "vectors of numbers"
     if facts.task == "tag":
         return "recurrent", "an LSTM from both ends learns tags soonest"
     if facts.task in ("classify", "regress"):
         return "window", "phrases decide, wherever they stand"
-    if facts.task == "transduce" and facts.subwords and side == "encoder" and facts.symbols < MANY:
-        return "recurrent", "few sentences: an LSTM learns sooner which word stands where"
     if facts.subwords:
         return "transformer", "sentences of words and subwords"
     return "recurrent", "short strings of letters, which an LSTM learns sooner"

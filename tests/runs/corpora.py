@@ -15,7 +15,7 @@ SETTINGS = {
         *("task.context=32", "search.length=30"),
     ),
 }
-STEPS = {"transduce": 20, "tag": 30, "classify": 40, "regress": 120, "language-model": 40}
+STEPS = {"transduce": 20, "tag": 60, "classify": 40, "regress": 120, "language-model": 40}
 
 
 def small(task: str) -> list[str]:

@@ -167,6 +167,19 @@ def test_resume_with_the_same_settings_and_data(train: Command, interrupted: Pat
     assert files("run") == before
 
 
+def test_resume_begins_where_there_is_no_run_yet(train: Command, command: Command) -> None:
+    """So that one command, given again and again, starts a run and goes on with it."""
+    said = train("--steps", "2", "--out", "run", "--resume")
+    assert said.code == 0 and said.err.startswith("run: no run yet; it begins now\n")
+    assert progress("run")["step"] == 2
+    said = command("train", "--resume", "--out", "nowhere")
+    assert said.code == 2 and said.err.startswith("error: --resume: no run in nowhere;")
+    Path("half").mkdir()
+    shutil.copy("run/config.yaml", "half")  # killed before the run was described
+    assert train("--steps", "2", "--out", "half", "--resume").code == 0
+    assert same_weights(Path("half"), Path("run"))
+
+
 def test_resume_finds_the_newest_run_of_the_data(train: Command, command: Command) -> None:
     for _ in range(2):
         assert train("--steps", "2").code == 0

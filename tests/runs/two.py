@@ -41,7 +41,7 @@ RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"{task}-{kind}": (task, {"parallel": kind}) for task in TASKS for kind in ("ddp", "fsdp")},
     "ema-ddp": ("transformer", {"average": {"kind": "ema", "decay": 0.9}}),
     "ema-fsdp": ("transformer", {"parallel": "fsdp", "average": {"kind": "ema", "decay": 0.9}}),
-    "sgd-fsdp": ("transformer", {"parallel": "fsdp", "optimizer": {"kind": "sgd"}}),
+    "sgd-fsdp": ("transformer", {"parallel": "fsdp", "lr": 0.3, "optimizer": {"kind": "sgd"}}),
     "adagrad-fsdp": ("transformer", {"parallel": "fsdp", "optimizer": {"kind": "adagrad"}}),
     "muon-ddp": ("transformer", {"optimizer": {"kind": "muon"}}),
     "bfloat16-ddp": ("transformer", {"precision": "bfloat16"}),
