@@ -23,7 +23,7 @@ from regard.training.average import Average
 from regard.training.checkpoint import Progress, load_checkpoint
 from regard.training.transfer import Origin, adopt, freeze, transplant
 
-FORMAT = 1  # of the run folder; a larger number is not understood by older versions
+FORMAT = 2  # of the run folder; a larger number is not understood by older versions
 
 
 @dataclass
@@ -98,7 +98,7 @@ def start_run(
     run.chosen, run.notes = taken + chosen + more, notes
     if origin is not None:
         run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
-    run.check = task.check(train, dev)
+    run.check = parallel.in_turn(lambda: task.check(train, dev))
     return run
 
 
@@ -114,9 +114,14 @@ def _fit(
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A run as its last checkpoint left it; refused where the data are not the same."""
     config = read_config(folder)
+    about = read_json(folder / "run.json")
+    if about.get("format", 0) < FORMAT:
+        raise UserError(
+            f"{folder}: begun by regard {about.get('version')}, whose batches had another order, so "
+            f"it cannot go on as it was; train further from its best model with --from {folder}"
+        )
     task = config.task.load(folder)
     kept, _ = config.task.usable(train, task)
-    about = read_json(folder / "run.json")
     run = _assemble(folder, config, task, task.corpus(kept), dev, loaded=about.get("loaded", []))
     facts = about.get("fingerprints", {})
     for name, mark in fingerprints(run).items():
