@@ -21,7 +21,7 @@ from regard.cli_options import (
     TargetFile,
     TaskName,
 )
-from regard.errors import UserError, say
+from regard.errors import UserError, complain
 
 app = typer.Typer(
     help="Train, decode and use sequence models from scratch, on your own data.",
@@ -41,12 +41,12 @@ def main() -> None:
     except UserError as error:
         if debug:
             raise
-        say(f"error: {error}")
+        complain(error)
         sys.exit(2)
     except OSError as error:
         if debug:
             raise
-        say(f"error: {error.filename or 'the system'}: {error.strerror or error}")
+        complain(f"{error.filename or 'the system'}: {error.strerror or error}")
         sys.exit(2)
 
 

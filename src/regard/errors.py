@@ -11,6 +11,13 @@ class UserError(ValueError):
     """
 
 
+def complain(error: object) -> None:
+    """Why a process ends, on stderr; of several processes each speaks for itself."""
+    number = int(os.environ.get("RANK", "0"))
+    who = f"process {number} on {os.uname().nodename}: " if number else ""
+    print(f"{who}error: {error}", file=sys.stderr, flush=True)
+
+
 def say(text: str) -> None:
     """A line on stderr; stdout is for answers. Of several processes only the first speaks."""
     if int(os.environ.get("RANK", "0")):

@@ -1,5 +1,6 @@
 """Reading and writing small files so that a crash never leaves half of one."""
 
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -22,9 +23,12 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise UserError(f"{path}: cannot be written: {error.strerror}") from error
+        raise
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -75,6 +75,11 @@ def restarted() -> bool:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
 
 
+def job() -> str:
+    """What torchrun calls this job, the same after a restart; empty without torchrun."""
+    return os.environ.get("TORCHELASTIC_RUN_ID", "")
+
+
 def wait() -> None:
     """Until all processes are here."""
     if size() > 1:
@@ -184,6 +189,8 @@ def exchange(engine: nn.Module, now: bool) -> Iterator[None]:
 def gathered(model: nn.Module) -> Iterator[None]:
     """All weights are here, so that each process can use the model on its own."""
     parts = _sharded_parts(model)
+    for part in parts[:1]:  # the whole model; else its layers would take themselves for wholes
+        part._get_fsdp_state()._lazy_init()
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)
         part.unshard()

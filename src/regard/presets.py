@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter
 
+from regard import parallel
 from regard.config import Config, Tree, check_config
 from regard.tasks.base import Choice, Facts
 from regard.training.optimizers import Descent, Optimizer
@@ -166,7 +167,8 @@ def _passes(facts: Facts, tree: Tree) -> float:
     weights = sum(12 * part.get("layers", 1) * part["width"] ** 2 for part in parts)
     weights += facts.vocabulary * parts[-1]["width"] if parts else 1
     speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
-    batch = len(parts) * training["tokens"] * training["accumulate"]  # symbols of all sides
+    batches = training["accumulate"] * parallel.size()
+    batch = len(parts) * training["tokens"] * batches  # symbols of all sides
     given = {
         "epochs": 1.0,
         "steps": batch / facts.symbols,

@@ -5,6 +5,7 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from regard import parallel
 from regard.config import Config, flatten, load_config, put, read_recipe
@@ -13,6 +14,8 @@ from regard.data.open import Place
 from regard.errors import UserError, say
 from regard.files import read_json, write_text
 from regard.pseudo import PSEUDO, read_pseudo
+from regard.report import write_report
+from regard.training.checkpoint import Progress
 from regard.training.run import Run, check_version, read_config, resume_run
 
 
@@ -40,8 +43,10 @@ def resume(wish: Wish, print_config: bool) -> Run | None:
     config = read_config(folder)
     facts = read_json(folder / "run.json")
     _refuse_changes(wish, folder, config, facts.get("processes", 1))
+    _refuse_others(wish, folder, facts)
     if print_config:
-        print(config.dump(), end="")
+        if parallel.first():
+            print(config.dump(), end="")
         return None
     place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
     dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
@@ -50,20 +55,42 @@ def resume(wish: Wish, print_config: bool) -> Run | None:
     run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
+        if parallel.first():
+            write_report(folder)  # it may have been killed before that
         return None
     if parallel.first():
+        for half in folder.glob(".*.new"):
+            half.unlink()
         for name in ("metrics.jsonl", "samples.jsonl"):
-            _forget(folder / name, run.progress.step)
+            _forget(folder / name, run.progress)
     return run
 
 
-def _forget(path: Path, step: int) -> None:
-    """Drops the lines of a log after a step: a killed run does that part again."""
+def _refuse_others(wish: Wish, folder: Path, facts: dict[str, Any]) -> None:
+    """A resumed run started from what it started from."""
+    asked = {"origin": wish.origin and str(wish.origin), "unlabelled": wish.unlabelled}
+    for name, option in (("origin", "--from"), ("unlabelled", "--unlabelled")):
+        if asked[name] and asked[name] != facts.get(name):
+            raise UserError(
+                f"--resume: {folder} began {option} {facts.get(name)}, {asked[name]} was asked "
+                "for. Start anew with another --out to change that"
+            )
+
+
+def _forget(path: Path, progress: Progress) -> None:
+    """Drops the lines of a log after a checkpoint: a killed run does that part again."""
     text = path.read_text("utf-8") if path.exists() else ""
     whole = text.split("\n")[:-1]  # what follows the last line end was cut short
-    kept = "".join(f"{line}\n" for line in whole if _step(line) <= step)
+    kept = "".join(f"{line}\n" for line in whole if _step(line) <= _last(line, progress))
     if kept != text:
         write_text(path, kept)
+
+
+def _last(line: str, progress: Progress) -> int:
+    """The last step whose line of this kind was there when the checkpoint was written."""
+    trains = '"kind": "train"' in line
+    there = not progress.window if trains else progress.validated == progress.step
+    return progress.step if there else progress.step - 1
 
 
 def _step(line: str) -> float:

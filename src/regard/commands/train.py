@@ -2,18 +2,17 @@
 
 import contextlib
 import datetime
-import re
 import shlex
-import shutil
 import signal
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from regard import parallel
-from regard.commands.resume import Wish, newest_run, resume
+from regard.commands.folder import choose_folder, clear, held
+from regard.commands.resume import Wish, resume
 from regard.config import Config, load_config
-from regard.data.lines import read_lines, stem
+from regard.data.lines import read_lines
 from regard.data.read import Pair
 from regard.display import choose_display
 from regard.errors import UserError, say
@@ -22,23 +21,18 @@ from regard.training.describe import describe
 from regard.training.log import Display
 from regard.training.run import Run, check_version, read_config, start_run
 from regard.training.session import train_run
-from regard.training.tensorboard import FOLDER, check_followers, followed
+from regard.training.tensorboard import check_followers, followed
 from regard.training.transfer import read_origin
-
-RUN_FILES = (  # all that training writes
-    *("config.yaml", "run.json", "settings.json", "check.json", "version.txt", "vocabulary"),
-    *("model.safetensors", "last", "last.new", "last.old"),
-    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, FOLDER),
-    "diagnosis.json",  # of regard diagnose
-)
 
 
 def train_command(wish: Wish, print_config: bool) -> None:
     """Trains a new run or goes on with a stopped one."""
     if wish.resume and wish.force:
         raise UserError("--resume and --force exclude each other: go on with a run, or replace it")
-    with parallel.processes():
-        folder, goes_on = parallel.agreed(_folder(wish, print_config))
+    with parallel.processes(), contextlib.ExitStack() as stack:
+        folder, goes_on = parallel.agreed(choose_folder(wish, print_config))
+        if parallel.first() and not print_config:
+            stack.enter_context(held(folder))
         begin = resume if goes_on else _started
         run = begin(replace(wish, out=folder), print_config)
         if run is None:
@@ -49,22 +43,6 @@ def train_command(wish: Wish, print_config: bool) -> None:
         signals = run.interrupted
     if not whole:
         sys.exit(128 + (signals[0] if signals else signal.SIGTERM))
-
-
-def _folder(wish: Wish, print_config: bool) -> tuple[Path, bool]:
-    """Where the run lies or will lie, and whether it goes on. The first process decides."""
-    if not parallel.first():
-        return Path(), False
-    if wish.resume or parallel.restarted():
-        folder = wish.out or newest_run(wish.place)
-        if folder and (folder / "run.json").exists():
-            return folder, True
-        if wish.resume and not (wish.out and wish.place.given()):
-            of = f" of {wish.place.data or wish.place.source}" if wish.place.given() else ""
-            under = f"in {wish.out}" if wish.out else f"{of.strip()} under runs/".strip()
-            raise UserError(f"--resume: no run {under}; name its folder with --out")
-        say(f"{folder or 'runs/'}: no run yet; it begins now")
-    return (Path() if print_config else _new_folder(wish)), False
 
 
 def _started(wish: Wish, print_config: bool) -> Run | None:
@@ -90,11 +68,11 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
     train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
-        print(run.config.dump(), end="")
+        if parallel.first():
+            print(run.config.dump(), end="")
         return None
-    if wish.force and folder.exists() and parallel.first():
-        for entry in folder.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    if parallel.first():
+        clear(folder)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     command = shlex.join(["regard", *sys.argv[1:]])
     about = {
@@ -102,6 +80,9 @@ def _started(wish: Wish, print_config: bool) -> Run | None:
         "command": command,
         "data": asdict(wish.place.absolute()),
         "dev": asdict(wish.dev.absolute()),
+        "origin": str(wish.origin) if wish.origin else None,
+        "unlabelled": wish.unlabelled,
+        "job": parallel.job(),
     }
     if surely and parallel.first():
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,40 +114,3 @@ def _train_teacher(wish: Wish, folder: Path, config: Config) -> str:
     settings = [*wish.settings, *shorter]
     train_command(replace(wish, settings=settings, out=out, unlabelled=None), False)
     return str(out)
-
-
-def _new_folder(wish: Wish) -> Path:
-    """The folder for a new run; an existing one only by force."""
-    if wish.out is None:
-        name = wish.place.data or wish.place.source or "run"
-        number = 1
-        while (folder := Path("runs") / f"{stem(name)}-{number}").exists():
-            number += 1
-        return folder
-    if wish.out.is_file():
-        raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
-    if wish.out.exists() and any(wish.out.iterdir()):
-        again = wish.resume or parallel.restarted()
-        if again and {entry.name for entry in wish.out.iterdir()} <= {*RUN_FILES}:
-            return wish.out  # a run that was killed before it began
-        if not all((wish.out / name).exists() for name in ("config.yaml", "run.json")):
-            raise UserError(f"{wish.out}: not empty and not a run folder; choose another --out")
-        if not wish.force:
-            raise UserError(
-                f"{wish.out}: holds a run already; go on with it (--resume), replace it (--force) "
-                "or choose another --out"
-            )
-        _refuse_strangers(wish.out)
-    return wish.out
-
-
-def _refuse_strangers(folder: Path) -> None:
-    """Nothing that training did not write is deleted by force."""
-    names = sorted(entry.name for entry in folder.iterdir())
-    strange = [n for n in names if n not in RUN_FILES and not re.fullmatch(r"\..+\.new", n)]
-    if strange:
-        raise UserError(
-            f"{folder}: --force would delete {', '.join(strange[:3])}"
-            f"{' and more' if len(strange) > 3 else ''}, which is no part of a run; move it away "
-            "or choose another --out"
-        )

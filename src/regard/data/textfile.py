@@ -61,7 +61,7 @@ def open_text(path: str) -> TextFile:
     """The text of a file; an error tells where it is none. A file seen before is not read."""
     status = os.stat(path)
     name = os.path.abspath(path)
-    mark = [status.st_size, status.st_mtime_ns]
+    mark = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
     known = recall(name)
     facts: Facts = known.get("facts", {}) if known.get("mark") == mark else {}
     with open(path, "rb") as file:

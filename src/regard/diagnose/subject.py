@@ -22,6 +22,7 @@ from regard.pseudo import PSEUDO, read_pseudo
 from regard.report.folder import RunFolder, read_folder
 from regard.tasks.base import Task
 from regard.training.run import check_version, read_config
+from regard.training.transfer import freeze
 from regard.training.weights import load_weights
 
 EXAMPLES = 4000  # of the training part that are looked at, at most
@@ -65,7 +66,10 @@ class Subject:
     def fresh(self, options: Any = None) -> nn.Module:
         """The model as it was before its first step, or of other options."""
         torch.manual_seed(self.config.training.seed)
-        return self.task.build(options or self.config.model).to(self.device)
+        model = self.task.build(options or self.config.model)
+        self.config.training.init.apply(model)
+        freeze(model, self.config.training.freeze)
+        return model.to(self.device)
 
     def corpus(self, pairs: Sequence[Pair], model: nn.Module) -> Corpus:
         """Examples as numbers, in the order that suits the model."""
@@ -134,7 +138,8 @@ def _data(
         return [], [], "the data came from standard input"
     try:
         data = config.task.open(Place(**place), Place(**(dev or {})))
-        train, _ = config.task.usable([*data.train, *read_pseudo(folder / PSEUDO)], task)
+        surely = read_pseudo(folder / PSEUDO)
+        train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:
         return [], [], f"the data cannot be read: {error}"
     return train, data.dev, ""

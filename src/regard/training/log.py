@@ -61,10 +61,11 @@ class Log:
     def add(self, record: Record) -> None:
         """Notes one update."""
         window = self.run.progress.window
-        each = {"steps": 1, "tokens": record.tokens, "norm": record.norm, "padding": record.padding}
+        norm = record.norm if math.isfinite(record.norm) else 0.0  # half precision: no step
+        each = {"steps": 1, "tokens": record.tokens, "norm": norm, "padding": record.padding}
         named = {"loss": record.loss, **record.parts}
         each |= {f"mean {name}": record.tokens * value for name, value in named.items()}
-        each |= {f"norm {name}": value for name, value in record.norms.items()}
+        each |= {f"norm {name}": value for name, value in record.norms.items() if norm}
         for name, value in each.items():
             window[name] = window.get(name, 0.0) + value
         window |= {"lr": record.lr, "epoch": record.epoch}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from regard import parallel
+from regard.errors import UserError
 from regard.training.run import Run
 from regard.training.update import Micro, update
 
@@ -121,6 +122,11 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
     """
     numbers = range(start, min(start + run.batches, len(order)))
     if run.corpus.sequential:
+        if len(order[start]) < parallel.size():
+            raise UserError(
+                f"a batch has {len(order[start])} rows of running text, too few for "
+                f"{parallel.size()} processes; raise training.tokens or start fewer"
+            )
         rows = [(number, parallel.rows(order[number]), True) for number in numbers]
     else:
         rounds = -(-len(numbers) // parallel.size())

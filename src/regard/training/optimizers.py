@@ -25,6 +25,8 @@ class Auto(Descent):
 class Exact(Descent):
     """No optimiser: the best weights by a formula, in one step."""
 
+    divisible: ClassVar[bool] = False
+
     kind: Literal["exact"] = "exact"
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:

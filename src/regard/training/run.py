@@ -117,7 +117,7 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     about = read_json(folder / "run.json")
     if about.get("format", 0) < FORMAT:
         raise UserError(
-            f"{folder}: begun by regard {about.get('version')}, whose batches had another order, so "
+            f"{folder}: begun by regard {about.get('version')}, whose batches had another order: "
             f"it cannot go on as it was; train further from its best model with --from {folder}"
         )
     task = config.task.load(folder)

@@ -110,6 +110,7 @@ def interrupt(run: Run, display: Display) -> None:
     if parallel.first():
         write_report(run.folder)
     display.interrupted(run)
+    parallel.wait()  # else torchrun ends the one that still writes
 
 
 @contextlib.contextmanager
