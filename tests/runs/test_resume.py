@@ -18,6 +18,9 @@ import pytest
 from folders import FILES, files, progress, records, written
 
 import regard
+from regard.commands.folder import choose_folder, held
+from regard.commands.resume import Wish
+from regard.data.open import Place
 from regard.display import Plain
 
 Command = Callable[..., Any]
@@ -35,6 +38,11 @@ def whole(
     data.write_text("".join(f"{word}\t{word[::-1]}\n" for word in words[:120]))
     assert command("train", data, *tiny, *STEPS, "--out", folder / "run").code == 0
     return folder / "run"
+
+
+def wish() -> Wish:
+    place = Place("words.tsv")
+    return Wish(place, Place(), None, [], None, False, False)
 
 
 def same_weights(one: Path, other: Path) -> bool:
@@ -174,10 +182,39 @@ def test_resume_begins_where_there_is_no_run_yet(train: Command, command: Comman
     assert progress("run")["step"] == 2
     said = command("train", "--resume", "--out", "nowhere")
     assert said.code == 2 and said.err.startswith("error: --resume: no run in nowhere;")
-    Path("half").mkdir()
-    shutil.copy("run/config.yaml", "half")  # killed before the run was described
-    assert train("--steps", "2", "--out", "half", "--resume").code == 0
-    assert same_weights(Path("half"), Path("run"))
+    shutil.copytree("run", "half")
+    os.remove("half/run.json")  # killed while an older run was deleted, or before it was described
+    Path("half/.check.json.7.new").write_text("{")
+    for how in ("--resume", "--force"):
+        shutil.copytree("half", f"half{how}")
+        assert train("--steps", "2", "--out", f"half{how}", how).code == 0
+        assert same_weights(Path(f"half{how}"), Path("run"))
+        assert written(f"half{how}") == written("run") and files(f"half{how}").keys() == FILES
+
+
+@pytest.mark.parametrize("how", ["--resume", "--force"])
+def test_a_folder_of_the_user_is_not_taken_for_a_run(train: Command, how: str) -> None:
+    Path("mine").mkdir()
+    Path("mine/config.yaml").write_text("precious")
+    said = train("--steps", "2", "--out", "mine", how)
+    assert said.code == 2 and "not empty and not a run folder" in said.err
+    assert Path("mine/config.yaml").read_text() == "precious"
+
+
+def test_only_one_process_trains_in_a_folder(train: Command, interrupted: Path) -> None:
+    with held(interrupted):
+        before = files("run")
+        for how in ("--resume", "--force"):
+            said = train("--steps", "30", "--out", "run", how)
+            assert said.code == 2 and "run: another process is training in it" in said.err
+        assert files("run") == before
+
+
+def test_runs_begun_at_the_same_time_have_folders_of_their_own(train: Command) -> None:
+    one, other = (choose_folder(wish(), False)[0] for _ in range(2))
+    assert (one, other) == (Path("runs/words-1"), Path("runs/words-2"))
+    assert train("--set", "training.lr=fast").code == 2
+    assert not Path("runs/words-3").exists()  # nothing was put into it
 
 
 def test_resume_finds_the_newest_run_of_the_data(train: Command, command: Command) -> None:

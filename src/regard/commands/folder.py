@@ -16,10 +16,11 @@ from regard.pseudo import PSEUDO
 from regard.training.tensorboard import FOLDER
 
 RUN_FILES = (  # all that training writes; the first one says that a run is there
-    *("run.json", "config.yaml", "settings.json", "check.json", "version.txt", "vocabulary"),
+    *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
     *("model.safetensors", "last", "last.new", "last.old"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, FOLDER),
     "diagnosis.json",  # of regard diagnose
+    "version.txt",  # the first that is written and the last that is deleted: the folder is ours
 )
 HALF_WRITTEN = r"\..+\.new"
 
@@ -63,7 +64,7 @@ def _new_folder(wish: Wish) -> Path:
     if wish.out.exists() and any(wish.out.iterdir()):
         again = wish.resume or wish.force or parallel.restarted()
         begun = (wish.out / "run.json").exists()
-        if not begun and again and not strangers(wish.out):
+        if not begun and again and _ours(wish.out):
             return wish.out  # a run that was killed before it began
         if not all((wish.out / name).exists() for name in ("config.yaml", "run.json")):
             raise UserError(f"{wish.out}: not empty and not a run folder; choose another --out")
@@ -91,6 +92,13 @@ def _numbered(name: str) -> Path:
             return folder
         except FileExistsError:
             number += 1
+
+
+def _ours(folder: Path) -> bool:
+    """Whether all that lies in a folder is certainly what an unfinished start left there."""
+    names = {entry.name for entry in folder.iterdir()}
+    marked = "version.txt" in names or all(re.fullmatch(HALF_WRITTEN, name) for name in names)
+    return marked and not strangers(folder)
 
 
 def strangers(folder: Path) -> list[str]:

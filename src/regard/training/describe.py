@@ -39,10 +39,10 @@ def describe(run: Run, about: dict[str, Any]) -> None:
 def _describe(run: Run) -> None:
     """Settings, vocabulary and the check of the data."""
     run.folder.mkdir(parents=True, exist_ok=True)
+    write_text(run.folder / "version.txt", f"{__version__}\n")  # marks the folder as a run's
     write_text(run.folder / "config.yaml", run.config.dump())
     run.task.save(run.folder)
     settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
     write_json(run.folder / "settings.json", settings)
     if run.check is not None:
         write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})
-    write_text(run.folder / "version.txt", f"{__version__}\n")
