@@ -154,8 +154,13 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
         return model
     if kind == "ddp":
         return DistributedDataParallel(model)
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import FSDPModule, fully_shard
 
+    if not hasattr(FSDPModule, "reset_iter_state"):
+        raise UserError(
+            f"training.parallel=fsdp: needs torch 2.13 or newer, this is {torch.__version__}; "
+            "pip install -U torch, or choose ddp"
+        )
     # It warns of outputs that are views, lest one writes into them; nothing here does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
     for layer in _layers(model):
@@ -195,6 +200,8 @@ def gathered(model: nn.Module) -> Iterator[None]:
         part.set_reshard_after_forward(False, recurse=False)
         part.unshard()
     yield
+    for part in parts[:1]:  # each process has called the layers in an order of its own
+        part.reset_iter_state()
     for part in parts:
         part.reshard()
         part.set_reshard_after_forward(part is not model, recurse=False)

@@ -93,4 +93,5 @@ def test_validation_in_shares_gives_the_same_scores(found: dict[str, Any], name:
     one, both = found["one"][name], found["two"][name]
     assert both["answers"] == one["answers"] and both["scores"].keys() == one["scores"].keys()
     assert both["dev"] == pytest.approx(one["dev"], abs=1e-5)
+    assert both["fresh"] == pytest.approx(one["fresh"], abs=1e-5) != one["dev"]
     assert both["scores"] == pytest.approx(one["scores"], abs=1e-3)
