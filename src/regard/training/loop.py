@@ -138,7 +138,10 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
-    """The batches of an epoch, as rows of the corpus."""
+    """The batches of an epoch, as rows of the corpus; they are put in order once."""
     config = run.config.training
     assert config.tokens is not None
-    return run.corpus.order(config.tokens, config.seed, epoch)
+    if run.order is None or run.order[0] != epoch:
+        run.order = None  # one of them is large enough
+        run.order = epoch, run.corpus.order(config.tokens, config.seed, epoch)
+    return run.order[1]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -49,6 +50,7 @@ class Run:
     carry: Tree = None  # what the last batch left for the next, where batches follow each other
     kept: list[torch.Tensor] = field(default_factory=list)  # a gradient: see noise.py
     interrupted: list[int] = field(default_factory=list)  # signals that ask for an end
+    order: tuple[int, list[np.ndarray]] | None = None  # of the epoch with this number
     epoch_batches: int = 1
     began: float = 0.0
 
