@@ -22,6 +22,7 @@ RUN_FILES = (  # all that training writes; the first one says that a run is ther
     "diagnosis.json",  # of regard diagnose
     "version.txt",  # the first that is written and the last that is deleted: the folder is ours
 )
+RUNS = Path("runs")
 HALF_WRITTEN = r"\..+\.new"
 
 
@@ -47,7 +48,7 @@ def choose_folder(wish: Wish, print_config: bool) -> tuple[Path, bool]:
 
 def _of_this_job(wish: Wish) -> Path | None:
     """The run that this job began before torchrun started it again."""
-    runs = [wish.out] if wish.out else sorted(Path("runs").glob("*"))
+    runs = [wish.out] if wish.out else sorted(RUNS.glob("*"))
     for folder in runs:
         path = folder / "run.json"
         if path.exists() and read_json(path).get("job") == parallel.job():
@@ -86,7 +87,7 @@ def _numbered(name: str) -> Path:
     """The next free folder under runs/, made at once, so that no other run takes it."""
     number = 1
     while True:
-        folder = Path("runs") / f"{stem(name)}-{number}"
+        folder = RUNS / f"{stem(name)}-{number}"
         try:
             folder.mkdir(parents=True)
             return folder
@@ -120,10 +121,13 @@ def clear(folder: Path) -> None:
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Only this process writes into the folder; an empty one that nothing was put into goes away.
+    """Only this process writes into the folder; a new one that nothing was put into goes away.
 
     The system lets go of it when the process ends, however it ends.
     """
+    fresh = [place for place in (folder, *folder.parents) if not place.exists()]
+    if folder.parent == RUNS:  # made when its number was chosen
+        fresh = [folder, RUNS]
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -142,5 +146,6 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+        for place in fresh:
+            with contextlib.suppress(OSError):  # something lies in it
+                place.rmdir()
