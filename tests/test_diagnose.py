@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import corpora
 import pytest
 
 from regard.diagnose.findings import ORDER
@@ -68,7 +69,7 @@ def test_quick_reads_record_and_data_only(
     (run / "model.safetensors").unlink()
     found = json.loads(command("diagnose", run, "--quick", "--json").out)
     assert {"losses", "source", "answers", "inside", "trials"} == found["left_out"].keys()
-    assert found["figures"]["curve"]["steps"] == 30
+    assert found["figures"]["curve"]["steps"] == corpora.STEPS["tag"]
 
 
 def test_text_and_report_name_the_findings(
