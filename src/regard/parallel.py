@@ -88,12 +88,11 @@ def wait() -> None:
 
 def in_turn(work: Callable[[], Value]) -> Value:
     """The result of `work`, which the first process does first, so that others find its cache."""
+    if not first():
+        wait()
+    result = work()
     if first():
-        result = work()
         wait()
-    else:
-        wait()
-        result = work()
     return result
 
 

@@ -207,23 +207,29 @@ BAD: dict[str, dict[str, str | bytes]] = {
 }
 
 
+def refusals(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is said of bad data, read as a whole and in pieces."""
+    said = []
+    for limit in ("1GB", "1KB"):
+        monkeypatch.setenv("REGARD_MEMORY", limit)
+        with pytest.raises(UserError) as error:
+            load_config(None, []).task.open(place, Place(option="--dev-"))
+        said.append(str(error.value))
+    return said
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_wrong_is_said_in_the_same_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = []
     paths = []
     for file, text in BAD[name].items():
         path = tmp_path / file
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         paths.append(str(path))
     place = Place(paths[0]) if len(paths) == 1 else Place(None, *paths)
-    for limit in ("1GB", "1KB"):
-        monkeypatch.setenv("REGARD_MEMORY", limit)
-        with pytest.raises(UserError) as error:
-            load_config(None, []).task.open(place, Place(option="--dev-"))
-        said.append(str(error.value))
-    assert said[0] == said[1]
+    one, other = refusals(place, monkeypatch)
+    assert one == other
 
 
 def test_an_unknown_column_is_refused_alike(
@@ -232,13 +238,8 @@ def test_an_unknown_column_is_refused_alike(
     for text in (table(sentences()), "one\n" * 600):
         write(tmp_path, {"a.tsv": text})
         place = Place(str(tmp_path / "a.tsv"), source_column="lemma")
-        said = []
-        for limit in ("1GB", "1KB"):
-            monkeypatch.setenv("REGARD_MEMORY", limit)
-            with pytest.raises(UserError) as error:
-                load_config(None, []).task.open(place, Place(option="--dev-"))
-            said.append(str(error.value))
-        assert said[0] == said[1]
+        one, other = refusals(place, monkeypatch)
+        assert one == other
 
 
 def test_quoted_csv_is_read_as_a_whole_and_that_is_said(

@@ -22,6 +22,7 @@ from regard.commands.folder import choose_folder, held
 from regard.commands.resume import Wish
 from regard.data.open import Place
 from regard.display import Plain
+from regard.training import session
 
 Command = Callable[..., Any]
 LAST = "last/model.safetensors"
@@ -249,6 +250,25 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(
     shutil.rmtree("run/last")
     assert command("train", "--resume", "--out", "run").code == 0
     assert (Path("run") / LAST).read_bytes() == weights
+
+
+def test_ctrl_c_in_the_last_validation_is_heard(
+    command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert train("--steps", "4", "--out", "whole").code == 0
+    validate = session.validate
+
+    def impatient(*given: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return validate(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "validate", impatient)
+        said = train("--steps", "4", "--set", "training.validate_every=9", "--out", "run")
+    assert said.code == 130 and "stopped at step 4; everything is saved" in said.err
+    assert not Path("run/scores.json").exists()
+    assert command("train", "--resume", "--out", "run").code == 0
+    assert Path("run/scores.json").exists() and same_weights(Path("run"), Path("whole"))
 
 
 def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Command) -> None:

@@ -54,7 +54,10 @@ def train_run(run: Run, display: Display) -> bool:
             display.validated(run, last)
         run.progress.finished = True
         save_checkpoint(run)
-        display.finished(run, finish(run, last))
+        if parallel.total([len(run.interrupted)])[0] and not stop:  # while it was validated
+            interrupt(run, display)
+            return False
+    display.finished(run, finish(run, last))  # Ctrl-C ends this at once; --resume does it again
     return True
 
 

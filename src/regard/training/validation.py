@@ -96,9 +96,11 @@ def averaged(run: Run) -> Iterator[None]:
     with torch.no_grad():
         for weight, value in zip(weights, values, strict=True):
             weight.copy_(value)
-        yield
-        for weight, value in zip(weights, trained, strict=True):
-            weight.copy_(value)
+        try:
+            yield
+        finally:
+            for weight, value in zip(weights, trained, strict=True):
+                weight.copy_(value)
 
 
 def finish(run: Run, last: Validated | None) -> Validated:
