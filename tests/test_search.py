@@ -8,7 +8,9 @@ from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
 from regard.nn.state import State
-from regard.search.beam import Hypothesis, beam_search
+from regard.search.beam import Plan, beam_search
+from regard.search.hypothesis import Hypothesis
+from regard.search.scoring import Scoring
 
 A, B, C = 5, 6, 7
 NAMES = {EOS: "", A: "a", B: "b", C: "c"}
@@ -56,10 +58,12 @@ def search(
     alpha: float = 0.0,
     nbest: int = 1,
     limit: int | list[int] = 10,
+    stop: str = "full",
 ) -> list[list[Hypothesis]]:
     step, state = step_of(*tables)
     limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
-    return beam_search(step, state, limits, beam, alpha, nbest)
+    plan = Plan(max(beam, nbest), nbest, Scoring(alpha=alpha), stop)
+    return beam_search(step, state, limits, plan)
 
 
 def text(hypothesis: Hypothesis) -> str:

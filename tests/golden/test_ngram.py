@@ -114,7 +114,7 @@ def test_steps_equal_one_pass_and_rows_are_their_own(order: int) -> None:
         alone, _ = model.step(rows[row : row + 1], model.start(1))
         assert torch.equal(alone[0], whole[row])
     picked, order_of = torch.tensor([[6], [7]]), torch.tensor([3, 1])
-    logits, _ = model.step(picked, end.select(order_of))
+    logits, _ = model.step(picked, end.select(order_of, order_of))
     every, _ = model.step(torch.tensor([[5], [7], [5], [6], [5]]), end)
     assert torch.equal(logits, every[order_of])
 

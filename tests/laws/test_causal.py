@@ -103,16 +103,16 @@ def test_the_future_is_invisible_and_the_past_is_not(case: Case) -> None:
 @pytest.mark.parametrize("seen", [0, 3])
 @torch.no_grad()
 def test_select_commutes(case: Case, seen: int) -> None:
-    """step(y[rows], state.select(rows)) = step(y, state)[rows]; the old state stays as it was."""
+    """step(y[rows], state.select(rows, rows)) = step(y, state)[rows]; the old state stays as it was."""
     model, symbols, rows = built(case).model, letters(), torch.tensor([2, 0, 0, 3, 1])
     state = model.start(4)
     if seen:
         _, state = model.step(symbols[:, :seen], state)
     there, _ = model.step(symbols[:, seen:], state)
-    here, _ = model.step(symbols[rows, seen:], state.select(rows))
+    here, _ = model.step(symbols[rows, seen:], state.select(rows, rows))
     close(here, there[rows])
     found: set[int] = set()
-    tree_map(lambda tensor: found.add(len(tensor)) or tensor, state.past)
+    tree_map(lambda leaf: found.add(len(getattr(leaf, "keys", leaf))) or leaf, state.past)
     assert found <= {4} and (found or not seen)
     again, _ = model.step(symbols[:, seen:], state)
     assert torch.equal(again, there)

@@ -6,7 +6,8 @@ from torch import Tensor, nn
 
 from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import BOS
-from regard.nn.state import State, select, tree_map
+from regard.nn.cache import Cache
+from regard.nn.state import tree_map
 
 T = 7
 
@@ -78,7 +79,7 @@ def test_select_commutes(model: nn.Module, source: Padded, seen: int) -> None:
     if seen:
         _, state = model.step(symbols[:, :seen], state)
     there, _ = model.step(symbols[:, seen:], state)
-    here, _ = model.step(symbols[rows, seen:], state.select(rows))
+    here, _ = model.step(symbols[rows, seen:], state.select(rows, rows))
     close(here, there[rows])
 
 
@@ -92,16 +93,16 @@ def test_beams_share_the_memory(model: nn.Module, source: Padded) -> None:
     _, repeated = model.step(symbols[:, :1], repeated)
 
     rows = torch.tensor([2, 0, 0, 3, 4, 5, 7, 7, 7, 11, 10, 9])  # each within its sentence
-    shared, repeated = shared.select(rows, memory=False), repeated.select(rows, memory=False)
+    shared, repeated = shared.select(rows), repeated.select(rows, rows)
     here, shared = model.step(symbols[rows, 1:4], shared)
     there, repeated = model.step(symbols[rows, 1:4], repeated)
     close(here, there)
 
     kept = torch.tensor([0, 2, 3])  # a sentence is over
     beams = (kept[:, None] * k + torch.arange(k)).flatten()
-    shared = State(select(shared.memory, kept), select(shared.past, beams))
+    shared = shared.select(beams, kept)
     here, _ = model.step(symbols[beams, 4:], shared)
-    there, _ = model.step(symbols[beams, 4:], repeated.select(beams))
+    there, _ = model.step(symbols[beams, 4:], repeated.select(beams, beams))
     close(here, there)
 
 
@@ -112,10 +113,33 @@ def test_one_beam_becomes_many(model: nn.Module, source: Padded) -> None:
     symbols = words(k * B)
     symbols[1::2, :2] = symbols[::2, :2]
     _, state = model.step(symbols[::2, :2], model.start(source))
-    state = state.select(torch.arange(B).repeat_interleave(k), memory=False)
+    state = state.select(torch.arange(B).repeat_interleave(k))
     here, _ = model.step(symbols[:, 2:], state)
     there, _ = model.step(symbols, model.start(repeat(source, k)))
     close(here, there[:, 2:])
+
+
+@torch.no_grad()
+def test_beams_over_many_steps(model: nn.Module, source: Padded) -> None:
+    """Beams that change places, die out and go on, over more steps than a cache has room for."""
+    k, B, steps = 3, len(source.data), 90
+    chance = torch.Generator().manual_seed(3)
+    symbols = torch.full((k * B, 1), BOS)
+    shared, repeated = model.start(source), model.start(repeat(source, k))
+    for step in range(steps):
+        here, shared = model.step(symbols[:, -1:], shared)
+        there, repeated = model.step(symbols[:, -1:], repeated)
+        close(here, there)
+        parents = torch.randint(k, (B, k), generator=chance)
+        rows = (parents + torch.arange(B)[:, None] * k).flatten()
+        if step == 40:
+            parents, rows, B = parents[1:], rows[k:], B - 1
+            shared = shared.select(rows, torch.arange(1, B + 1))
+        else:
+            shared = shared.select(rows)
+        repeated = repeated.select(rows, rows)
+        new = torch.randint(5, 8, (len(rows), 1), generator=chance)
+        symbols = torch.cat([symbols[rows], new], 1)
 
 
 @torch.no_grad()
@@ -125,6 +149,12 @@ def test_every_tensor_has_the_batch_first(model: nn.Module, source: Padded) -> N
     for _ in range(2):
         _, state = model.step(words(k * B, 3), state)
     rows: dict[str, set[int]] = {"memory": set(), "past": set()}
-    tree_map(lambda tensor: rows["memory"].add(len(tensor)) or tensor, state.memory)
-    tree_map(lambda tensor: rows["past"].add(len(tensor)) or tensor, state.past)
+
+    def note(leaf: Tensor | Cache, name: str) -> Tensor | Cache:
+        shared = isinstance(leaf, Cache)  # a row for each sentence
+        rows["memory" if shared else name].add(len(leaf.keys if shared else leaf))
+        return leaf
+
+    tree_map(lambda leaf: note(leaf, "memory"), state.memory)
+    tree_map(lambda leaf: note(leaf, "past"), state.past)
     assert rows == {"memory": {B}, "past": {k * B}}

@@ -27,9 +27,11 @@ from regard.options import Options
 class CausalLayer(SelfLayer):
     """A decoder layer without a source: it looks back and keeps what it saw."""
 
-    def forward(self, x: Tensor, memory: None, keys: None, past: Tree) -> tuple[Tensor, None, Tree]:
+    def forward(
+        self, x: Tensor, memory: None, mask: Tensor | None, keys: None, past: Tree
+    ) -> tuple[Tensor, None, Tree]:
         """(B, T, D) to the same, and the past of this layer."""
-        x, past = self.mix(x, None, past, True)
+        x, past = self.mix(x, mask, past, mask is None)
         return x, None, past
 
 

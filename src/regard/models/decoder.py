@@ -15,14 +15,17 @@ from torch import Tensor, nn
 from regard.data.batch import Padded
 from regard.models.encoder import Auto, TransformerOptions
 from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.cache import Cache, alive, sight
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
 from regard.nn.norm import Residual
 from regard.nn.positions import Position
 from regard.nn.recurrent import Cell, Hidden, Recurrence
 from regard.nn.scores import ScoreKind, build_score
-from regard.nn.state import State, Tree
+from regard.nn.state import State, Tree, tree_map
 from regard.options import Options
+
+PRUNE = 64  # entries of a cache beyond twice those in use, from which it is pruned
 
 
 class TransformerDecoder(nn.Module):
@@ -40,21 +43,43 @@ class TransformerDecoder(nn.Module):
     def start(self, memory: Padded) -> State:
         """The state before the first symbol; each layer projects its keys on its first call."""
         nothing = [None] * len(self.layers)
-        return State({"encoded": memory, "keys": nothing}, {"at": 0, "layers": nothing})
+        past = {"at": 0, "entries": 0, "room": PRUNE, "seen": None, "layers": nothing}
+        return State({"encoded": memory, "keys": nothing}, past)
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """x (k*B, T, D) to (k*B, T, D) and the state after it."""
-        at, memory = state.past["at"], state.memory["encoded"]
+        memory, past = state.memory["encoded"], state.past
+        beams = len(x) // (len(x) if memory is None else len(memory.mask))
+        if past["seen"] is not None and past["entries"] > past["room"]:
+            past = _pruned(past, beams)
+        at, seen, mask = past["at"], past["seen"], None
+        if beams > 1 or seen is not None:
+            mask, seen = sight(seen, past["entries"], beams, x)
         h = self.dropout(self.positions.embed(x, at))
-        keys, past = [], []
-        for layer, key, old in zip(
-            self.layers, state.memory["keys"], state.past["layers"], strict=True
-        ):
-            h, key, old = layer(h, memory, key, old)
+        keys, layers = [], []
+        for layer, key, old in zip(self.layers, state.memory["keys"], past["layers"], strict=True):
+            h, key, old = layer(h, memory, mask, key, old)
             keys.append(key)
-            past.append(old)
-        after = State({"encoded": memory, "keys": keys}, {"at": at + x.shape[1], "layers": past})
-        return self.norm(h), after
+            layers.append(old)
+        new = x.shape[1]
+        entries = past["entries"] + beams * new
+        after = {"at": at + new, "entries": entries, "seen": seen, "layers": layers}
+        return self.norm(h), State(
+            {"encoded": memory, "keys": keys}, {**after, "room": past["room"]}
+        )
+
+
+def _pruned(past: dict[str, Tree], beams: int) -> dict[str, Tree]:
+    """The past without the entries that no beam sees any more."""
+    entries = alive(past["seen"], beams)  # (B, m)
+    m = entries.shape[1]
+
+    def left(leaf: Tensor | Cache) -> Tensor | Cache:
+        return leaf.take(entries) if isinstance(leaf, Cache) else leaf
+
+    seen = past["seen"].gather(1, entries.repeat_interleave(beams, 0))
+    layers = tree_map(left, past["layers"])
+    return past | {"entries": m, "room": 2 * m + PRUNE, "seen": seen, "layers": layers}
 
 
 class DecoderLayer(nn.Module):
@@ -74,10 +99,13 @@ class DecoderLayer(nn.Module):
         self.attend, self.look, self.feed = residuals
 
     def forward(
-        self, x: Tensor, memory: Padded, keys: Tree, past: Tree
+        self, x: Tensor, memory: Padded, mask: Tensor | None, keys: Tree, past: Tree
     ) -> tuple[Tensor, Tree, Tree]:
-        """(k*B, T, D) to the same, with the keys of the memory and the past of this layer."""
-        mixed, past = self.attention(self.attend.enter(x), None, past, True)
+        """(k*B, T, D) to the same, with the keys of the memory and the past of this layer.
+
+        mask: what each symbol sees of the past, where beams share it; None: all before it.
+        """
+        mixed, past = self.attention(self.attend.enter(x), mask, past, mask is None)
         x = self.attend.leave(x, mixed)
         found, keys = self.cross(self.look.enter(x), memory, keys)
         x = self.look.leave(x, found)

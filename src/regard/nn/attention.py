@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.state import fold, unfold
+from regard.nn.watch import watched
 
 
 class SelfAttention(nn.Module):
@@ -24,12 +25,16 @@ class SelfAttention(nn.Module):
     def forward(
         self, x: Tensor, mask: Tensor | None, past: object, causal: bool
     ) -> tuple[Tensor, object]:
-        """x (B, T, D) to (B, T, D) and what later steps need."""
+        """x (k*B, T, D) to (k*B, T, D) and what later steps need.
+
+        mask: with B rows and k*T queries where k beams share the past of their sentence.
+        """
+        folded = x if mask is None else fold(x, len(mask))
         q, k, v = (
-            self.project(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
-        )  # each (B, H, T, K)
+            self.project(folded).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind(0)
+        )  # each (B, H, k*T, K)
         out, past = self.kernel(q, k, v, mask, past, causal)
-        return self.join(out.transpose(1, 2).flatten(2)), past
+        return unfold(self.join(out.transpose(1, 2).flatten(2)), x), past
 
 
 class CrossAttention(nn.Module):
@@ -60,5 +65,9 @@ class CrossAttention(nn.Module):
             )  # each (B, H, S, K)
         q = self.query(fold(x, len(memory.data))).unflatten(-1, (self.heads, -1))
         mask = memory.mask[:, None, None, :]  # (B, 1, 1, S)
+        seen = watched()
+        if seen is not None:
+            weights = self.kernel.weights(q.transpose(1, 2), keys[0], mask, False)
+            seen.cross.append(unfold(weights.transpose(1, 2), x).transpose(1, 2))
         out, _ = self.kernel(q.transpose(1, 2), *keys, mask, None, False)
         return unfold(self.join(out.transpose(1, 2).flatten(2)), x), keys

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.state import fold, unfold
+from regard.nn.watch import watched
 
 ScoreKind = Literal["none", "additive", "dot", "scaled_dot", "bilinear"]
 
@@ -40,6 +41,9 @@ class ScoredContext(nn.Module):
         if keys is None:
             keys = self.project(memory)
         weights = self.weights(fold(h, len(memory.data)), memory, keys)
+        seen = watched()
+        if seen is not None:
+            seen.cross.append(unfold(weights, h).unsqueeze(1))
         return unfold(weights @ memory.data, h), keys
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:

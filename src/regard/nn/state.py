@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from regard.nn.cache import Cache
+
 Tree = Any  # tensors in dicts, lists and tuples; other leaves (None, int) are left alone
 
 
@@ -20,22 +22,26 @@ class State:
 
     Memory may have fewer rows than past: with k times as many past rows, each row of memory
     serves k rows in a row (the beams of one sentence), so memory is never repeated per beam.
+    A `Cache` in the past has a row for each sentence as well.
     """
 
     memory: Tree
     past: Tree
 
-    def select(self, rows: Tensor, memory: bool = True) -> "State":
-        """The state of these rows; `memory=False` keeps the memory as it is."""
-        return State(
-            select(self.memory, rows) if memory else self.memory,
-            select(self.past, rows),
-        )
+    def select(self, rows: Tensor, sentences: Tensor | None = None) -> "State":
+        """The state of these rows of the past, and of these sentences; None: all stay.
+
+        The beams of a sentence stay together: so many rows in a row for each sentence.
+        """
+        if sentences is None:
+            return State(self.memory, select(self.past, rows))
+        memory = select(self.memory, sentences)
+        return State(memory, select(self.past, rows, sentences))
 
 
-def tree_map(function: Callable[[Tensor], Tensor], tree: Tree) -> Tree:
-    """The same tree with `function` applied to each tensor."""
-    if isinstance(tree, Tensor):
+def tree_map(function: Callable[[Any], Any], tree: Tree) -> Tree:
+    """The same tree with `function` applied to each tensor and cache."""
+    if isinstance(tree, Tensor | Cache):
         return function(tree)
     if isinstance(tree, dict):
         return {key: tree_map(function, value) for key, value in tree.items()}
@@ -85,9 +91,15 @@ def tree_of(tensors: dict[str, Tensor]) -> Tree:
     return built
 
 
-def select(tree: Tree, rows: Tensor) -> Tree:
-    """These rows of every tensor."""
-    return tree_map(lambda tensor: tensor.index_select(0, rows), tree)
+def select(tree: Tree, rows: Tensor, sentences: Tensor | None = None) -> Tree:
+    """These rows of every tensor, and these sentences of every cache; None: all of them."""
+
+    def chosen(leaf: Tensor | Cache) -> Tensor | Cache:
+        if isinstance(leaf, Cache):
+            return leaf if sentences is None else leaf.select(sentences)
+        return leaf.index_select(0, rows)
+
+    return tree_map(chosen, tree)
 
 
 def fold(x: Tensor, rows: int) -> Tensor:

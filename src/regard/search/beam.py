@@ -1,167 +1,166 @@
 """Beam search over any decoder, by its step function and its State.
 
-B sentences, W beams of each, V vocabulary.
+B sentences, W beams of each, K continuations of a beam, V vocabulary, t symbols so far.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
-from regard.nn.state import State, select
+from regard.data.vocabulary import BOS, EOS
+from regard.nn.state import State
+from regard.nn.watch import watching
+from regard.search.choose import Best, Choose, Chosen, Continuations
+from regard.search.finished import Finished
+from regard.search.hypothesis import Hypothesis
+from regard.search.must import Must
+from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.scoring import Scoring
+from regard.search.top import largest
+from regard.search.trace import Trace
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
-NEVER = [PAD, UNK, BOS, MASK]  # symbols that are no output
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One output. score: log probability / length^alpha; the closing EOS counts in all three."""
-
-    symbols: tuple[int, ...]
-    score: float
-    symbol_scores: tuple[float, ...]
-    cut: bool = False  # ended because it came to its limit
-
-    @property
-    def log_probability(self) -> float:
-        """The sum over the symbols, EOS among them."""
-        return sum(self.symbol_scores)
+Stop = Literal["full", "exact", "first"]
 
 
 @dataclass
-class Beams:
-    """The live search: B sentences of W beams. rows: (B,) which sentence each is."""
+class Plan:
+    """How to search. mask: (B, S) of the source, where coverage counts."""
 
-    rows: Tensor
+    beam: int
+    nbest: int = 1
+    scoring: Scoring = field(default_factory=Scoring)
+    stop: Stop = "full"
+    rules: Rules = field(default_factory=Rules)
+    choose: Choose | None = None
+    mask: Tensor | None = None
+    trace: Trace | None = None
+
+
+@dataclass
+class Live:
+    """The beams that go on: B sentences of W beams. rows: which sentence each is."""
+
+    rows: list[int]
     symbols: Tensor  # (B, W, t)
     symbol_scores: Tensor  # (B, W, t)
     total: Tensor  # (B, W) log probability
-    length: Tensor  # (B, W) symbols, EOS included
-    done: Tensor  # (B, W)
     limits: Tensor  # (B,)
+    cover: Tensor | None  # (B, W, S) attention that each place received; 1 for padding
 
     @classmethod
-    def start(cls, limits: Tensor) -> "Beams":
+    def start(cls, limits: Tensor, mask: Tensor | None) -> "Live":
         """One empty beam for each sentence."""
-        B = len(limits)
-        zeros = torch.zeros(B, 1, device=limits.device)
-        nothing = torch.zeros(B, 1, 0, device=limits.device)
-        return cls(
-            torch.arange(B, device=limits.device),
-            nothing.long(),
-            nothing,
-            zeros,
-            zeros,
-            zeros.bool(),
-            limits,
-        )
+        nothing = torch.zeros(len(limits), 1, 0, device=limits.device)
+        cover = None if mask is None else (~mask).float().unsqueeze(1)
+        total = nothing.sum(-1)
+        return cls(list(range(len(limits))), nothing.long(), nothing, total, limits, cover)
 
-    def keep(self, rows: Tensor) -> None:
+    def follow(self, parent: Tensor, symbol: Tensor, gained: Tensor, total: Tensor) -> None:
+        """Each of the next beams (B, W) goes on from its parent with its symbol."""
+
+        def behind(x: Tensor) -> Tensor:
+            return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
+
+        self.symbols = torch.cat([behind(self.symbols), symbol[..., None]], -1)
+        self.symbol_scores = torch.cat([behind(self.symbol_scores), gained[..., None]], -1)
+        self.total = total
+        self.cover = None if self.cover is None else behind(self.cover)
+
+    def keep(self, sentences: Tensor) -> None:
         """Only these sentences go on."""
-        for name in vars(self):
-            setattr(self, name, getattr(self, name).index_select(0, rows))
+        self.rows = [self.rows[b] for b in sentences.tolist()]
+        for name in ("symbols", "symbol_scores", "total", "limits", "cover"):
+            old = getattr(self, name)
+            setattr(self, name, None if old is None else old.index_select(0, sentences))
 
 
 @torch.inference_mode()
-def beam_search(
-    step: Step, state: State, limits: Tensor, beam: int, alpha: float, nbest: int = 1
-) -> list[list[Hypothesis]]:
-    """The best outputs of each sentence, best first, by log p / length^alpha.
+def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[list[Hypothesis]]:
+    """The best outputs of each sentence, best first.
 
     state: before the first symbol, B rows. limits: (B,) the most symbols of each, EOS included;
-    at its limit a sentence may only end. Finished beams stay in the beam and compete; a sentence
-    leaves the batch when no live beam can still come among its `nbest`. beam 1 is greedy search.
+    at its limit a sentence may only end. An output that ends leaves the beam, and as many go on
+    as before. A sentence leaves the batch when it is settled (`Finished`). beam 1 is greedy.
     """
-    beams = Beams.start(limits.clamp(min=1))
-    found: list[list[Hypothesis]] = [[] for _ in range(len(limits))]
+    live = Live.start(limits.clamp(min=1), plan.mask)
+    finished = Finished(len(limits), plan.beam, plan.nbest, plan.stop, plan.scoring)
+    choose = plan.choose or Best(plan.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:
+        logits, state = _looked(step, last, state, live)
+        found = continuations(live, logits[:, -1].float(), plan.rules, choose)
+        chosen = choose(found, plan.beam, live.rows)
+        if plan.trace is not None:
+            plan.trace.add(live.rows, live.symbols, found, chosen)
+        finished.add(live, found, chosen)
+        parent = _go_on(live, found, chosen)
+        going = finished.going(live)  # (B,)
+        if going is None:  # all of them
+            state = state.select(_flat(parent, logits))
+        else:
+            kept = going.nonzero().flatten()
+            if not len(kept):
+                return finished.hypotheses()
+            state = state.select(_flat(parent, logits).view(parent.shape)[kept].flatten(), kept)
+            live.keep(kept)
+            finished.keep(kept)
+        last = live.symbols[:, :, -1].reshape(-1, 1)
+
+
+def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor, State]:
+    """A step; where coverage counts, the attention is added to it."""
+    if live.cover is None:
+        return step(last, state)
+    with watching() as seen:
         logits, state = step(last, state)
-        parent = _grow(beams, logits[:, -1].float(), beam, alpha)  # (B, W)
-        going = ~_settled(beams, alpha, nbest)
-        for b in (~going).nonzero().flatten().tolist():
-            found[int(beams.rows[b])] = _collect(beams, b, alpha, nbest)
-        if not going.any():
-            return found
-        kept = going.nonzero().flatten()
-        past = parent.index_select(0, kept).flatten()
-        memory = state.memory if len(kept) == len(going) else select(state.memory, kept)
-        state = State(memory, select(state.past, past))
-        beams.keep(kept)
-        last = beams.symbols[:, :, -1].flatten().unsqueeze(1)
+    live.cover = live.cover + seen.alignment()[:, -1].view_as(live.cover)
+    return logits, state
 
 
-def _grow(beams: Beams, logits: Tensor, beam: int, alpha: float) -> Tensor:
-    """Makes every beam one symbol longer and keeps the best; the rows (B, W) they came from."""
-    B, W = beams.total.shape
-    gained, symbol = _continuations(beams, logits, beam)  # (B, W, K) each
-    length = beams.length + ~beams.done
-    rank = (beams.total[..., None] + gained) / length[..., None] ** alpha
-    best = rank.flatten(1).topk(min(beam, rank[0].numel())).indices  # (B, W')
-    parent = best // gained.shape[-1]
-    symbol, gained = symbol.flatten(1).gather(1, best), gained.flatten(1).gather(1, best)
-
-    def follow(x: Tensor) -> Tensor:
-        return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
-
-    beams.symbols = torch.cat([follow(beams.symbols), symbol[..., None]], -1)
-    beams.symbol_scores = torch.cat([follow(beams.symbol_scores), gained[..., None]], -1)
-    beams.total = beams.total.gather(1, parent) + gained
-    beams.length = length.gather(1, parent)
-    beams.done = beams.done.gather(1, parent) | (symbol == EOS)
-    return parent + torch.arange(B, device=parent.device)[:, None] * W
+def continuations(live: Live, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
+    """The best symbols after each beam, from logits (B*W, V), which are used up."""
+    shape = live.total.shape
+    normaliser = logits.logsumexp(-1)  # over all symbols, also those that are struck out
+    strike_specials(logits)
+    beams = logits.unflatten(0, shape)
+    if not rules.none:
+        rules.apply(beams, live.symbols, live.rows)
+    full = live.limits <= live.symbols.shape[-1] + 1
+    if bool(full.any()):
+        only_the_end(beams, full)
+    top, symbol = largest(logits, min(choose.spare, logits.shape[-1]))
+    if isinstance(choose, Must):
+        top, symbol = _wished(choose, live, logits, top, symbol)
+    gained = (top - normaliser[:, None]).unflatten(0, shape)  # (B, W, K)
+    return Continuations(symbol.unflatten(0, shape), gained, live.total[..., None] + gained)
 
 
-def _continuations(beams: Beams, logits: Tensor, beam: int) -> tuple[Tensor, Tensor]:
-    """The best symbols after each beam and their log probabilities, (B, W, K) each.
-
-    No more than `beam` symbols after one beam can come among the best of a sentence. At its limit
-    a sentence may only end; a finished beam goes on with PAD, for free.
-    """
-    normaliser = logits.logsumexp(-1, keepdim=True)  # (B*W, 1)
-    end = (logits[:, EOS, None] - normaliser).unflatten(0, beams.total.shape)  # (B, W, 1)
-    top, symbol = logits.topk(min(beam + len(NEVER), logits.shape[-1]))
-    never = (symbol[..., None] == torch.tensor(NEVER, device=symbol.device)).any(-1)
-    gained = (top - normaliser).masked_fill(never, float("-inf"))
-    gained = gained.unflatten(0, beams.total.shape)  # (B, W, K)
-    symbol = symbol.unflatten(0, beams.total.shape)
-
-    first = torch.arange(gained.shape[-1], device=gained.device) == 0  # (K,)
-    ending = (beams.symbols.shape[-1] + 1 >= beams.limits)[:, None, None]
-    gained = torch.where(ending, torch.where(first, end, float("-inf")), gained)
-    symbol = torch.where(ending, EOS, symbol)
-    done = beams.done[..., None]
-    gained = torch.where(done, torch.where(first, 0.0, float("-inf")), gained)
-    symbol = torch.where(done, PAD, symbol)
-    return gained, symbol
+def _wished(
+    choose: Must, live: Live, logits: Tensor, top: Tensor, symbol: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The continuations (B*W, K) with the symbols that are wished for behind them."""
+    wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
+    most = max(map(len, wished))
+    filled = [row + [EOS] * (most - len(row)) for row in wished]
+    more = torch.tensor(filled, dtype=torch.long, device=logits.device).view(len(wished), most)
+    return torch.cat([top, logits.gather(1, more)], 1), torch.cat([symbol, more], 1)
 
 
-def _settled(beams: Beams, alpha: float, nbest: int) -> Tensor:
-    """(B,) True where no live beam can still rank among the first `nbest`.
-
-    A live beam's log probability can only fall, and counts most at the longest length.
-    """
-    rank = beams.total / beams.length**alpha
-    finished = torch.where(beams.done, rank, float("-inf"))
-    nth = finished.topk(min(nbest, rank.shape[1])).values[:, -1]
-    hope = beams.total / beams.limits[:, None].to(rank.dtype) ** alpha
-    best = torch.where(beams.done, float("-inf"), hope).max(1).values
-    return beams.done.all(1) | (nth >= best)
+def _go_on(live: Live, found: Continuations, chosen: Chosen) -> Tensor:
+    """Makes the live beams the chosen ones; the beams (B, W) they came from."""
+    symbol, gained, total = (x.flatten(1).gather(1, chosen.goes) for x in found)
+    total = total.masked_fill(chosen.dead, float("-inf"))
+    parent = chosen.goes // found.symbol.shape[2]
+    live.follow(parent, symbol, gained, total)
+    return parent
 
 
-def _collect(beams: Beams, b: int, alpha: float, nbest: int) -> list[Hypothesis]:
-    """The finished outputs of sentence b, best first."""
-    found = []
-    for w in beams.done[b].nonzero().flatten().tolist():
-        length = int(beams.length[b, w])
-        total = float(beams.total[b, w])
-        if total == float("-inf"):
-            continue
-        symbols = beams.symbols[b, w, : length - 1].tolist()
-        scores = beams.symbol_scores[b, w, :length].tolist()
-        cut = length >= int(beams.limits[b])
-        found.append(Hypothesis(tuple(symbols), total / length**alpha, tuple(scores), cut))
-    return sorted(found, key=lambda h: -h.score)[:nbest]
+def _flat(parent: Tensor, logits: Tensor) -> Tensor:
+    """Beams (B, W) within their sentence as rows of the past."""
+    B = len(parent)
+    first = torch.arange(B, device=parent.device)[:, None] * (len(logits) // B)
+    return (parent + first).flatten()

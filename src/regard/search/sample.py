@@ -16,7 +16,8 @@ from torch import Tensor
 from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import State
 from regard.options import Options
-from regard.search.beam import NEVER, Step
+from regard.search.beam import Step
+from regard.search.hypothesis import NEVER
 
 Start = Callable[[int], State]  # the state of so many rows before their first symbol
 
@@ -126,7 +127,8 @@ def _draw(
         if not rows:
             return
         if len(rows) < len(symbols):
-            state = state.select(going.to(logits.device))
+            left = going.to(logits.device)
+            state = state.select(left, left)
             seen, chance, symbols = seen[going], chance[going], symbols[going]
         yield dict(zip(rows, symbols.tolist(), strict=True))
         fed = symbols[:, None]

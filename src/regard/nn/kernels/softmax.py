@@ -9,9 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from regard.nn.cache import Cache
 from regard.options import Options
-
-Cache = tuple[Tensor, Tensor]
 
 
 class SoftmaxAttention(nn.Module):
@@ -25,15 +24,15 @@ class SoftmaxAttention(nn.Module):
         mask: boolean (True = visible) or a number to add, broadcast to (B, H, T, S).
         past: keys and values of earlier steps, put before these.
         """
-        if past is not None:
-            k, v = torch.cat([past[0], k], 2), torch.cat([past[1], v], 2)
+        after = Cache.of(k, v) if past is None else past.add(k, v)
+        k, v = after.keys, after.values
         T, S = q.shape[2], k.shape[2]
         whole = causal and T == S and T > 1 and mask is None
         if causal and T > 1 and not whole:
             seen = torch.ones(T, S, dtype=torch.bool, device=q.device).tril(S - T)
             mask = _both(mask, seen)
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=whole)
-        return out, (k, v)
+        return out, after
 
     def weights(self, q: Tensor, k: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """The attention itself, (B, H, T, S): the slow twin of `forward`, for looking at it."""

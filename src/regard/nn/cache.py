@@ -1,0 +1,106 @@
+"""What self-attention remembers: the keys and values of all symbols so far.
+
+B sentences, k beams of each, T new symbols, H heads, n entries, K head width.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+ROOM = 32  # entries that a new cache has room for, at least
+
+
+class Cache:
+    """Keys and values (B, H, n, K), in memory that grows without being copied at each step.
+
+    The beams of a sentence share its row: each step adds an entry for each beam, and which
+    entries a beam sees is a matter of the mask (`sight`). So beams that change places cost
+    nothing here. A cache never changes for those who hold it: where its next entry was taken by
+    another step already, `add` copies first.
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, count: int, taken: list[int]) -> None:
+        self._keys, self._values = keys, values  # (B, H, room, K)
+        self.count = count
+        self._taken = taken  # how many entries of the memory are in use, for all who share it
+
+    @classmethod
+    def of(cls, keys: Tensor, values: Tensor) -> "Cache":
+        """A cache of these entries alone; nothing is copied."""
+        count = keys.shape[2]
+        return cls(keys, values, count, [count])
+
+    @property
+    def keys(self) -> Tensor:
+        """(B, H, n, K)"""
+        return self._keys[:, :, : self.count]
+
+    @property
+    def values(self) -> Tensor:
+        """(B, H, n, K)"""
+        return self._values[:, :, : self.count]
+
+    def add(self, keys: Tensor, values: Tensor) -> "Cache":
+        """The cache with these entries (B, H, new, K) behind the others."""
+        if keys.requires_grad:
+            return Cache.of(torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2))
+        old, new = self.count, self.count + keys.shape[2]
+        own = self
+        if self._taken[0] != old or new > self._keys.shape[2]:
+            own = self._copy(max(ROOM, 2 * new))
+        own._keys[:, :, old:new] = keys
+        own._values[:, :, old:new] = values
+        own._taken[0] = new
+        return Cache(own._keys, own._values, new, own._taken)
+
+    def _copy(self, room: int) -> "Cache":
+        """The same entries in memory of their own, with room for more."""
+        B, H, _, K = self._keys.shape
+        keys, values = (x.new_empty(B, H, room, K) for x in (self._keys, self._values))
+        keys[:, :, : self.count] = self.keys
+        values[:, :, : self.count] = self.values
+        return Cache(keys, values, self.count, [self.count])
+
+    def select(self, sentences: Tensor) -> "Cache":
+        """The cache of these sentences."""
+        kept = (x.index_select(0, sentences) for x in (self._keys, self._values))
+        return Cache(*kept, self.count, [self.count])
+
+    def take(self, entries: Tensor) -> "Cache":
+        """The cache of these entries (B, m) of each sentence alone."""
+        at = entries[:, None, :, None].expand(-1, self._keys.shape[1], -1, self._keys.shape[3])
+        return Cache.of(self.keys.gather(2, at), self.values.gather(2, at))
+
+
+def sight(seen: Tensor | None, entries: int, beams: int, new: Tensor) -> tuple[Tensor, Tensor]:
+    """What each new symbol sees: a mask (B, 1, k*T, n + k*T), and its last rows (k*B, n + k*T).
+
+    seen: (k*B, n), 0 where a beam sees an entry and -inf elsewhere; None: all see all entries.
+    A new symbol sees what its beam sees, the new symbols before it in its beam, and itself.
+    new: (k*B, T, D), the symbols as vectors.
+    """
+    rows, T = new.shape[:2]
+    B = rows // beams
+    old = new.new_zeros(rows, entries) if seen is None else seen
+    old = old.view(B, beams, 1, entries).expand(-1, -1, T, -1)
+    own = _own(beams, T, new.dtype, new.device).expand(B, -1, -1, -1)  # (B, k, T, k*T)
+    mask = torch.cat([old, own], -1)
+    return mask.flatten(1, 2).unsqueeze(1), mask[:, :, -1].flatten(0, 1)
+
+
+@lru_cache(maxsize=64)
+def _own(beams: int, T: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """(k, T, k*T): 0 where a new symbol of a beam sees another one, -inf elsewhere."""
+    with torch.inference_mode(False):
+        before = torch.ones(T, T, device=device).tril().bool()
+        same = torch.eye(beams, device=device).bool()[:, None, :, None] & before[None, :, None, :]
+        own = torch.zeros(beams, T, beams, T, dtype=dtype, device=device)
+        return own.masked_fill(~same, float("-inf")).flatten(2)
+
+
+def alive(seen: Tensor, beams: int) -> Tensor:
+    """(B, m): the entries that some beam of a sentence sees, m of the sentence with most."""
+    used = (seen == 0).unflatten(0, (-1, beams)).any(1)  # (B, n)
+    most = int(used.sum(1).max())
+    return used.byte().sort(stable=True, dim=1, descending=True).indices[:, :most]

@@ -1,0 +1,87 @@
+"""Outputs that have ended, and whether a sentence has enough of them.
+
+B sentences in the batch, W beams of each.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from regard.search.choose import Chosen, Continuations
+from regard.search.hypothesis import Hypothesis
+from regard.search.scoring import Scoring
+
+if TYPE_CHECKING:
+    from regard.search.beam import Live
+
+NO = float("-inf")
+
+
+class Finished:
+    """The outputs of each sentence that have ended.
+
+    full:  a sentence is settled when as many ended as there are beams, or earlier, when no live
+           beam can still come among its `nbest`.
+    exact: only the latter.
+    first: when `nbest` ended and the best of the last step was among them.
+    """
+
+    def __init__(
+        self, sentences: int, beam: int, nbest: int, stop: str, scoring: Scoring
+    ) -> None:
+        self.beam, self.nbest, self.stop, self.scoring = beam, nbest, stop, scoring
+        self.found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.count = torch.zeros(sentences, dtype=torch.long)  # (B,)
+        self.best = torch.full((sentences, nbest), NO, dtype=torch.double)  # (B, nbest)
+        self.leading = torch.zeros(sentences, dtype=torch.bool)  # (B,) the best one ended
+
+    def add(self, live: "Live", found: Continuations, chosen: Chosen) -> None:
+        """Takes in what ended at this step; `live` is as it was before it."""
+        over = chosen.over.cpu()
+        self.leading = over[:, 0]
+        places = over.nonzero().tolist()
+        if not places:
+            return
+        ended = chosen.ended.cpu()
+        K, length = found.symbol.shape[2], live.symbols.shape[-1] + 1
+        total = found.total.flatten(1).cpu().gather(1, ended)  # (B, E)
+        cover = live.cover
+        if cover is not None:
+            parent = (chosen.ended // K)[..., None].expand(-1, -1, cover.shape[-1])
+            cover = cover.gather(1, parent).cpu()
+        score = self.scoring.score(total, length, cover).masked_fill(~over, NO)
+        self.count = self.count + over.sum(1)
+        self.best = torch.cat([self.best, score], 1).topk(self.nbest).values
+        gained = found.gained.flatten(1)
+        for b, e in places:
+            place = int(ended[b, e])
+            self._note(live, b, place // K, float(gained[b, place]), float(score[b, e]))
+
+    def _note(self, live: "Live", b: int, beam: int, gained: float, score: float) -> None:
+        symbols = live.symbols[b, beam].tolist()
+        scores = (*live.symbol_scores[b, beam].tolist(), gained)
+        cut = len(symbols) + 1 >= int(live.limits[b])
+        self.found[live.rows[b]].append(Hypothesis(tuple(symbols), score, scores, cut))
+
+    def going(self, live: "Live") -> Tensor | None:
+        """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""
+        if self.stop == "full" and self.beam == 1:
+            settled = self.count > 0
+        else:
+            hope = self.scoring.hope(live.total, live.limits).amax(1).cpu()
+            settled = self.best[:, -1] >= hope
+            if self.stop == "full":
+                settled |= self.count >= self.beam
+            if self.stop == "first":
+                settled |= self.leading & (self.count >= self.nbest)
+        return ~settled.to(live.total.device) if bool(settled.any()) else None
+
+    def keep(self, sentences: Tensor) -> None:
+        """Only these sentences of the batch go on."""
+        at = sentences.cpu()
+        self.count, self.best, self.leading = self.count[at], self.best[at], self.leading[at]
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """The best of each sentence, best first."""
+        return [sorted(one, key=lambda h: -h.score)[: self.nbest] for one in self.found]

@@ -1,0 +1,69 @@
+"""Scores of given outputs: each symbol as probable as the decoder finds it after those before.
+
+B rows, T target length, V vocabulary.
+"""
+
+from typing import Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.nn.state import State
+from regard.nn.watch import watching
+from regard.search.hypothesis import Hypothesis
+from regard.search.scoring import Scoring
+
+
+class Stepper(Protocol):
+    """What a search needs of a model."""
+
+    def start(self, source: Padded) -> State: ...
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]: ...
+
+
+@torch.inference_mode()
+def force(
+    stepper: Stepper, source: Padded, targets: list[list[int]], scoring: Scoring | None = None
+) -> list[Hypothesis]:
+    """Each target (without EOS) as if the search had found it, with its score."""
+    scoring = scoring or Scoring()
+    true = pad([[*target, EOS] for target in targets])
+    inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
+    logits, _ = stepper.step(inputs, stepper.start(source))
+    logp = logits.float().log_softmax(-1).gather(-1, true.data.to(logits.device)[..., None])
+    rows = logp.squeeze(-1).cpu()  # (B, T)
+    found = []
+    for target, row in zip(targets, rows, strict=True):
+        scores = row[: len(target) + 1]
+        score = scoring.score(scores.double().sum(), len(target) + 1, None)
+        found.append(Hypothesis(tuple(target), float(score), tuple(scores.tolist())))
+    return found
+
+
+@torch.inference_mode()
+def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
+    """For each target the attention (T + 1, S) of its symbols and EOS to its source symbols."""
+    true = pad([[*target, EOS] for target in targets])
+    inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
+    with watching() as seen:
+        stepper.step(inputs, stepper.start(source))
+    weights = seen.alignment().cpu()  # (B, T, S)
+    sizes = source.mask.sum(1).tolist()
+    return [
+        weights[b, : len(target) + 1, :size]
+        for b, (target, size) in enumerate(zip(targets, sizes, strict=True))
+    ]
+
+
+@torch.inference_mode()
+def next_symbols(
+    stepper: Stepper, source: Padded, prefix: tuple[int, ...]
+) -> Tensor:
+    """Log probabilities (B, V) of what follows a prefix."""
+    inputs = torch.tensor([[BOS, *prefix]], device=source.data.device).expand(len(source.data), -1)
+    logits, _ = stepper.step(inputs, stepper.start(source))
+    return logits[:, -1].float().log_softmax(-1)

@@ -1,0 +1,34 @@
+"""What a search finds, and what may be wished of it."""
+
+from dataclasses import dataclass
+
+from regard.data.vocabulary import BOS, MASK, PAD, UNK
+
+NEVER = [PAD, UNK, BOS, MASK]  # symbols that are no output
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output. score: as the search ranks; the closing EOS counts in all three."""
+
+    symbols: tuple[int, ...]
+    score: float
+    symbol_scores: tuple[float, ...]  # log probabilities; empty where an engine gives none
+    cut: bool = False  # ended because it came to its limit
+
+    @property
+    def log_probability(self) -> float:
+        """The sum over the symbols, EOS among them."""
+        return sum(self.symbol_scores)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one output must be like: how it begins, what is in it, what is not."""
+
+    prefix: tuple[int, ...] = ()
+    must: tuple[tuple[int, ...], ...] = ()
+    banned: tuple[tuple[int, ...], ...] = ()
+
+
+NOTHING = Wish()

@@ -1,0 +1,119 @@
+"""Words that must appear: beams are shared out over how much of them is there already.
+
+(Post and Vilar 2018, "dynamic beam allocation".) N beams to go on with, K continuations of each.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from regard.data.vocabulary import EOS
+from regard.search.choose import Choose, Chosen, Continuations
+from regard.search.hypothesis import Wish
+
+Met = tuple[int, ...]  # how many symbols of each phrase stand at the end of a beam; all: it is met
+
+
+class Candidate(NamedTuple):
+    """A continuation. place: among the flat (W*K); met: after its symbol."""
+
+    total: float
+    place: int
+    symbol: int
+    met: Met
+
+
+class Must:
+    """Chooses as `usual` does for sentences without wishes; the others come to have all theirs.
+
+    Candidates are sorted into banks by the number of wished symbols that they have. The banks
+    are asked in turn, the fullest first, for their best. The end is open only to those who have
+    all, and a beam may not go on so long that the rest no longer fits before its limit.
+    """
+
+    def __init__(self, usual: Choose, wishes: Sequence[Wish], limits: list[int]) -> None:
+        self.usual, self.limits = usual, limits
+        self.spare = max(usual.spare, 2)
+        self.phrases = {row: wish.must for row, wish in enumerate(wishes) if wish.must}
+        self.met: dict[int, list[Met]] = {r: [(0,) * len(p)] for r, p in self.phrases.items()}
+        self.length = 0
+
+    def extra(self, rows: list[int], beams: int) -> list[list[list[int]]]:
+        """For each beam of each sentence, the symbols that would go on with a phrase."""
+        return [
+            [self._next(row, met) for met in self.met[row]] if row in self.met else [[]] * beams
+            for row in rows
+        ]
+
+    def _next(self, row: int, met: Met) -> list[int]:
+        pairs = zip(self.phrases[row], met, strict=True)
+        return [phrase[have] for phrase, have in pairs if have < len(phrase)]
+
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
+        self.length += 1
+        chosen = self.usual(found, beam, rows)
+        for b, row in enumerate(rows):
+            if row in self.phrases:
+                self._one(found, b, row, chosen)
+        return chosen
+
+    def _one(self, found: Continuations, b: int, row: int, chosen: Chosen) -> None:
+        """Overwrites the choice for one sentence."""
+        N = chosen.goes.shape[1]
+        goes, ended = self._pick(self._candidates(found, b, row), N, chosen.over.shape[1])
+        self.met[row] = [one.met for one in goes] + [self.met[row][0]] * (N - len(goes))
+        places = [one.place for one in goes] + [0] * (N - len(goes))
+        chosen.goes[b] = torch.tensor(places, device=found.symbol.device)
+        chosen.over[b] = False
+        for e, one in enumerate(ended):
+            chosen.ended[b, e], chosen.over[b, e] = one.place, True
+        chosen.dead[b] = torch.arange(N, device=chosen.dead.device) >= len(goes)
+
+    def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
+        """What may come next in a sentence, best first, each once."""
+        left = self.limits[row] - self.length - 1  # symbols that still fit, after this and the end
+        rows = zip(found.symbol[b].tolist(), found.total[b].tolist(), strict=True)
+        seen: dict[tuple[int, int], Candidate] = {}
+        K = found.symbol.shape[2]
+        for beam, (symbols, totals) in enumerate(rows):
+            for k, (symbol, total) in enumerate(zip(symbols, totals, strict=True)):
+                met = self._after(row, self.met[row][beam], symbol)
+                missing = sum(map(len, self.phrases[row])) - sum(met)
+                possible = missing == 0 if symbol == EOS else missing <= left
+                if possible and total > float("-inf"):
+                    place = beam * K + k
+                    seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
+        return sorted(seen.values(), key=lambda one: -one.total)
+
+    def _after(self, row: int, met: Met, symbol: int) -> Met:
+        """What is met after one more symbol."""
+        after = []
+        for phrase, have in zip(self.phrases[row], met, strict=True):
+            if have == len(phrase) or phrase[have] == symbol:
+                after.append(min(have + 1, len(phrase)))
+            else:
+                after.append(int(phrase[0] == symbol))
+        return tuple(after)
+
+    @staticmethod
+    def _pick(
+        candidates: list[Candidate], beam: int, ends: int
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Those that go on and those that end, taken in turns from the banks."""
+        banks: dict[int, list[Candidate]] = defaultdict(list)
+        for one in candidates:
+            banks[sum(one.met)].append(one)
+        goes: list[Candidate] = []
+        ended: list[Candidate] = []
+        while banks and len(goes) < beam:
+            for bank in sorted(banks, reverse=True):
+                one = banks[bank].pop(0)
+                if one.symbol != EOS:
+                    goes.append(one)
+                elif len(ended) < ends:
+                    ended.append(one)
+                if not banks[bank]:
+                    del banks[bank]
+        return goes[:beam], ended

@@ -1,0 +1,99 @@
+"""What an output may not contain: rules that strike out symbols before the search chooses.
+
+B sentences, W beams, V vocabulary, t symbols so far.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.data.vocabulary import EOS, PAD
+from regard.search.hypothesis import NEVER, Wish
+
+NO = float("-inf")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """At least `shortest` symbols; no n-gram of size `no_repeat` twice; and each row's wishes."""
+
+    shortest: int = 0
+    no_repeat: int = 0
+    wishes: Sequence[Wish] | None = None
+
+    @property
+    def none(self) -> bool:
+        """Whether every symbol is allowed everywhere."""
+        return not (self.shortest or self.no_repeat or self.wishes)
+
+    def apply(self, logits: Tensor, symbols: Tensor, rows: list[int]) -> None:
+        """Strikes out of logits (B, W, V) what may not follow symbols (B, W, t).
+
+        rows: the number of each sentence. Where nothing would be left, the end is.
+        """
+        t, end = symbols.shape[-1], logits[..., EOS].clone()
+        forced = self._forced(logits, t, rows)
+        if t < self.shortest:
+            logits[..., EOS] = NO
+        if self.no_repeat and t >= self.no_repeat:
+            _strike_repeats(logits, symbols, self.no_repeat)
+        for b, row in enumerate(rows if self.wishes else []):
+            for phrase in self.wishes[row].banned:  # type: ignore[index]
+                _strike_phrase(logits[b], symbols[b], phrase)
+        stuck = logits.amax(-1) == NO
+        logits[..., EOS] = torch.where(stuck, end, logits[..., EOS])
+        for b, symbol, values in forced:
+            logits[b] = NO
+            logits[b, :, symbol] = values
+
+    def _forced(self, logits: Tensor, t: int, rows: list[int]) -> list[tuple[int, int, Tensor]]:
+        """Sentences still within their prefix: place, symbol, and its logits (W,)."""
+        if not self.wishes:
+            return []
+        prefixes = [self.wishes[row].prefix for row in rows]
+        return [
+            (b, prefix[t], logits[b, :, prefix[t]].clone())
+            for b, prefix in enumerate(prefixes)
+            if t < len(prefix)
+        ]
+
+
+def strike_specials(logits: Tensor) -> None:
+    """Strikes the symbols that are no output out of logits (R, V)."""
+    logits[:, _columns(logits.device)] = NO
+
+
+_places: dict[torch.device, Tensor] = {}
+
+
+def _columns(device: torch.device) -> Tensor:
+    if device not in _places:
+        _places[device] = torch.tensor(NEVER, device=device)
+    return _places[device]
+
+
+def only_the_end(logits: Tensor, full: Tensor) -> None:
+    """Leaves only EOS to the sentences of logits (B, W, V) that are at their limit, full (B,)."""
+    end = logits[..., EOS].clone()
+    logits.masked_fill_(full[:, None, None], NO)
+    logits[..., EOS] = torch.where(full[:, None], end, logits[..., EOS])
+
+
+def _strike_repeats(logits: Tensor, symbols: Tensor, n: int) -> None:
+    """Strikes out what would make an n-gram come twice."""
+    grams = symbols.unfold(-1, n, 1)  # (B, W, t - n + 1, n)
+    tail = symbols[..., symbols.shape[-1] - n + 1 :]  # (B, W, n - 1)
+    again = (grams[..., :-1] == tail[..., None, :]).all(-1)
+    logits.scatter_(-1, torch.where(again, grams[..., -1], PAD), NO)  # PAD is struck out anyway
+
+
+def _strike_phrase(logits: Tensor, symbols: Tensor, phrase: tuple[int, ...]) -> None:
+    """Strikes the last symbol of a phrase out of logits (W, V) where the others stand before."""
+    *before, last = phrase
+    if len(before) > symbols.shape[-1]:
+        return
+    tail = symbols[:, symbols.shape[-1] - len(before) :]
+    there = (tail == torch.tensor(before, dtype=tail.dtype, device=tail.device)).all(-1)
+    logits[:, last] = torch.where(there, NO, logits[:, last])

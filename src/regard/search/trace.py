@@ -1,0 +1,50 @@
+"""The record of a search: every continuation that was looked at, and what became of it."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from regard.search.choose import Chosen, Continuations
+
+Fate = Literal["goes", "ends", "dropped"]
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A continuation. prefix: the symbols before it; fate: what the search did with it."""
+
+    prefix: tuple[int, ...]
+    symbol: int
+    gained: float
+    total: float
+    fate: Fate
+
+
+@dataclass
+class Trace:
+    """The branches of each sentence, step by step: `steps[sentence][step]`."""
+
+    steps: dict[int, list[list[Branch]]] = field(default_factory=dict)
+
+    def add(
+        self, rows: list[int], symbols: Tensor, found: Continuations, chosen: Chosen
+    ) -> None:
+        """Notes one step. symbols: (B, W, t), as they were before it."""
+        K = found.symbol.shape[2]
+        for b, row in enumerate(rows):
+            over = chosen.over[b].tolist()
+            ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
+            goes = set(chosen.goes[b].tolist())
+            prefixes = [tuple(beam) for beam in symbols[b].tolist()]
+            flat = [x[b].flatten().tolist() for x in found]
+            branches = [
+                Branch(
+                    prefixes[place // K],
+                    *one,
+                    "ends" if place in ended else "goes" if place in goes else "dropped",
+                )
+                for place, one in enumerate(zip(*flat, strict=True))
+                if one[2] > float("-inf")
+            ]
+            self.steps.setdefault(row, []).append(branches)
