@@ -12,7 +12,8 @@ from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
 from regard.models.ngram import NGram
 from regard.nn.recurrent import Recurrence
 from regard.nn.state import State
-from regard.search.sample import Sample, filter_logits, sample, sample_many
+from regard.search.filters import Filters, filter_logits
+from regard.search.sample import Sample, sample, sample_many
 
 V = 10
 PROMPTS = [[5, 6], [], [7], [8, 9], [9], [5, 5], [], [6, 6, 6]]
@@ -88,21 +89,21 @@ HALVES = torch.tensor([[0.125, 0.5, 0.0, 0.25, 0.125]]).log()  # one symbol is i
     ],
 )
 def test_cut_offs_by_hand(options: dict[str, float], expected: list[float]) -> None:
-    found = filter_logits(HALVES + 3.0, **options)
+    found = filter_logits(HALVES + 3.0, Filters(**options))
     torch.testing.assert_close(found.exp(), torch.tensor([expected], dtype=torch.float32))
     assert (found == float("-inf")).tolist() == [[p == 0 for p in expected]]
 
 
 def test_a_tiny_temperature_is_nearly_greedy() -> None:
-    assert filter_logits(HALVES, temperature=1e-30).exp().tolist() == [[0, 1, 0, 0, 0]]
+    assert filter_logits(HALVES, Filters(temperature=1e-30)).exp().tolist() == [[0, 1, 0, 0, 0]]
 
 
 def test_cut_offs_are_row_by_row() -> None:
     torch.manual_seed(0)
     logits = torch.randn(6, 20)
     for options in ({"top_k": 4}, {"top_p": 0.6}, {"temperature": 0.7, "top_k": 9, "top_p": 0.8}):
-        whole = filter_logits(logits, **options)
-        rows = [filter_logits(row[None], **options) for row in logits]
+        whole = filter_logits(logits, Filters(**options))
+        rows = [filter_logits(row[None], Filters(**options)) for row in logits]
         torch.testing.assert_close(torch.cat(rows), whole)
         torch.testing.assert_close(whole.exp().sum(-1), torch.ones(6))
 

@@ -103,7 +103,7 @@ def test_the_future_is_invisible_and_the_past_is_not(case: Case) -> None:
 @pytest.mark.parametrize("seen", [0, 3])
 @torch.no_grad()
 def test_select_commutes(case: Case, seen: int) -> None:
-    """step(y[rows], state.select(rows, rows)) = step(y, state)[rows]; the old state stays as it was."""
+    """step(y[rows], state.select(rows, rows)) = step(y, state)[rows]; the old state stays."""
     model, symbols, rows = built(case).model, letters(), torch.tensor([2, 0, 0, 3, 1])
     state = model.start(4)
     if seen:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import ValidationError
 from torch import nn
@@ -216,6 +216,8 @@ class Estimator:
         """The search of this model, with other settings where they are given."""
         search = self.config_.search
         given = {name: value for name, value in changes.items() if value is not None}
+        if given.get("kind", search.kind) != search.kind:
+            search = self._other_search(given["kind"])
         for name in given:
             if name not in type(search).model_fields:
                 known = [key for key in type(search).model_fields if key != "kind"]
@@ -230,6 +232,14 @@ class Estimator:
             raise UserError(
                 f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given"
             ) from error
+
+    def _other_search(self, kind: str) -> Any:
+        """The search of another kind that this model's task has, with its defaults."""
+        annotation = type(self.config_).model_fields["search"].annotation
+        kinds = {one.model_fields["kind"].default: one for one in get_args(annotation)}
+        if kind not in kinds:
+            raise UserError(f"a {self.task} model has no search of kind {kind}")
+        return kinds[kind]()
 
     def _display(self, training: Training) -> Display:
         from regard.display import choose_display

@@ -67,7 +67,7 @@ class CrossAttention(nn.Module):
         mask = memory.mask[:, None, None, :]  # (B, 1, 1, S)
         seen = watched()
         if seen is not None:
-            weights = self.kernel.weights(q.transpose(1, 2), keys[0], mask, False)
+            weights: Tensor = self.kernel.weights(q.transpose(1, 2), keys[0], mask, False)  # type: ignore[operator]
             seen.cross.append(unfold(weights.transpose(1, 2), x).transpose(1, 2))
         out, _ = self.kernel(q.transpose(1, 2), *keys, mask, None, False)
         return unfold(self.join(out.transpose(1, 2).flatten(2)), x), keys

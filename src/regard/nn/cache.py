@@ -64,8 +64,8 @@ class Cache:
 
     def select(self, sentences: Tensor) -> "Cache":
         """The cache of these sentences."""
-        kept = (x.index_select(0, sentences) for x in (self._keys, self._values))
-        return Cache(*kept, self.count, [self.count])
+        keys, values = (x.index_select(0, sentences) for x in (self._keys, self._values))
+        return Cache(keys, values, self.count, [self.count])
 
     def take(self, entries: Tensor) -> "Cache":
         """The cache of these entries (B, m) of each sentence alone."""

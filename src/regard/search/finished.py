@@ -27,9 +27,7 @@ class Finished:
     first: when `nbest` ended and the best of the last step was among them.
     """
 
-    def __init__(
-        self, sentences: int, beam: int, nbest: int, stop: str, scoring: Scoring
-    ) -> None:
+    def __init__(self, sentences: int, beam: int, nbest: int, stop: str, scoring: Scoring) -> None:
         self.beam, self.nbest, self.stop, self.scoring = beam, nbest, stop, scoring
         self.found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.count = torch.zeros(sentences, dtype=torch.long)  # (B,)

@@ -60,9 +60,7 @@ def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Te
 
 
 @torch.inference_mode()
-def next_symbols(
-    stepper: Stepper, source: Padded, prefix: tuple[int, ...]
-) -> Tensor:
+def next_symbols(stepper: Stepper, source: Padded, prefix: tuple[int, ...]) -> Tensor:
     """Log probabilities (B, V) of what follows a prefix."""
     inputs = torch.tensor([[BOS, *prefix]], device=source.data.device).expand(len(source.data), -1)
     logits, _ = stepper.step(inputs, stepper.start(source))

@@ -4,20 +4,25 @@ B rows, T symbols fed, V vocabulary.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from regard.data.batch import Padded
 from regard.data.vocabulary import BOS, EOS
+from regard.errors import UserError
 from regard.nn.state import State
 from regard.options import Options
 from regard.search.beam import Step
-from regard.search.hypothesis import NEVER
+from regard.search.draw import chances, draw
+from regard.search.filters import Filters, filter_logits, pick
+from regard.search.force import Stepper
+from regard.search.hypothesis import NEVER, Hypothesis, Wish
+from regard.search.rules import Rules
 
 Start = Callable[[int], State]  # the state of so many rows before their first symbol
 
@@ -33,31 +38,51 @@ class Sample(Options):
     top_p: float | None = Field(
         None, ge=0, le=1, description="the best symbols that reach this probability; None: all"
     )
-    length: int = Field(200, gt=0, description="symbols of an answer, at most")
+    min_p: float | None = Field(
+        None, ge=0, le=1, description="symbols with this share of the best one's p; None: all"
+    )
+    length: int | None = Field(
+        None,
+        gt=0,
+        description="symbols of an answer, at most; None: 200, or by the source's length",
+    )
+    min_length: int = Field(0, ge=0, description="with a source: symbols of an answer, at least")
+    no_repeat: int = Field(
+        0, ge=0, description="with a source: no run of so many symbols comes twice; 0: it may"
+    )
     seed: int = Field(1, ge=0, description="the same seed draws the same answers")
 
+    @property
+    def filters(self) -> Filters:
+        """Which symbols may be drawn."""
+        return Filters(self.temperature, self.top_k, self.top_p, self.min_p)
 
-def filter_logits(
-    logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> Tensor:
-    """Log probabilities (B, V) of the symbols that stay, -inf for the others.
+    @property
+    def longest(self) -> int:
+        """The most symbols of an answer without a source."""
+        return self.length or 200
 
-    First the temperature, then the best `top_k`, then of these the fewest that reach `top_p`
-    (nucleus sampling, Holtzman et al. 2020, 3.1), at least one. Temperature 0: only the best.
-    """
-    if temperature == 0:
-        top_k, temperature = 1, 1.0
-    scores = (logits - logits.amax(-1, keepdim=True)) / temperature
-    if top_k:
-        best = scores.topk(min(top_k, scores.shape[-1]))
-        scores = torch.full_like(scores, float("-inf")).scatter(-1, best.indices, best.values)
-    if top_p is not None and top_p < 1:
-        ordered, places = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
-        before = F.pad(ordered.cumsum(-1)[..., :-1], (1, 0))  # (B, V) probability of better ones
-        cut = before >= top_p
-        cut[..., 0] = False
-        scores = scores.masked_fill(cut.gather(-1, places.argsort(-1)), float("-inf"))
-    return scores.log_softmax(-1)
+    @property
+    def max_length(self) -> int | None:
+        """The most symbols of an answer to a source, where it is said."""
+        return self.length
+
+    def run(
+        self,
+        stepper: Stepper,
+        source: Padded,
+        limits: Tensor,
+        nbest: int = 1,
+        wishes: Sequence[Wish] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Outputs of each row of source as they are drawn, at most `limits` (B,) symbols long."""
+        if wishes is not None and any(wish.must for wish in wishes):
+            raise UserError("words that must appear: sampling cannot promise them; use a beam")
+        rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
+        sentences = [ids[:length] for ids, length in rows]
+        chance = chances(self.seed, sentences, nbest, int(limits.max().clamp(min=1)))
+        rules = Rules(self.min_length, self.no_repeat, wishes)
+        return draw(stepper.step, stepper.start(source), limits, chance, self.filters, rules)
 
 
 def sample(
@@ -109,19 +134,18 @@ def _draw(
     seen = torch.tensor([[BOS, *prompts[row]] for row in rows])  # (B, T)
     chance = torch.from_numpy(
         np.stack(
-            [np.random.default_rng([options.seed, row]).random(options.length) for row in rows]
+            [np.random.default_rng([options.seed, row]).random(options.longest) for row in rows]
         )
     )  # (B, length): each row has its own numbers, so the batch does not matter
     fed, taken, state = seen, 0, start(len(rows))
-    for t in range(options.length):
+    for t in range(options.longest):
         if context is not None and taken + fed.shape[1] > context:
             fed, taken, state = seen[:, -max(1, context // 2) :], 0, start(len(rows))
         logits, state = step(fed, state)
         taken += fed.shape[1]
 
         scores = logits[:, -1].float().cpu().index_fill(1, torch.tensor(NEVER), float("-inf"))
-        scores = filter_logits(scores, options.temperature, options.top_k, options.top_p)
-        symbols = _pick(scores, chance[:, t])  # (B,)
+        symbols = pick(filter_logits(scores, options.filters), chance[:, t])  # (B,)
         going = (symbols != EOS).nonzero().flatten()
         rows = [rows[b] for b in going.tolist()]
         if not rows:
@@ -133,10 +157,3 @@ def _draw(
         yield dict(zip(rows, symbols.tolist(), strict=True))
         fed = symbols[:, None]
         seen = torch.cat([seen, fed], 1)
-
-
-def _pick(scores: Tensor, chance: Tensor) -> Tensor:
-    """The symbols (B,) at which the summed probabilities first exceed `chance` (B,) < 1."""
-    sums = scores.double().exp().cumsum(-1)  # (B, V)
-    sums = sums / sums[:, -1:]
-    return torch.searchsorted(sums, chance[:, None].contiguous(), right=True).squeeze(1)

@@ -16,7 +16,7 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     R, V = values.shape
     C = V // CHUNK
-    if values.device.type != "cpu" or C < 4 * k or not values.is_contiguous():
+    if values.device.type != "cpu" or 4 * k > C or not values.is_contiguous():
         return values.topk(k)
     whole = values[:, : C * CHUNK].view(R, C, CHUNK).amax(-1)  # (R, C)
     chunks = whole.topk(k).indices if k > 1 else whole.argmax(1, keepdim=True)  # (R, k)

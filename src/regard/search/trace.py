@@ -27,9 +27,7 @@ class Trace:
 
     steps: dict[int, list[list[Branch]]] = field(default_factory=dict)
 
-    def add(
-        self, rows: list[int], symbols: Tensor, found: Continuations, chosen: Chosen
-    ) -> None:
+    def add(self, rows: list[int], symbols: Tensor, found: Continuations, chosen: Chosen) -> None:
         """Notes one step. symbols: (B, W, t), as they were before it."""
         K = found.symbol.shape[2]
         for b, row in enumerate(rows):
@@ -37,14 +35,11 @@ class Trace:
             ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
             goes = set(chosen.goes[b].tolist())
             prefixes = [tuple(beam) for beam in symbols[b].tolist()]
-            flat = [x[b].flatten().tolist() for x in found]
-            branches = [
-                Branch(
-                    prefixes[place // K],
-                    *one,
-                    "ends" if place in ended else "goes" if place in goes else "dropped",
-                )
-                for place, one in enumerate(zip(*flat, strict=True))
-                if one[2] > float("-inf")
-            ]
+            flat = zip(*(x[b].flatten().tolist() for x in found), strict=True)
+            branches = []
+            for place, (symbol, gained, total) in enumerate(flat):
+                fate: Fate = "ends" if place in ended else "goes" if place in goes else "dropped"
+                if total > float("-inf"):
+                    prefix = prefixes[place // K]
+                    branches.append(Branch(prefix, symbol, gained, total, fate))
             self.steps.setdefault(row, []).append(branches)

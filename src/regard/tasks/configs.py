@@ -21,7 +21,7 @@ from regard.objectives import (
     Tags,
 )
 from regard.options import Options
-from regard.search import Beam, Decide, Sample
+from regard.search import Beam, Decide, Sample, Search
 from regard.tasks.classify_options import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
@@ -50,7 +50,7 @@ class TransduceConfig(Config):
     task: TransduceOptions = TransduceOptions()
     model: GeneratorOptions = GeneratorOptions()
     objective: CrossEntropy = CrossEntropy()
-    search: Beam = Beam()
+    search: Search = Beam()
 
 
 class TagConfig(Config):

@@ -208,7 +208,7 @@ class LanguageModel(Task):
         rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "symbols", "characters")}
         loss = totals["nats"] / totals["symbols"]
-        written = self.predict(model, [""] * SAMPLES, search) if search.length else []
+        written = self.predict(model, [""] * SAMPLES, search)
         return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
 
     def score(

@@ -2,35 +2,26 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
-from torch import nn
 
 from regard import metrics
-from regard.data.batch import pad
 from regard.data.cache import cached, make_key
 from regard.data.check import Check, check, load_check
 from regard.data.corpus import Corpus, PairCorpus, Side
 from regard.data.large import Part, large_base, part_rows, split
 from regard.data.mapped import MappedCorpus, lengths_of, map_corpus
 from regard.data.read import Example, Pair, group
-from regard.data.vocabulary import (
-    EOS,
-    UNK,
-    Vocabulary,
-)
+from regard.data.vocabulary import EOS, Vocabulary
 from regard.files import write_json
 from regard.models.generator import Generator, GeneratorOptions
-from regard.search import Beam, Hypothesis
-from regard.tasks.base import Facts, Prediction, Task, device_of
+from regard.tasks.answering import Answering
+from regard.tasks.base import Facts, Prediction, Task
 from regard.tasks.symbols import SUBWORDS
-from regard.threads import in_threads
 
 
-class Transduce(Task):
+class Transduce(Answering, Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
     unit = "sources"
@@ -82,61 +73,6 @@ class Transduce(Task):
         words = self.target.kind in (*SUBWORDS, "word")
         symbols = int(corpus.lengths.sum())
         return Facts(len(corpus), symbols, len(self.target), words, inputs=len(self.source))
-
-    def limit(self, length: int) -> int:
-        """The most symbols, EOS included, that a source of this length may become."""
-        return math.ceil(self.ratio * length) + 10
-
-    def predict(
-        self,
-        model: nn.Module,
-        sources: Sequence[str],
-        search: Beam,
-        nbest: int = 1,
-        batch_size: int = 64,
-    ) -> list[Prediction]:
-        """The best output of each source; sorted by length inside, in order outside."""
-        assert isinstance(model, Generator)
-        rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
-        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
-        device = device_of(model)
-
-        def answer(part: list[int]) -> list[Prediction]:
-            source = pad([rows[i] for i in part])
-            source = source._replace(data=source.data.to(device), mask=source.mask.to(device))
-            limits = torch.tensor([self.limit(len(rows[i])) for i in part], device=device)
-            if search.max_length is not None:
-                limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
-            found = search.run(model, source, limits, nbest)
-            return [
-                self._prediction(sources[i], rows[i], hypotheses)
-                for i, hypotheses in zip(part, found, strict=True)
-            ]
-
-        parts = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-        threads = torch.get_num_threads() if device.type == "cpu" and len(parts) > 1 else 1
-        found = in_threads(answer, parts, threads)
-        flat = dict(zip(order, (one for part in found for one in part), strict=True))
-        return [flat[i] for i in range(len(rows))]
-
-    def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
-        """The first hypothesis as text, with the others as alternatives."""
-        texts = [
-            Prediction(
-                self.target.decode(h.symbols),
-                h.score,
-                h.symbol_scores,
-                tuple(self.target.name(id) for id in h.symbols),
-                cut=h.cut,
-                value=self.target.decode(h.symbols),
-            )
-            for h in hypotheses
-        ]
-        unknown: tuple[str, ...] = ()
-        if UNK in row:
-            cut = self.source.symbols(source)
-            unknown = tuple(symbol for symbol, id in zip(cut, row, strict=False) if id == UNK)
-        return replace(texts[0], alternatives=tuple(texts), unknown=unknown)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """One example a source, with all its targets."""

@@ -9,7 +9,8 @@ class Prediction:
     """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
     score: log probability, as the search ranks it, or None; unknown: symbols of the source that
     training never saw; cut: whether the answer ended because it came to its limit; single: whether
-    a value that is a tuple always holds one thing, and is shown as that."""
+    a value that is a tuple always holds one thing, and is shown as that; alignment: for each
+    symbol, and the end, how much of its attention each source symbol had (the end is one too)."""
 
     text: str
     score: float | None
@@ -22,10 +23,20 @@ class Prediction:
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
     single: bool = False
+    alignment: tuple[tuple[float, ...], ...] = ()
 
     def shown(self) -> Any:
         """The value as JSON shows it."""
         return self.value[0] if self.single else self.value
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of the answer to one source: how it begins, words it must have or not have."""
+
+    prefix: str = ""
+    must: tuple[str, ...] = ()
+    ban: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,34 @@
+"""The contract of an engine: sources in, outputs out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard.data.batch import Padded
+from regard.errors import UserError
+from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.force import Stepper
+
+
+class Engine(ABC):
+    """Runs a trained transducer. device: where its inputs lie."""
+
+    name: str
+    device = torch.device("cpu")
+
+    @abstractmethod
+    def search(
+        self,
+        options: Beam | Sample,
+        source: Padded,
+        limits: Tensor,
+        nbest: int = 1,
+        wishes: Sequence[Wish] | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The outputs of each row of source, best first, at most `limits` (B,) symbols long."""
+
+    def stepper(self) -> Stepper:
+        """The model step by step, for scores of given outputs, alignments and alternatives."""
+        raise UserError(f"engine {self.name}: only searches; choose engine torch for this")

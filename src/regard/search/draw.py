@@ -1,0 +1,111 @@
+"""Outputs drawn from the probabilities of a decoder with a source.
+
+B sentences, N outputs of each, V vocabulary, t symbols so far.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.vocabulary import BOS, EOS, PAD
+from regard.nn.state import State
+from regard.search.beam import Step
+from regard.search.filters import Filters, filter_logits, pick
+from regard.search.hypothesis import Hypothesis
+from regard.search.rules import Rules, only_the_end, strike_specials
+
+
+@dataclass
+class Drawn:
+    """The outputs so far. rows: the number of each sentence; chance: (B, N, longest)."""
+
+    rows: list[int]
+    symbols: Tensor  # (B, N, t), PAD behind the end
+    scores: Tensor  # (B, N, t) log probabilities before any filter, 0 behind the end
+    chance: Tensor
+    limits: Tensor  # (B,)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Only these sentences go on."""
+        self.rows = [self.rows[b] for b in sentences.tolist()]
+        for name in ("symbols", "scores", "chance", "limits"):
+            setattr(self, name, getattr(self, name).index_select(0, sentences))
+
+
+def chances(seed: int, sentences: list[list[int]], count: int, longest: int) -> Tensor:
+    """(B, N, longest) numbers in [0, 1) that follow from the seed and the sentence alone.
+
+    So neither the batch nor the order matters.
+    """
+    rows = [
+        [np.random.default_rng([seed, n, *ids]).random(longest) for n in range(count)]
+        for ids in sentences
+    ]
+    return torch.from_numpy(np.array(rows))
+
+
+@torch.inference_mode()
+def draw(
+    step: Step, state: State, limits: Tensor, chance: Tensor, filters: Filters, rules: Rules
+) -> list[list[Hypothesis]]:
+    """N outputs of each sentence, in the order they are drawn; N is that of `chance`.
+
+    The score of an output is its log probability.
+    """
+    B, N = chance.shape[:2]
+    nothing = torch.zeros(B, N, 0)
+    live = Drawn(list(range(B)), nothing.long(), nothing, chance, limits.clamp(min=1).cpu())
+    found: list[list[Hypothesis]] = [[] for _ in range(B)]
+    logits, state = step(torch.full((B, 1), BOS, device=limits.device), state)
+    rows = torch.arange(B, device=limits.device).repeat_interleave(N)
+    logits, state = logits.index_select(0, rows), state.select(rows)
+    while True:
+        _extend(live, logits[:, -1].float().cpu(), filters, rules)
+        last = live.symbols[:, :, -1]  # (B, N)
+        going = ((last != EOS) & (last != PAD)).any(1)
+        for b in (~going).nonzero().flatten().tolist():
+            found[live.rows[b]] = _collect(live, b)
+        kept = going.nonzero().flatten()
+        if not len(kept):
+            return found
+        if len(kept) < len(going):
+            there = kept.to(limits.device)
+            rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
+            state = state.select(rows, there)
+            live.keep(kept)
+        fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
+        logits, state = step(fed, state)
+
+
+def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None:
+    """Draws one symbol more for every output, from logits (B*N, V)."""
+    logp = logits.log_softmax(-1)
+    allowed = logits.clone()
+    strike_specials(allowed)
+    shape = live.symbols.shape[:2]
+    beams = allowed.unflatten(0, shape)
+    if not rules.none:
+        rules.apply(beams, live.symbols, live.rows)
+    t = live.symbols.shape[-1]
+    only_the_end(beams, live.limits <= t + 1)
+    symbol = pick(filter_logits(allowed, filters), live.chance[:, :, t].flatten())
+    gained = logp.gather(1, symbol[:, None]).view(shape)
+    symbol = symbol.view(shape)
+    if t:
+        over = (live.symbols[..., -1] == EOS) | (live.symbols[..., -1] == PAD)
+        symbol, gained = symbol.masked_fill(over, PAD), gained.masked_fill(over, 0.0)
+    live.symbols = torch.cat([live.symbols, symbol[..., None]], -1)
+    live.scores = torch.cat([live.scores, gained[..., None]], -1)
+
+
+def _collect(live: Drawn, b: int) -> list[Hypothesis]:
+    """The outputs of sentence b."""
+    found = []
+    for symbols, scores in zip(live.symbols[b].tolist(), live.scores[b].tolist(), strict=True):
+        length = symbols.index(EOS) + 1
+        kept = tuple(scores[:length])
+        cut = length >= int(live.limits[b])
+        found.append(Hypothesis(tuple(symbols[: length - 1]), sum(kept), kept, cut))
+    return found

@@ -1,0 +1,174 @@
+"""Answers of a transducer: by search, by force, and with wishes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Padded, pad
+from regard.data.read import Pair
+from regard.data.vocabulary import EOS, UNK, Vocabulary
+from regard.engines import Engine, TorchEngine
+from regard.errors import UserError
+from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.force import align as attention
+from regard.search.force import force, next_symbols
+from regard.search.hypothesis import NEVER
+from regard.tasks.values import Prediction, Request
+from regard.threads import in_threads
+
+
+class Answering:
+    """What a task with two vocabularies can do with a model or an engine."""
+
+    source: Vocabulary
+    target: Vocabulary
+    ratio: float
+
+    def limit(self, length: int) -> int:
+        """The most symbols, EOS included, that a source of this length may become."""
+        return math.ceil(self.ratio * length) + 10
+
+    def predict(
+        self,
+        model: nn.Module | Engine,
+        sources: Sequence[str],
+        search: Beam | Sample,
+        nbest: int = 1,
+        batch_size: int = 64,
+        requests: Sequence[Request] | None = None,
+        align: bool = False,
+    ) -> list[Prediction]:
+        """The best output of each source; sorted by length inside, in order outside."""
+        engine = as_engine(model)
+        rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
+        wishes = None if requests is None else [self.wish(request) for request in requests]
+        order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+
+        def answer(part: list[int]) -> list[Prediction]:
+            source = _on(pad([rows[i] for i in part]), engine.device)
+            limits = self._limits([len(rows[i]) for i in part], search).to(engine.device)
+            wished = None if wishes is None else [wishes[i] for i in part]
+            found = engine.search(search, source, limits, nbest, wished)
+            answers = [
+                self._prediction(sources[i], rows[i], hypotheses)
+                for i, hypotheses in zip(part, found, strict=True)
+            ]
+            return self._aligned(engine, source, found, answers) if align else answers
+
+        parts = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        threads = torch.get_num_threads() if engine.device.type == "cpu" and len(parts) > 1 else 1
+        answered = in_threads(answer, parts, threads)
+        flat = dict(zip(order, (one for part in answered for one in part), strict=True))
+        return [flat[i] for i in range(len(rows))]
+
+    def _limits(self, lengths: list[int], search: Beam | Sample) -> Tensor:
+        """(B,) the most symbols, EOS included, for sources of these lengths."""
+        limits = torch.tensor([self.limit(length) for length in lengths])
+        if search.max_length is not None:
+            limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
+        return limits.clamp(min=search.min_length + 1)
+
+    def wish(self, request: Request) -> Wish:
+        """What is asked for, as symbols."""
+        encode = self.target.encode
+        must = tuple(tuple(encode(word)) for word in request.must)
+        banned = tuple(tuple(encode(word)) for word in request.ban)
+        for name, word, ids in (
+            ("prefix", request.prefix, encode(request.prefix)),
+            *(("must", *pair) for pair in zip(request.must, must, strict=True)),
+        ):
+            if UNK in ids:
+                raise UserError(f"{name}: {word!r} has symbols that no answer can have")
+            if word in request.ban:
+                raise UserError(f"{name}: {word!r} is banned as well")
+        if not all((*must, *banned)):
+            raise UserError("must, ban: a word expected, an empty text given")
+        possible = tuple(phrase for phrase in banned if UNK not in phrase)
+        return Wish(tuple(encode(request.prefix)), must, possible)
+
+    def _aligned(
+        self,
+        engine: Engine,
+        source: Padded,
+        found: list[list[Hypothesis]],
+        answers: list[Prediction],
+    ) -> list[Prediction]:
+        """The answers with the attention of their symbols to their sources."""
+        targets = [list(hypotheses[0].symbols) for hypotheses in found]
+        weights = attention(engine.stepper(), source, targets)
+        return [
+            replace(answer, alignment=tuple(tuple(row) for row in one.tolist()))
+            for answer, one in zip(answers, weights, strict=True)
+        ]
+
+    def forced(
+        self, model: nn.Module | Engine, pairs: Sequence[Pair], search: Beam, batch_size: int = 64
+    ) -> list[Prediction]:
+        """The targets of the pairs as if they had been predicted, with their scores."""
+        engine = as_engine(model)
+        rows = [[*ids, EOS] for ids in self.source.encode_all([pair.source for pair in pairs])]
+        targets = self.target.encode_all([pair.target for pair in pairs])
+        order = sorted(range(len(rows)), key=lambda i: -len(targets[i]))
+        found: dict[int, Prediction] = {}
+        for at in range(0, len(order), batch_size):
+            part = order[at : at + batch_size]
+            source = _on(pad([rows[i] for i in part]), engine.device)
+            scored = force(engine.stepper(), source, [targets[i] for i in part], search.scoring)
+            for i, hypothesis in zip(part, scored, strict=True):
+                found[i] = self._prediction(pairs[i].source, rows[i], [hypothesis])
+        return [found[i] for i in range(len(rows))]
+
+    def alternatives(
+        self, model: nn.Module | Engine, source: str, prefix: str, count: int, search: Beam
+    ) -> list[tuple[str, float, Prediction]]:
+        """How an answer may go on after a beginning: symbol, probability, the best such answer.
+
+        The most probable symbol first.
+        """
+        engine = as_engine(model)
+        row = [*self.source.encode(source), EOS]
+        begun = self.wish(Request(prefix)).prefix
+        logp = next_symbols(engine.stepper(), _on(pad([row]), engine.device), begun)[0]  # (V,)
+        logp[NEVER] = float("-inf")
+        best = logp.topk(min(count, len(self.target) - len(NEVER)))
+        symbols, chances = best.indices.tolist(), best.values.exp().tolist()
+        wishes = [Wish((*begun, symbol)) for symbol in symbols]
+        limits = torch.full((len(symbols),), self.limit(len(row)), device=engine.device)
+        rows = _on(pad([row] * len(symbols)), engine.device)
+        found = engine.search(search, rows, limits, 1, wishes)
+        return [
+            (self.target.name(symbol), p, self._prediction(source, row, hypotheses))
+            for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
+        ]
+
+    def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
+        """The first hypothesis as text, with the others as alternatives."""
+        texts = [
+            Prediction(
+                self.target.decode(h.symbols),
+                h.score,
+                h.symbol_scores,
+                tuple(self.target.name(id) for id in h.symbols),
+                cut=h.cut,
+                value=self.target.decode(h.symbols),
+            )
+            for h in hypotheses
+        ]
+        unknown: tuple[str, ...] = ()
+        if UNK in row:
+            cut = self.source.symbols(source)
+            unknown = tuple(symbol for symbol, id in zip(cut, row, strict=False) if id == UNK)
+        return replace(texts[0], alternatives=tuple(texts), unknown=unknown)
+
+
+def as_engine(model: nn.Module | Engine) -> Engine:
+    """The engine that runs a model."""
+    return model if isinstance(model, Engine) else TorchEngine(model)
+
+
+def _on(x: Padded, device: torch.device) -> Padded:
+    """Symbols on another device."""
+    return Padded(x.data.to(device), x.mask.to(device))
