@@ -151,7 +151,6 @@ def test_one_direction_may_be_odd() -> None:
         ("model.tied=perhaps", "'perhaps'"),
         ("objective.smoothing=2", "2"),
         ("search.beam=0", "0"),
-        ("search.kind=sampel", "'sampel'"),
         ("task.source.symbols=letters", "'letters'"),
         ("training.optimizer.betas=0.9", "0.9"),
         ("model=3", "3"),
