@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.engines.base import Engine
+from regard.models.lean import lean
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 from regard.tasks.base import device_of
@@ -17,8 +18,8 @@ class TorchEngine(Engine):
     name = "torch"
 
     def __init__(self, model: nn.Module) -> None:
-        self.model = model.eval()
         self.device = device_of(model)
+        self._stepper: Stepper = lean(model.eval())
 
     def search(
         self,
@@ -31,4 +32,4 @@ class TorchEngine(Engine):
         return options.run(self.stepper(), source, limits, nbest, wishes)
 
     def stepper(self) -> Stepper:
-        return self.model  # type: ignore[return-value]
+        return self._stepper

@@ -51,7 +51,7 @@ class TransformerDecoder(nn.Module):
         memory, past = state.memory["encoded"], state.past
         beams = len(x) // (len(x) if memory is None else len(memory.mask))
         if past["seen"] is not None and past["entries"] > past["room"]:
-            past = _pruned(past, beams)
+            past = prune(past, beams)
         at, seen, mask = past["at"], past["seen"], None
         if beams > 1 or seen is not None:
             mask, seen = sight(seen, past["entries"], beams, x)
@@ -69,7 +69,7 @@ class TransformerDecoder(nn.Module):
         )
 
 
-def _pruned(past: dict[str, Tree], beams: int) -> dict[str, Tree]:
+def prune(past: dict[str, Tree], beams: int) -> dict[str, Tree]:
     """The past without the entries that no beam sees any more."""
     entries = alive(past["seen"], beams)  # (B, m)
     m = entries.shape[1]

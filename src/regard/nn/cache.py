@@ -20,57 +20,60 @@ class Cache:
     another step already, `add` copies first.
     """
 
-    def __init__(self, keys: Tensor, values: Tensor, count: int, taken: list[int]) -> None:
-        self._keys, self._values = keys, values  # (B, H, room, K)
+    def __init__(self, both: Tensor, count: int, taken: list[int]) -> None:
+        self._both = both  # (2, B, H, room, K): keys and values
         self.count = count
         self._taken = taken  # how many entries of the memory are in use, for all who share it
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "Cache":
-        """A cache of these entries alone; nothing is copied."""
+        """A cache of these entries alone."""
         count = keys.shape[2]
-        return cls(keys, values, count, [count])
+        return cls(torch.stack([keys, values]), count, [count])
 
     @property
     def keys(self) -> Tensor:
         """(B, H, n, K)"""
-        return self._keys[:, :, : self.count]
+        return self._both[0, :, :, : self.count]
 
     @property
     def values(self) -> Tensor:
         """(B, H, n, K)"""
-        return self._values[:, :, : self.count]
+        return self._both[1, :, :, : self.count]
 
     def add(self, keys: Tensor, values: Tensor) -> "Cache":
         """The cache with these entries (B, H, new, K) behind the others."""
         if keys.requires_grad:
             return Cache.of(torch.cat([self.keys, keys], 2), torch.cat([self.values, values], 2))
-        old, new = self.count, self.count + keys.shape[2]
+        return self.extend(torch.stack([keys, values]))
+
+    def extend(self, both: Tensor) -> "Cache":
+        """The cache with these keys and values (2, B, H, new, K) behind the others."""
+        old, new = self.count, self.count + both.shape[3]
         own = self
-        if self._taken[0] != old or new > self._keys.shape[2]:
+        if self._taken[0] != old or new > self._both.shape[3]:
             own = self._copy(max(ROOM, 2 * new))
-        own._keys[:, :, old:new] = keys
-        own._values[:, :, old:new] = values
+        own._both[:, :, :, old:new] = both
         own._taken[0] = new
-        return Cache(own._keys, own._values, new, own._taken)
+        return Cache(own._both, new, own._taken)
 
     def _copy(self, room: int) -> "Cache":
         """The same entries in memory of their own, with room for more."""
-        B, H, _, K = self._keys.shape
-        keys, values = (x.new_empty(B, H, room, K) for x in (self._keys, self._values))
-        keys[:, :, : self.count] = self.keys
-        values[:, :, : self.count] = self.values
-        return Cache(keys, values, self.count, [self.count])
+        shape = list(self._both.shape)
+        both = self._both.new_empty([*shape[:3], room, shape[4]])
+        both[:, :, :, : self.count] = self._both[:, :, :, : self.count]
+        return Cache(both, self.count, [self.count])
 
     def select(self, sentences: Tensor) -> "Cache":
         """The cache of these sentences."""
-        keys, values = (x.index_select(0, sentences) for x in (self._keys, self._values))
-        return Cache(keys, values, self.count, [self.count])
+        return Cache(self._both.index_select(1, sentences), self.count, [self.count])
 
     def take(self, entries: Tensor) -> "Cache":
         """The cache of these entries (B, m) of each sentence alone."""
-        at = entries[:, None, :, None].expand(-1, self._keys.shape[1], -1, self._keys.shape[3])
-        return Cache.of(self.keys.gather(2, at), self.values.gather(2, at))
+        _, _, H, _, K = self._both.shape
+        at = entries[None, :, None, :, None].expand(2, -1, H, -1, K)
+        m = entries.shape[1]
+        return Cache(self._both[:, :, :, : self.count].gather(3, at), m, [m])
 
 
 def sight(seen: Tensor | None, entries: int, beams: int, new: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 64
+FEW = 8  # rows from which chunks are worth their while
 
 
 def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -16,8 +17,8 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """
     R, V = values.shape
     C = V // CHUNK
-    if values.device.type != "cpu" or 4 * k > C or not values.is_contiguous():
-        return values.topk(k)
+    if values.device.type != "cpu" or 4 * k > C or R < FEW or not values.is_contiguous():
+        return values.topk(k) if k > 1 else values.max(1, keepdim=True)
     whole = values[:, : C * CHUNK].view(R, C, CHUNK).amax(-1)  # (R, C)
     chunks = whole.topk(k).indices if k > 1 else whole.argmax(1, keepdim=True)  # (R, k)
     places = (chunks[..., None] * CHUNK + _steps(CHUNK)).flatten(1)  # (R, k * CHUNK)

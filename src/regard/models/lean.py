@@ -1,0 +1,212 @@
+"""The lean twin of a Transformer's `start` and `step`: the same numbers with less ado.
+
+A step of a small model on a CPU is dozens of tiny operations, and what Python and torch do
+around each of them takes longer than the arithmetic. Here the weights are taken out of the
+modules once, vectors stay (rows, D), and each layer is one function.
+
+B sentences, k beams of each, R = k * B rows, S source length, H heads, K head width, D width.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, scaled_dot_product_attention
+
+from regard.data.batch import Batch, Padded
+from regard.models.decoder import DecoderLayer, TransformerDecoder, prune
+from regard.models.encoder import EncoderLayer, TransformerEncoder
+from regard.models.frontend import Embedding, SymbolFrontend
+from regard.models.generator import Generator
+from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.cache import Cache, sight
+from regard.nn.feedforward import FeedForward
+from regard.nn.kernels.softmax import SoftmaxAttention
+from regard.nn.norm import Residual
+from regard.nn.state import State
+from regard.nn.watch import watched
+
+Map = Callable[[Tensor], Tensor]
+
+
+def lean(model: nn.Module) -> Any:
+    """The lean stepper of a model, or the model itself where it has none."""
+    if not isinstance(model, Generator) or not isinstance(model.decoder, TransformerDecoder):
+        return model
+    kernels = [m.kernel for m in model.modules() if isinstance(m, SelfAttention | CrossAttention)]
+    plain = all(isinstance(kernel, SoftmaxAttention) for kernel in kernels)
+    layered = all(isinstance(layer, DecoderLayer) for layer in model.decoder.layers)
+    return LeanStepper(model) if plain and layered else model
+
+
+class LeanStepper:
+    """A generator with a Transformer decoder, in eval mode; its weights must not change."""
+
+    def __init__(self, model: Generator) -> None:
+        self.model = model.eval()
+        decoder = model.decoder
+        assert isinstance(decoder, TransformerDecoder)
+        self.layers = [_decoder_layer(layer) for layer in decoder.layers]  # type: ignore[arg-type]
+        self.norm, self.positions = _norm(decoder.norm), decoder.positions
+        self.embed = _embedding(model.target)
+        self.keys = [_keys(layer.cross) for layer in decoder.layers]  # type: ignore[arg-type]
+        self.encode = _encoder(model)
+
+    def start(self, source: Padded) -> State:
+        """The decoder's state before its first symbol, keys projected."""
+        memory = self.encode(source)
+        state = self.model.decoder.start(memory)
+        whole = bool(memory.mask.all())
+        keys = [project(memory.data) for project in self.keys]
+        bias = None if whole else _bias(memory.mask, memory.data)
+        return State({"encoded": memory, "keys": keys, "bias": bias}, state.past)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (R, T) to the logits (R, T, V) of what follows each, and the new state."""
+        if symbols.shape[1] != 1 or "bias" not in state.memory or watched() is not None:
+            return self.model.step(symbols, state)
+        memory, past = state.memory, state.past
+        B = len(memory["encoded"].mask)
+        k = len(symbols) // B
+        if past["seen"] is not None and past["entries"] > past["room"]:
+            past = prune(past, k)
+        x, mask, seen = self.embed(symbols[:, 0]), None, past["seen"]  # (R, D)
+        if k > 1 or seen is not None:
+            mask, seen = sight(seen, past["entries"], k, x.unsqueeze(1))
+        x = self.positions.embed(x.unsqueeze(1), past["at"]).squeeze(1)
+        layers = []
+        for run, keys, old in zip(self.layers, memory["keys"], past["layers"], strict=True):
+            x, cache = run(x, mask, keys, memory["bias"], old, B)
+            layers.append(cache)
+        counts = {"at": past["at"] + 1, "entries": past["entries"] + k, "room": past["room"]}
+        after = {**counts, "seen": seen, "layers": layers}
+        return self.model.head(self.norm(x)).unsqueeze(1), State(memory, after)
+
+
+def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:
+    """A decoder layer as one function of a symbol for each row (R, D)."""
+    heads = layer.attention.heads
+    project, join = _linear(layer.attention.project), _linear(layer.attention.join)
+    query, found = _linear(layer.cross.query), _linear(layer.cross.join)
+    feed = _feed(layer.feedforward)
+    (enter1, leave1), (enter2, leave2), (enter3, leave3) = map(
+        _residual, (layer.attend, layer.look, layer.feed)
+    )
+
+    def run(
+        x: Tensor,
+        mask: Tensor | None,
+        keys: tuple[Tensor, Tensor],
+        bias: Tensor | None,
+        cache: Cache | None,
+        B: int,
+    ) -> tuple[Tensor, Cache]:
+        R, D = x.shape
+        K = D // heads
+        qkv = project(enter1(x)).view(B, R // B, 3, heads, K).permute(2, 0, 3, 1, 4)
+        if cache is None:
+            cache = Cache.of(qkv[1], qkv[2])
+        else:
+            cache = cache.extend(qkv[1:])
+        out = scaled_dot_product_attention(qkv[0], cache.keys, cache.values, mask)
+        x = leave1(x, join(out.transpose(1, 2).reshape(R, D)))
+        q = query(enter2(x)).view(B, R // B, heads, K).transpose(1, 2)
+        out = scaled_dot_product_attention(q, keys[0], keys[1], bias)
+        x = leave2(x, found(out.transpose(1, 2).reshape(R, D)))
+        return leave3(x, feed(enter3(x))), cache
+
+    return run
+
+
+def _encoder(model: Generator) -> Callable[[Padded], Padded]:
+    """The encoder as one function of symbols; as it is where it is no Transformer."""
+    encoder, frontend = model.encoder, model.frontend
+    if not (isinstance(encoder, TransformerEncoder) and type(frontend) is SymbolFrontend):
+        return lambda source: encoder(frontend(Batch(source)))
+    layers = [_encoder_layer(layer) for layer in encoder.layers]  # type: ignore[arg-type]
+    embed, norm = _embedding(frontend.symbols), _norm(encoder.norm)
+
+    def run(source: Padded) -> Padded:
+        B, S = source.data.shape
+        x = encoder.positions.embed(embed(source.data), 0).flatten(0, 1)  # (B*S, D)
+        bias = None if bool(source.mask.all()) else _bias(source.mask, x)
+        for layer in layers:
+            x = layer(x, bias, B)
+        return Padded(norm(x).view(B, S, -1), source.mask)
+
+    return run
+
+
+def _encoder_layer(layer: EncoderLayer) -> Callable[[Tensor, Tensor | None, int], Tensor]:
+    """An encoder layer as one function of all symbols (B*S, D)."""
+    heads = layer.attention.heads
+    project, join = _linear(layer.attention.project), _linear(layer.attention.join)
+    feed = _feed(layer.feedforward)
+    (enter1, leave1), (enter2, leave2) = map(_residual, (layer.attend, layer.feed))
+
+    def run(x: Tensor, bias: Tensor | None, B: int) -> Tensor:
+        R, D = x.shape
+        qkv = project(enter1(x)).view(B, R // B, 3, heads, D // heads).permute(2, 0, 3, 1, 4)
+        out = scaled_dot_product_attention(*qkv.unbind(0), bias)
+        x = leave1(x, join(out.transpose(1, 2).reshape(R, D)))
+        return leave2(x, feed(enter2(x)))
+
+    return run
+
+
+def _keys(cross: CrossAttention) -> Callable[[Tensor], tuple[Tensor, ...]]:
+    """Memory (B, S, M) to the keys and values (B, H, S, K) of a layer."""
+    project, heads = _linear(cross.project), cross.heads
+
+    def run(memory: Tensor) -> tuple[Tensor, ...]:
+        B, S, M = memory.shape
+        both = project(memory.reshape(B * S, M)).view(B, S, 2, heads, -1)
+        return both.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
+
+    return run
+
+
+def _residual(residual: Residual) -> tuple[Map, Callable[[Tensor, Tensor], Tensor]]:
+    """`enter` and `leave` of a residual branch."""
+    norm = _norm(residual.norm)
+    if residual.place == "pre":
+        return norm, torch.add
+    return (lambda x: x), (lambda x, branch: norm(x + branch))
+
+
+def _feed(feedforward: FeedForward) -> Map:
+    widen, narrow = _linear(feedforward.widen), _linear(feedforward.narrow)
+    activation = torch.relu_ if feedforward.activation is nn.functional.relu else None
+    if activation is None:
+        return lambda x: narrow(feedforward.activation(widen(x)))
+    return lambda x: narrow(activation(widen(x)))
+
+
+def _linear(module: nn.Module) -> Map:
+    """(R, inputs) to (R, outputs); what is no plain linear map is called as it is."""
+    if type(module) is not nn.Linear or module.bias is None:
+        return module
+    weight, bias = module.weight.detach().t(), module.bias.detach()
+    return lambda x: torch.addmm(bias, x, weight)
+
+
+def _norm(module: nn.Module) -> Map:
+    if type(module) is not nn.LayerNorm:
+        return (lambda x: x) if isinstance(module, nn.Identity) else module
+    shape, weight, bias, eps = module.normalized_shape, module.weight, module.bias, module.eps
+    weight, bias = weight.detach(), bias.detach()
+    return lambda x: torch.layer_norm(x, shape, weight, bias, eps, False)
+
+
+def _embedding(module: nn.Module) -> Map:
+    if type(module) is not Embedding:
+        return module
+    weight, scale = module.weight.detach(), module.scale
+    return lambda symbols: embedding(symbols, weight) * scale
+
+
+def _bias(mask: Tensor, like: Tensor) -> Tensor:
+    """The mask (B, S) as what is added to scores, (B, 1, 1, S)."""
+    bias = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
+    return bias.masked_fill_(~mask, float("-inf"))[:, None, None]
