@@ -13,10 +13,12 @@ from regard.search.force import Stepper
 
 
 class Engine(ABC):
-    """Runs a trained transducer. device: where its inputs lie."""
+    """Runs a trained transducer. device: where its inputs lie; forks: whether copies of this
+    process can run it, each for itself."""
 
     name: str
     device = torch.device("cpu")
+    forks = False
 
     @abstractmethod
     def search(

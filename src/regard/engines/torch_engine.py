@@ -19,6 +19,7 @@ class TorchEngine(Engine):
 
     def __init__(self, model: nn.Module) -> None:
         self.device = device_of(model)
+        self.forks = self.device.type == "cpu"
         self._stepper: Stepper = lean(model.eval())
 
     def search(

@@ -25,7 +25,7 @@ from regard.nn.scores import ScoreKind, build_score
 from regard.nn.state import State, Tree, tree_map
 from regard.options import Options
 
-PRUNE = 64  # entries of a cache beyond twice those in use, from which it is pruned
+PRUNE = 16  # entries of a cache beyond twice those in use, from which it is pruned
 
 
 class TransformerDecoder(nn.Module):

@@ -148,7 +148,7 @@ def _encoder_layer(layer: EncoderLayer) -> Callable[[Tensor, Tensor | None, int]
     def run(x: Tensor, bias: Tensor | None, B: int) -> Tensor:
         R, D = x.shape
         qkv = project(enter1(x)).view(B, R // B, 3, heads, D // heads).permute(2, 0, 3, 1, 4)
-        out = scaled_dot_product_attention(*qkv.unbind(0), bias)
+        out = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias)
         x = leave1(x, join(out.transpose(1, 2).reshape(R, D)))
         return leave2(x, feed(enter2(x)))
 
@@ -194,8 +194,8 @@ def _linear(module: nn.Module) -> Map:
 def _norm(module: nn.Module) -> Map:
     if type(module) is not nn.LayerNorm:
         return (lambda x: x) if isinstance(module, nn.Identity) else module
-    shape, weight, bias, eps = module.normalized_shape, module.weight, module.bias, module.eps
-    weight, bias = weight.detach(), bias.detach()
+    shape, eps = module.normalized_shape, module.eps
+    weight, bias = module.weight.detach(), module.bias.detach()
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps, False)
 
 

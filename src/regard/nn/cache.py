@@ -70,10 +70,12 @@ class Cache:
 
     def take(self, entries: Tensor) -> "Cache":
         """The cache of these entries (B, m) of each sentence alone."""
-        _, _, H, _, K = self._both.shape
-        at = entries[None, :, None, :, None].expand(2, -1, H, -1, K)
+        parts, B, H, room, K = self._both.shape
         m = entries.shape[1]
-        return Cache(self._both[:, :, :, : self.count].gather(3, at), m, [m])
+        first = torch.arange(parts * B * H, device=entries.device).view(parts, B, H, 1) * room
+        rows = (first + entries[None, :, None]).flatten()
+        kept = self._both.reshape(-1, K).index_select(0, rows)
+        return Cache(kept.view(parts, B, H, m, K), m, [m])
 
 
 def sight(seen: Tensor | None, entries: int, beams: int, new: Tensor) -> tuple[Tensor, Tensor]:

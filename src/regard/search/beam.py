@@ -3,7 +3,6 @@
 B sentences, W beams of each, K continuations of a beam, V vocabulary, t symbols so far.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,11 +18,10 @@ from regard.search.hypothesis import Hypothesis
 from regard.search.must import Must
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
-from regard.search.top import largest
+from regard.search.top import Step, largest, log_normaliser
 from regard.search.trace import Trace
 
-Step = Callable[[Tensor, State], tuple[Tensor, State]]
-Stop = Literal["full", "exact", "first"]
+Stop = Literal["likely", "full", "exact", "first"]
 
 
 @dataclass
@@ -33,7 +31,7 @@ class Plan:
     beam: int
     nbest: int = 1
     scoring: Scoring = field(default_factory=Scoring)
-    stop: Stop = "full"
+    stop: Stop = "likely"
     rules: Rules = field(default_factory=Rules)
     choose: Choose | None = None
     mask: Tensor | None = None
@@ -124,7 +122,7 @@ def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor,
 def continuations(live: Live, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
     """The best symbols after each beam, from logits (B*W, V), which are used up."""
     shape = live.total.shape
-    normaliser = logits.logsumexp(-1)  # over all symbols, also those that are struck out
+    normaliser = log_normaliser(logits)  # over all symbols, also those that are struck out
     strike_specials(logits)
     beams = logits.unflatten(0, shape)
     if not rules.none:

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS, PAD
 from regard.nn.state import State
-from regard.search.beam import Step
 from regard.search.filters import Filters, filter_logits, pick
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.top import Step
 
 
 @dataclass

@@ -21,10 +21,10 @@ NO = float("-inf")
 class Finished:
     """The outputs of each sentence that have ended.
 
-    full:  a sentence is settled when as many ended as there are beams, or earlier, when no live
-           beam can still come among its `nbest`.
-    exact: only the latter.
-    first: when `nbest` ended and the best of the last step was among them.
+    A sentence is settled when no live beam can still come among its `nbest` (exact), or earlier:
+    full:   when as many ended as there are beams;
+    likely: then, or when no live beam would come among them at its present length;
+    first:  when `nbest` ended and the best of the last step was among them.
     """
 
     def __init__(self, sentences: int, beam: int, nbest: int, stop: str, scoring: Scoring) -> None:
@@ -64,15 +64,16 @@ class Finished:
 
     def going(self, live: "Live") -> Tensor | None:
         """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""
-        if self.stop == "full" and self.beam == 1:
-            settled = self.count > 0
-        else:
-            hope = self.scoring.hope(live.total, live.limits).amax(1).cpu()
-            settled = self.best[:, -1] >= hope
-            if self.stop == "full":
-                settled |= self.count >= self.beam
-            if self.stop == "first":
-                settled |= self.leading & (self.count >= self.nbest)
+        hope = self.scoring.hope(live.total, live.limits).amax(1).cpu()
+        least = self.best[:, -1]
+        settled = least >= hope
+        if self.stop in ("full", "likely"):
+            settled |= self.count >= self.beam
+        if self.stop == "likely":
+            now = live.symbols.shape[-1]
+            settled |= least >= self.scoring.score(live.total.amax(1).cpu(), now, None)
+        if self.stop == "first":
+            settled |= self.leading & (self.count >= self.nbest)
         return ~settled.to(live.total.device) if bool(settled.any()) else None
 
     def keep(self, sentences: Tensor) -> None:

@@ -11,6 +11,7 @@ from regard.options import Options
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.choose import Best, Choose, Diverse
 from regard.search.force import Stepper
+from regard.search.greedy import greedy_search
 from regard.search.hypothesis import Hypothesis, Wish
 from regard.search.must import Must
 from regard.search.rules import Rules
@@ -29,9 +30,10 @@ class Beam(Options):
     alpha: float = Field(0.75, ge=0, description="how much longer outputs are favoured")
     coverage: float = Field(0.0, ge=0, description="how much source that nobody looked at costs")
     stop: Stop = Field(
-        "full",
-        description="full: when as many ended as there are beams; exact: when none can still "
-        "win; first: when the best one ended",
+        "likely",
+        description="when a sentence is done. exact: no live beam can still win; full: also when "
+        "as many ended as there are beams; likely: also when no live beam ranks before those that "
+        "ended; first: when the best one ended",
     )
     groups: int = Field(1, gt=0, description="groups of beams that avoid each other's symbols")
     diversity: float = Field(0.5, ge=0, description="how strongly groups avoid each other")
@@ -75,12 +77,16 @@ class Beam(Options):
                 limits[row] = max(int(limits[row]), needed)
             if any(wish.must for wish in wishes):
                 choose = Must(choose, wishes, limits.tolist())
+        rules = Rules(self.min_length, self.no_repeat, wishes)
+        if beam == 1 and trace is None and not self.coverage and not isinstance(choose, Must):
+            start = stepper.start(source)
+            return greedy_search(stepper.step, start, limits, self.scoring, rules)
         plan = Plan(
             beam,
             nbest,
             self.scoring,
             self.stop,
-            Rules(self.min_length, self.no_repeat, wishes),
+            rules,
             choose,
             source.mask if self.coverage else None,
             trace,

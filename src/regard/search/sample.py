@@ -17,12 +17,12 @@ from regard.data.vocabulary import BOS, EOS
 from regard.errors import UserError
 from regard.nn.state import State
 from regard.options import Options
-from regard.search.beam import Step
 from regard.search.draw import chances, draw
 from regard.search.filters import Filters, filter_logits, pick
 from regard.search.force import Stepper
 from regard.search.hypothesis import NEVER, Hypothesis, Wish
 from regard.search.rules import Rules
+from regard.search.top import Step
 
 Start = Callable[[int], State]  # the state of so many rows before their first symbol
 

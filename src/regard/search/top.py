@@ -1,10 +1,16 @@
-"""The largest numbers of rows, without sorting the rows.
+"""What a search asks of logits: the largest of each row, and what makes them probabilities.
 
 R rows, V numbers in each, C chunks.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
+
+from regard.nn.state import State
+
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
 CHUNK = 64
 FEW = 8  # rows from which chunks are worth their while
@@ -27,6 +33,11 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     found = values.view(-1).index_select(0, (places + _steps(R)[:, None] * V).view(-1))
     best = found.view(R, -1).topk(k)
     return best.values, places.gather(1, best.indices)
+
+
+def log_normaliser(logits: Tensor) -> Tensor:
+    """log sum exp of each row (R, V): by the softmax of the largest, which is fused and faster."""
+    return logits.amax(-1) - logits.softmax(-1).amax(-1).log()
 
 
 _known: dict[int, Tensor] = {}

@@ -18,6 +18,9 @@ from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
 from regard.tasks.values import Prediction, Request
 from regard.threads import in_threads
+from regard.workers import in_workers, workers_there
+
+WORTH = 32  # sources for which copies of this process are worth their start
 
 
 class Answering:
@@ -59,8 +62,12 @@ class Answering:
             return self._aligned(engine, source, found, answers) if align else answers
 
         parts = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
-        threads = torch.get_num_threads() if engine.device.type == "cpu" and len(parts) > 1 else 1
-        answered = in_threads(answer, parts, threads)
+        workers = workers_there() if len(rows) >= WORTH and engine.forks else 1
+        if workers > 1 and len(parts) > 1:
+            answered = list(in_workers(answer, parts, workers))
+        else:
+            shared = engine.device.type == "cpu" and len(parts) > 1
+            answered = in_threads(answer, parts, torch.get_num_threads() if shared else 1)
         flat = dict(zip(order, (one for part in answered for one in part), strict=True))
         return [flat[i] for i in range(len(rows))]
 

@@ -1,0 +1,75 @@
+"""Greedy search: beam search with one beam, without what only several beams need.
+
+B sentences, V vocabulary, t symbols so far.
+"""
+
+import torch
+from torch import Tensor
+
+from regard.data.vocabulary import BOS, EOS
+from regard.nn.state import State
+from regard.search.hypothesis import Hypothesis
+from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.scoring import Scoring
+from regard.search.top import Step, largest, log_normaliser
+
+
+@torch.inference_mode()
+def greedy_search(
+    step: Step, state: State, limits: Tensor, scoring: Scoring, rules: Rules
+) -> list[list[Hypothesis]]:
+    """The output of each sentence that takes the most probable symbol each time."""
+    limits = limits.clamp(min=1)
+    rows = list(range(len(limits)))
+    ends = limits.tolist()
+    symbols: list[list[int]] = [[] for _ in rows]
+    scores: list[list[float]] = [[] for _ in rows]
+    last, t = torch.full((len(rows), 1), BOS, device=limits.device), 0
+    while rows:
+        logits, state = step(last, state)
+        best, last = _best(logits[:, -1].float(), t, rows, ends, symbols, rules)
+        found = last[:, 0].tolist()
+        for row, symbol, score in zip(rows, found, best.tolist(), strict=True):
+            symbols[row].append(symbol)
+            scores[row].append(score)
+        t += 1
+        if EOS in found:
+            kept = [b for b, symbol in enumerate(found) if symbol != EOS]
+            rows = [rows[b] for b in kept]
+            if rows:
+                at = torch.tensor(kept, device=last.device)
+                state, last = state.select(at, at), last.index_select(0, at)
+    totals = torch.tensor([sum(row) for row in scores])
+    return [
+        [_hypothesis(found, row, total, end, scoring)]
+        for found, row, total, end in zip(symbols, scores, totals, ends, strict=True)
+    ]
+
+
+def _best(
+    logits: Tensor,
+    t: int,
+    rows: list[int],
+    ends: list[int],
+    symbols: list[list[int]],
+    rules: Rules,
+) -> tuple[Tensor, Tensor]:
+    """The best symbols (B, 1) and their log probabilities (B,)."""
+    normaliser = log_normaliser(logits)
+    strike_specials(logits)
+    if not rules.none:
+        so_far = torch.tensor([symbols[row] for row in rows], device=logits.device)
+        rules.apply(logits.unsqueeze(1), so_far.long().view(len(rows), 1, t), rows)
+    full = [ends[row] <= t + 1 for row in rows]
+    if any(full):
+        only_the_end(logits.unsqueeze(1), torch.tensor(full, device=logits.device))
+    top, symbol = largest(logits, 1)
+    return top[:, 0] - normaliser, symbol
+
+
+def _hypothesis(
+    symbols: list[int], scores: list[float], total: Tensor, end: int, scoring: Scoring
+) -> Hypothesis:
+    length = len(symbols)
+    score = float(scoring.score(total, length, None))
+    return Hypothesis(tuple(symbols[:-1]), score, tuple(scores), length >= end)
