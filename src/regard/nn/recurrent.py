@@ -3,7 +3,7 @@
 B rows, T length, D width, L layers.
 """
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +13,12 @@ from regard.nn.dropout import Dropout
 
 Cell = Literal["rnn", "gru", "lstm"]
 CELLS: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+STEPS: dict[type[nn.Module], Any] = {
+    nn.RNN: torch.rnn_tanh_cell,
+    nn.GRU: torch.gru_cell,
+    nn.LSTM: torch.lstm_cell,
+}
+WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
 Hidden = tuple[Tensor, ...]  # (h,) or for the LSTM (h, c); each (B, L, D)
 
 
@@ -38,6 +44,8 @@ class Recurrence(nn.Module):
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
         """x (B, T, inputs) to the states of the top layer (B, T, D), and the last of each layer."""
+        if hidden is not None and x.shape[1] == 1 and not torch.is_grad_enabled():
+            return self._one(x[:, 0], hidden)
         last: list[tuple[Tensor, ...]] = []
         for i, layer in enumerate(self.layers):
             start = None
@@ -48,6 +56,28 @@ class Recurrence(nn.Module):
             last.append(tuple(end) if self.parts == 2 else (end,))
             x = out + x if i > 0 else out
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
+
+    def _one(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
+        """The same for a single symbol (B, inputs) in decoding: without what a sequence needs."""
+        last: list[tuple[Tensor, ...]] = []
+        for i, layer in enumerate(self.layers):
+            before = tuple(part[:, i] for part in hidden)
+            after = one_step(layer, self.dropout(x) if i > 0 else x, before)
+            last.append(after)
+            x = after[0] + x if i > 0 else after[0]
+        return x.unsqueeze(1), tuple(torch.stack(part, 1) for part in zip(*last, strict=True))
+
+
+def one_step(layer: nn.Module, x: Tensor, hidden: Hidden) -> Hidden:
+    """A recurrent layer's state (B, D) after one input x (B, inputs)."""
+    if type(layer) not in STEPS:
+        start = [part.unsqueeze(0) for part in hidden]
+        _, end = layer(x.unsqueeze(1), tuple(start) if len(start) == 2 else start[0])
+        return tuple(part[0] for part in (end if isinstance(end, tuple) else (end,)))
+    weights = cast(list[Tensor], [getattr(layer, name) for name in WEIGHTS])
+    if len(hidden) == 2:
+        return torch.lstm_cell(x, hidden, weights[0], weights[1], weights[2], weights[3])
+    return (STEPS[type(layer)](x, hidden[0], *weights),)
 
 
 class Bidirectional(nn.Module):
