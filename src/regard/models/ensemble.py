@@ -1,0 +1,47 @@
+"""Several models as one: the mean of their probabilities, whatever their kinds.
+
+B rows, k beams, T target length, V vocabulary, N real target symbols.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Batch, Padded
+from regard.models.lean import lean
+from regard.nn.state import State
+
+
+class Ensemble(nn.Module):
+    """Generators with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
+
+    def __init__(self, models: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self._steppers = [lean(model.eval()) for model in models]
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Log probabilities (N, V) of every real target symbol, row by row."""
+        return _mean([model(batch) for model in self.models])
+
+    def start(self, source: Padded) -> State:
+        """The state of all models before the first symbol."""
+        return _joined([stepper.start(source) for stepper in self._steppers])
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (k*B, T) to the log probabilities (k*B, T, V) of what follows, and the state."""
+        parts = zip(self._steppers, state.memory, state.past, strict=True)
+        found = [stepper.step(symbols, State(*own)) for stepper, *own in parts]
+        return _mean([logits for logits, _ in found]), _joined([after for _, after in found])
+
+
+def _joined(states: list[State]) -> State:
+    return State(tuple(one.memory for one in states), tuple(one.past for one in states))
+
+
+def _mean(logits: list[Tensor]) -> Tensor:
+    """The logarithm of the mean of the probabilities."""
+    each = torch.stack([one.float().log_softmax(-1) for one in logits])
+    return each.logsumexp(0) - math.log(len(logits))
