@@ -45,7 +45,7 @@ def put(theirs: nn.Module, ours: nn.Module) -> None:
 def copied(ours: nn.Module, place: str, activation: str) -> nn.TransformerEncoder:
     """torch's encoder with the weights of our decoder."""
     layer = nn.TransformerEncoderLayer(
-        D, H, 24, 0.0, activation, batch_first=True, norm_first=place == "pre"
+        D, H, 24, 0.0, getattr(F, activation), batch_first=True, norm_first=place == "pre"
     )
     final = nn.LayerNorm(D) if place == "pre" else None
     theirs = nn.TransformerEncoder(layer, 2, final, enable_nested_tensor=False)
@@ -64,7 +64,7 @@ def copied(ours: nn.Module, place: str, activation: str) -> nn.TransformerEncode
     return theirs.train()  # not their fused path
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_transformer(place: str, activation: str) -> None:
     """An encoder that cannot see the future."""

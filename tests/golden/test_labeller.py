@@ -33,7 +33,7 @@ def layers(x: Tensor, stack: nn.ModuleList, activation: str) -> Tensor:
     return x
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("reach", [0, 1, 2, 7])
 def test_window(reach: int, activation: str) -> None:
     """Each place with its neighbours, from left to right; zeros beyond the ends of the row."""

@@ -8,14 +8,17 @@ import warnings
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.data.batch import Padded
+from regard.errors import UserError
 from regard.models import decoder, encoder
+from regard.models.generator import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.nn.norm import Residual
-from regard.nn.positions import NoPositions, SinusoidalPosition, sinusoids
+from regard.nn.positions import LearnedPosition, NoPositions, SinusoidalPosition, sinusoids
 
 B, S, T, D, H = 3, 5, 4, 16, 4
 MASK = torch.arange(S) < torch.tensor([5, 3, 1])[:, None]  # (B, S)
@@ -78,10 +81,11 @@ def settings(place: str, activation: str) -> dict:
 
 def theirs_of(layer: type, place: str, activation: str) -> nn.Module:
     first = place == "pre"
-    return layer(D, H, 24, 0.0, activation, batch_first=True, norm_first=first)
+    function = getattr(F, activation)
+    return layer(D, H, 24, 0.0, function, batch_first=True, norm_first=first)
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_encoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
@@ -100,7 +104,7 @@ def test_encoder(place: str, activation: str) -> None:
     close(ours(Padded(x, MASK)).data[MASK], expected[MASK])
 
 
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_decoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
@@ -219,3 +223,28 @@ def test_sinusoids_go_on_where_they_were() -> None:
     close(whole[0], sinusoids(600, 8))
     for at in (0, 250, 255, 256, 511, 512):
         close(SinusoidalPosition().embed(torch.zeros(1, 5, 8), at), whole[:, at : at + 5])
+
+
+@pytest.mark.parametrize("width", [8, 7])
+def test_sinusoids_in_halves(width: int) -> None:
+    """The same numbers: those of even places first, then those of odd places."""
+    usual, halves = sinusoids(20, width), sinusoids(20, width, "halves")
+    assert torch.equal(halves, torch.cat([usual[:, 0::2], usual[:, 1::2]], 1))
+    out = SinusoidalPosition("halves").embed(torch.zeros(1, 3, width), 4)
+    assert torch.equal(out[0], halves[4:7])
+
+
+def test_learned_positions_are_an_embedding_of_places() -> None:
+    ours = LearnedPosition(6, 8)
+    x = torch.randn(2, 3, 8)
+    for at in (0, 3):
+        close(ours.embed(x, at), x + F.embedding(torch.arange(at, at + 3), ours.weight))
+    with pytest.raises(UserError, match=r"7 symbols.*positions.length=6.*positions.length=7"):
+        ours.embed(x, 4)
+
+
+def test_head_with_a_bias_is_a_linear_layer() -> None:
+    head, linear = noisy(Head(nn.Parameter(torch.randn(7, D)), bias=True)), nn.Linear(D, 7)
+    put(linear, head)
+    h = torch.randn(2, 3, D)
+    close(head(h), linear(h))

@@ -69,6 +69,10 @@ class Corpus(ABC):
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def longest(self) -> list[int]:
+        """The most symbols of each side that a model reads at once."""
+        return self.lengths.max(0).tolist() if len(self) else []
+
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch, as rows: a pure function, so that a run can be resumed."""
         return batches(self.lengths, tokens, seed, epoch)

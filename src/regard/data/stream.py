@@ -36,6 +36,10 @@ class StreamCorpus(Corpus):
         """(documents, 1): symbols of each, EOS included."""
         return self.side.lengths[:, None]
 
+    def longest(self) -> list[int]:
+        """The context: no window is longer, however long the documents."""
+        return [self.context]
+
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
         """The batches of an epoch, as rows (B, 2): the beginning and the end of each window."""
         N, T = len(self.side.flat), min(self.context, len(self.side.flat))

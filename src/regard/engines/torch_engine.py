@@ -6,7 +6,9 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.engines.base import Engine
+from regard.models.ensemble import Ensemble
 from regard.models.lean import lean
+from regard.models.places import SIDES, places
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 from regard.tasks.base import device_of
@@ -20,6 +22,7 @@ class TorchEngine(Engine):
     def __init__(self, model: nn.Module) -> None:
         self.device = device_of(model)
         self.forks = self.device.type == "cpu"
+        self.source_places, self.target_places = (_least(model, side) for side in SIDES)
         self._stepper: Stepper = lean(model.eval())
 
     def search(
@@ -34,3 +37,9 @@ class TorchEngine(Engine):
 
     def stepper(self) -> Stepper:
         return self._stepper
+
+
+def _least(model: nn.Module, side: str) -> int | None:
+    """The most symbols that this side of every member of a model can read."""
+    members = model.models if isinstance(model, Ensemble) else [model]
+    return min((n for n in (places(one, side) for one in members) if n is not None), default=None)

@@ -123,7 +123,7 @@ class CausalTransformer(TransformerOptions):
         """The decoder; sizes must be filled."""
         assert self.dropout is not None
         layers = self.self_layers(CausalLayer)
-        return TransformerDecoder(layers, self.positions.build(), self.final_norm(), self.dropout)
+        return TransformerDecoder(layers, self.places(), self.final_norm(), self.dropout)
 
 
 class CausalRecurrent(Options):

@@ -190,7 +190,7 @@ class Transformer(TransformerOptions):
             )
             for _ in range(self.layers)
         ]
-        return TransformerDecoder(layers, self.positions.build(), self.final_norm(), self.dropout)
+        return TransformerDecoder(layers, self.places(), self.final_norm(), self.dropout)
 
 
 class Recurrent(Options):

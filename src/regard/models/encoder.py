@@ -154,6 +154,11 @@ class TransformerOptions(Options):
             for _ in range(self.layers)
         ]
 
+    def places(self) -> Position:
+        """How this model knows the order of its symbols."""
+        assert self.width is not None
+        return self.positions.build(self.width)
+
     def final_norm(self) -> nn.Module:
         """The norm after the last layer: only where norms stand before the branches."""
         assert self.width is not None
@@ -167,7 +172,7 @@ class Transformer(TransformerOptions):
         """The encoder; sizes must be filled."""
         assert self.dropout is not None
         layers = self.self_layers(EncoderLayer)
-        return TransformerEncoder(layers, self.positions.build(), self.final_norm(), self.dropout)
+        return TransformerEncoder(layers, self.places(), self.final_norm(), self.dropout)
 
 
 class Recurrent(Options):

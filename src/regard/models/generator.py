@@ -23,13 +23,14 @@ from regard.options import Options
 class Head(nn.Module):
     """Vectors to logits; tied to an embedding (Press and Wolf 2017) or with its own weights."""
 
-    def __init__(self, weight: nn.Parameter) -> None:
+    def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
         super().__init__()
         self.weight = weight
+        self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
 
     def forward(self, h: Tensor) -> Tensor:
         """(..., D) to (..., V)."""
-        return F.linear(h, self.weight)
+        return F.linear(h, self.weight, self.bias)
 
 
 class Generator(nn.Module):
@@ -74,6 +75,7 @@ class GeneratorOptions(Options):
     encoder: Encoder = Auto()
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
+    head_bias: bool = Field(False, description="the output layer adds a number to each symbol")
     embedding: int | None = Field(
         None, ge=0, description="size of the vectors of symbols, for recurrent sides; 0: as width"
     )
@@ -107,7 +109,7 @@ class GeneratorOptions(Options):
             encoder.build(sizes[0]),
             other,
             decoder.build(encoder.width, sizes[1]),
-            Head(weight),
+            Head(weight, self.head_bias),
         )
 
     def _inputs(self, part: Any) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.dropout import Dropout
-from regard.nn.feedforward import Activation
+from regard.nn.feedforward import ACTIVATIONS, Activation
 from regard.options import Options
 
 
@@ -34,7 +34,7 @@ class MlpEncoder(nn.Module):
     def __init__(self, sizes: list[int], activation: Activation, dropout: float) -> None:
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(*pair) for pair in itertools.pairwise(sizes))
-        self.activation = F.relu if activation == "relu" else F.gelu
+        self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:

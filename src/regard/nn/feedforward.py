@@ -1,5 +1,6 @@
 """The position-wise feed-forward network."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import torch.nn.functional as F
@@ -7,7 +8,12 @@ from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
 
-Activation = Literal["relu", "gelu"]
+Activation = Literal["relu", "gelu", "silu"]
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,  # x sigmoid(x), also called swish
+}
 
 
 class FeedForward(nn.Module):
@@ -17,7 +23,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
-        self.activation = F.relu if activation == "relu" else F.gelu
+        self.activation = ACTIVATIONS[activation]
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:

@@ -31,7 +31,9 @@ PICTURES = {
     ),
     "positions": Picture("sinusoidal positions, and how alike any two are", positions.draw),
     "attention-mask": Picture("which symbols see which in a Transformer", masks.draw),
-    "activations": Picture("relu, gelu, tanh, sigmoid", functions.draw_activations, ("kinds",)),
+    "activations": Picture(
+        "relu, gelu, silu, tanh, sigmoid", functions.draw_activations, ("kinds",)
+    ),
     "softmax": Picture("probabilities at several temperatures", functions.draw_softmax),
     "smoothing": Picture("what a smoothed label asks for", functions.draw_smoothing),
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
+    "silu": F.silu,
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }

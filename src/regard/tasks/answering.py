@@ -49,10 +49,11 @@ class Answering:
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         wishes = None if requests is None else [self.wish(request) for request in requests]
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
+        engine.check(max(map(len, rows), default=0))
 
         def answer(part: list[int]) -> list[Prediction]:
             source = _on(pad([rows[i] for i in part]), engine.device)
-            limits = self._limits([len(rows[i]) for i in part], search).to(engine.device)
+            limits = self._limits([len(rows[i]) for i in part], search, engine)
             wished = None if wishes is None else [wishes[i] for i in part]
             found = engine.search(search, source, limits, nbest, wished)
             answers = [
@@ -71,12 +72,14 @@ class Answering:
         flat = dict(zip(order, (one for part in answered for one in part), strict=True))
         return [flat[i] for i in range(len(rows))]
 
-    def _limits(self, lengths: list[int], search: Beam | Sample) -> Tensor:
+    def _limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
         """(B,) the most symbols, EOS included, for sources of these lengths."""
-        limits = torch.tensor([self.limit(length) for length in lengths])
+        limits = torch.tensor([self.limit(length) for length in lengths], device=engine.device)
         if search.max_length is not None:
             limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
-        return limits.clamp(min=search.min_length + 1)
+        limits = limits.clamp(min=search.min_length + 1)
+        most = engine.target_places  # an answer that ends there is marked as cut
+        return limits if most is None else limits.clamp(max=most)
 
     def wish(self, request: Request) -> Wish:
         """What is asked for, as symbols."""
@@ -143,7 +146,7 @@ class Answering:
         best = logp.topk(min(count, len(self.target) - len(NEVER)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
         wishes = [Wish((*begun, symbol)) for symbol in symbols]
-        limits = torch.full((len(symbols),), self.limit(len(row)), device=engine.device)
+        limits = self._limits([len(row)] * len(symbols), search, engine)
         rows = _on(pad([row] * len(symbols)), engine.device)
         found = engine.search(search, rows, limits, 1, wishes)
         return [

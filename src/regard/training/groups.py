@@ -8,6 +8,7 @@ from torch import nn
 from regard import parallel
 from regard.models.frontend import Embedding
 from regard.models.generator import Head
+from regard.nn.positions import LearnedPosition
 
 Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1
 Group = dict[str, Any]
@@ -19,8 +20,9 @@ def trained(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 
 def embedded(model: nn.Module) -> set[int]:
-    """The ids of the weights of embeddings, and of heads that are tied to one."""
-    parts = (part for part in model.modules() if isinstance(part, Embedding | Head))
+    """The ids of the weights of embeddings and learned places, and of heads tied to one."""
+    tables = (Embedding, Head, LearnedPosition)
+    parts = (part for part in model.modules() if isinstance(part, tables))
     return {id(weight) for part in parts for weight in part.parameters()}
 
 

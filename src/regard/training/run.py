@@ -17,6 +17,7 @@ from regard.data.corpus import Corpus
 from regard.data.read import Example, Pair
 from regard.errors import UserError
 from regard.files import read_json
+from regard.models.places import limited, refuse_long_corpus
 from regard.nn.state import Tree
 from regard.presets import fill
 from regard.tasks.base import Choice, Found, Task
@@ -199,6 +200,9 @@ def _assemble(
     torch.manual_seed(training.seed)
     device = parallel.device()
     model = task.build(config.model)
+    refuse_long_corpus(model, corpus)
+    if limited(model):  # else they need not be made numbers yet
+        refuse_long_corpus(model, task.corpus(dev))
     training.init.apply(model)
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)

@@ -41,7 +41,7 @@ def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
                 continue  # the user wants another kind
             said = {k: v for k, v in ours.items() if k != "kind" and v != default.get(k)}
             tree["model"][name] = theirs | ({"dropout": None} if "dropout" in theirs else {}) | said
-        elif ours == default:
+        elif theirs != ours == default:
             tree["model"][name] = theirs
         else:
             continue

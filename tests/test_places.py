@@ -1,0 +1,83 @@
+"""Learned positions: what is longer than their table is refused before a model runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from regard.config import check_config
+from regard.data.read import Pair
+from regard.data.vocabulary import EOS
+from regard.errors import UserError
+from regard.models.generator import Head
+from regard.search import Beam
+from regard.training.groups import groups_of, hidden_matrices
+from regard.training.run import Run, start_run
+
+PAIRS = [Pair("abcd", "dcba", 1), Pair("ab", "ba", 2)]
+SIZES = {"kind": "transformer", "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
+
+
+def run(
+    encoder: int, decoder: int, train: list[Pair] = PAIRS, dev: list[Pair] = PAIRS, **more: Any
+) -> Run:
+    """A tiny run with so many learned places on each side."""
+    sides = {
+        name: SIZES | {"dropout": 0.0, "positions": {"kind": "learned", "length": length}}
+        for name, length in (("encoder", encoder), ("decoder", decoder))
+    }
+    tree = {"model": sides, "training": {"steps": 1}, "task": {"source": {"symbols": "char"}}}
+    tree["task"]["target"] = {"symbols": "char"}
+    return start_run(Path("nowhere"), check_config(tree | more, "test"), train, dev)
+
+
+def test_examples_that_just_fit_are_taken() -> None:
+    made = run(5, 5)  # four letters and the end
+    assert made.model.encoder.positions.weight.shape == (5, 8)
+
+
+@pytest.mark.parametrize(("sizes", "side"), [((4, 5), "encoder"), ((5, 4), "decoder")])
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_longer_examples_are_refused_before_training(
+    sizes: tuple[int, int], side: str, part: str
+) -> None:
+    short = [Pair("ab", "ba", 1)]
+    parts = {"train": short, "dev": short} | {part: PAIRS}
+    with pytest.raises(UserError) as error:
+        run(*sizes, **parts)
+    assert "a sequence of 5 symbols" in str(error.value)
+    assert f"model.{side}.positions.length=4" in str(error.value)
+    assert f"model.{side}.positions.length=5 or" in str(error.value)
+
+
+def test_a_language_model_reads_windows_of_its_context() -> None:
+    decoder = SIZES | {"dropout": 0.0, "positions": {"kind": "learned", "length": 6}}
+    tree = {"model": {"decoder": decoder}, "training": {"steps": 1}}
+    text = [Pair("", "abcabcabcabcabc", 1)]
+    for context, fits in ((6, True), (7, False)):
+        task = {"kind": "language-model", "symbols": "char", "context": context}
+        config = check_config(tree | {"task": task}, "test")
+        if fits:
+            start_run(Path("nowhere"), config, text, text)
+            continue
+        with pytest.raises(UserError, match="a sequence of 7 symbols"):
+            start_run(Path("nowhere"), config, text, text)
+
+
+def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_place() -> None:
+    made = run(5, 5)
+    task, model = made.task, made.model.eval()
+    with pytest.raises(UserError, match=r"a sequence of 6 symbols.*model.encoder.positions"):
+        task.predict(model, ["ab", "abcda"], Beam())
+    model.head = Head(model.head.weight, bias=True)
+    model.head.bias.data[EOS] = -1e9  # it would go on for ever
+    (found,) = task.predict(model, ["abcd"], Beam(beam=1))
+    assert len(found.symbols) == 4 and found.cut  # and the end
+
+
+def test_places_are_tables_that_neither_decay_nor_count_as_hidden_matrices() -> None:
+    model = run(5, 5).model
+    table = model.encoder.positions.weight
+    assert "encoder.positions.weight" not in hidden_matrices(model)
+    plain = [group for group in groups_of(model, 0.1, {}) if not group["weight_decay"]]
+    assert any(table is weight for group in plain for weight in group["params"])
