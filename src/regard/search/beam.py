@@ -31,7 +31,7 @@ class Plan:
     beam: int
     nbest: int = 1
     scoring: Scoring = field(default_factory=Scoring)
-    stop: Stop = "likely"
+    stop: Stop = "full"
     rules: Rules = field(default_factory=Rules)
     choose: Choose | None = None
     mask: Tensor | None = None

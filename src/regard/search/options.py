@@ -30,7 +30,7 @@ class Beam(Options):
     alpha: float = Field(0.75, ge=0, description="how much longer outputs are favoured")
     coverage: float = Field(0.0, ge=0, description="how much source that nobody looked at costs")
     stop: Stop = Field(
-        "likely",
+        "full",
         description="when a sentence is done. exact: no live beam can still win; full: also when "
         "as many ended as there are beams; likely: also when no live beam ranks before those that "
         "ended; first: when the best one ended",
