@@ -18,7 +18,7 @@ from regard.search.hypothesis import Hypothesis
 from regard.search.must import Must
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
-from regard.search.top import Step, largest, log_normaliser
+from regard.search.top import Step, joint, joint_fits, largest, log_normaliser
 from regard.search.trace import Trace
 
 Stop = Literal["likely", "full", "exact", "first"]
@@ -120,40 +120,42 @@ def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor,
 
 
 def continuations(live: Live, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
-    """The best symbols after each beam, from logits (B*W, V), which are used up."""
-    shape = live.total.shape
-    normaliser = log_normaliser(logits)  # over all symbols, also those that are struck out
-    strike_specials(logits)
-    beams = logits.unflatten(0, shape)
+    """The best symbols after the beams, from logits (B*W, V), which are used up."""
+    full = live.limits <= live.symbols.shape[-1] + 1
+    ending = bool(full.any())
+    if choose.joint and rules.none and not ending and joint_fits(logits, choose.spare):
+        return Continuations(*joint(logits, live.total, choose.spare))
+    logp = logits - log_normaliser(logits)[:, None]  # over all symbols, also those struck out
+    strike_specials(logp)
+    beams = logp.unflatten(0, live.total.shape)
     if not rules.none:
         rules.apply(beams, live.symbols, live.rows)
-    full = live.limits <= live.symbols.shape[-1] + 1
-    if bool(full.any()):
+    if ending:
         only_the_end(beams, full)
-    top, symbol = largest(logits, min(choose.spare, logits.shape[-1]))
+    top, symbol = largest(logp, min(choose.spare, logp.shape[-1]))
     if isinstance(choose, Must):
-        top, symbol = _wished(choose, live, logits, top, symbol)
-    gained = (top - normaliser[:, None]).unflatten(0, shape)  # (B, W, K)
-    return Continuations(symbol.unflatten(0, shape), gained, live.total[..., None] + gained)
+        top, symbol = _wished(choose, live, logp, top, symbol)
+    B, W = live.total.shape
+    parent = torch.arange(W, device=top.device).repeat_interleave(top.shape[1]).expand(B, -1)
+    gained = top.view(B, -1)
+    return Continuations(parent, symbol.view(B, -1), gained, live.total.gather(1, parent) + gained)
 
 
 def _wished(
-    choose: Must, live: Live, logits: Tensor, top: Tensor, symbol: Tensor
+    choose: Must, live: Live, logp: Tensor, top: Tensor, symbol: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The continuations (B*W, K) with the symbols that are wished for behind them."""
     wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
     most = max(map(len, wished))
     filled = [row + [EOS] * (most - len(row)) for row in wished]
-    more = torch.tensor(filled, dtype=torch.long, device=logits.device).view(len(wished), most)
-    return torch.cat([top, logits.gather(1, more)], 1), torch.cat([symbol, more], 1)
+    more = torch.tensor(filled, dtype=torch.long, device=logp.device).view(len(wished), most)
+    return torch.cat([top, logp.gather(1, more)], 1), torch.cat([symbol, more], 1)
 
 
 def _go_on(live: Live, found: Continuations, chosen: Chosen) -> Tensor:
     """Makes the live beams the chosen ones; the beams (B, W) they came from."""
-    symbol, gained, total = (x.flatten(1).gather(1, chosen.goes) for x in found)
-    total = total.masked_fill(chosen.dead, float("-inf"))
-    parent = chosen.goes // found.symbol.shape[2]
-    live.follow(parent, symbol, gained, total)
+    parent, symbol, gained, total = (x.gather(1, chosen.goes) for x in found)
+    live.follow(parent, symbol, gained, total.masked_fill(chosen.dead, float("-inf")))
     return parent
 
 

@@ -1,6 +1,6 @@
 """How a search chooses among the continuations of its beams.
 
-B sentences, W live beams, K continuations of each, N beams to go on with.
+B sentences, W live beams, C continuations of all of them, N beams to go on with.
 """
 
 from typing import NamedTuple, Protocol
@@ -12,15 +12,17 @@ from regard.data.vocabulary import EOS
 
 
 class Continuations(NamedTuple):
-    """The best symbols after each beam, (B, W, K) each. total: log probability with the symbol."""
+    """Symbols that may come next, (B, C) each: the beam before it, the symbol, its log
+    probability, and the log probability of the whole."""
 
+    parent: Tensor
     symbol: Tensor
     gained: Tensor
     total: Tensor
 
 
 class Chosen(NamedTuple):
-    """Places in the flat (W*K) continuations: goes (B, N), best first; ended (B, E) where `over`.
+    """Places among the continuations: goes (B, N), best first; ended (B, E) where `over`.
 
     What ends is chosen as if it went on: only among the best N. dead: (B, N), places of `goes`
     that there was nothing for.
@@ -33,9 +35,10 @@ class Chosen(NamedTuple):
 
 
 class Choose(Protocol):
-    """A way to choose."""
+    """A way to choose. spare: continuations that are looked at; of each beam, unless `joint`."""
 
-    spare: int  # continuations of each beam that are looked at
+    spare: int
+    joint: bool
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen: ...
 
@@ -43,11 +46,13 @@ class Choose(Protocol):
 class Best:
     """The best N; where one of these ends, the next best comes after it."""
 
+    joint = True
+
     def __init__(self, beam: int) -> None:
-        self.spare = 2 * beam if beam > 1 else 1
+        self.spare = 2 * beam
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
-        return best(found.total.flatten(1), found.symbol.flatten(1) == EOS, beam)
+        return best(found.total, found.symbol == EOS, beam)
 
 
 class Diverse:
@@ -57,31 +62,30 @@ class Diverse:
     chosen at this step; log probabilities stay what they are.
     """
 
+    joint = False
+
     def __init__(self, beam: int, groups: int, strength: float) -> None:
         self.groups, self.strength = groups, strength
         self.spare = 3 * beam
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
-        B, W, K = found.symbol.shape
         size = beam // self.groups
+        alone = bool((found.parent == 0).all())  # all groups begin with the same beam
         parts: list[Chosen] = []
-        taken = found.symbol.new_empty(B, 0)
+        taken = found.symbol[:, :0]
         for group in range(self.groups):
-            a, b = (0, W) if W == 1 else (group * size, (group + 1) * size)
-            symbol, total = (x[:, a:b].flatten(1) for x in (found.symbol, found.total))
-            times = (symbol[..., None] == taken[:, None]).sum(-1)
-            chosen = best(total - self.strength * times, symbol == EOS, size)
-            taken = torch.cat([taken, symbol.gather(1, chosen.goes)], 1)
-            places = (chosen.goes + a * K, chosen.ended + a * K)
-            parts.append(Chosen(*places, chosen.over, chosen.dead))
+            times = (found.symbol[..., None] == taken[:, None]).sum(-1)
+            rank = found.total - self.strength * times
+            if not alone:
+                rank = rank.masked_fill(found.parent // size != group, float("-inf"))
+            chosen = best(rank, found.symbol == EOS, size)
+            taken = torch.cat([taken, found.symbol.gather(1, chosen.goes)], 1)
+            parts.append(chosen)
         return Chosen(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
 
 
 def best(rank: Tensor, ends: Tensor, beam: int) -> Chosen:
     """The choice by rank (B, C); ends: True where a continuation is the end."""
-    if beam == 1 and rank.shape[1] == 1:
-        first = torch.zeros_like(rank, dtype=torch.long)
-        return Chosen(first, first, ends & (rank > float("-inf")), ends)
     top = rank.topk(min(2 * beam, rank.shape[1]))
     over = ends.gather(1, top.indices)
     going = top.values.masked_fill(over, float("-inf"))

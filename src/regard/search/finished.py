@@ -42,19 +42,19 @@ class Finished:
         if not places:
             return
         ended = chosen.ended.cpu()
-        K, length = found.symbol.shape[2], live.symbols.shape[-1] + 1
-        total = found.total.flatten(1).cpu().gather(1, ended)  # (B, E)
+        length = live.symbols.shape[-1] + 1
+        total, gained, parent = (
+            x.cpu().gather(1, ended) for x in (found.total, found.gained, found.parent)
+        )  # (B, E) each
         cover = live.cover
         if cover is not None:
-            parent = (chosen.ended // K)[..., None].expand(-1, -1, cover.shape[-1])
-            cover = cover.gather(1, parent).cpu()
+            cover = cover.cpu().gather(1, parent[..., None].expand(-1, -1, cover.shape[-1]))
         score = self.scoring.score(total, length, cover).masked_fill(~over, NO)
         self.count = self.count + over.sum(1)
         self.best = torch.cat([self.best, score], 1).topk(self.nbest).values
-        gained = found.gained.flatten(1)
+        columns = (parent.tolist(), gained.tolist(), score.tolist())
         for b, e in places:
-            place = int(ended[b, e])
-            self._note(live, b, place // K, float(gained[b, place]), float(score[b, e]))
+            self._note(live, b, *(column[b][e] for column in columns))
 
     def _note(self, live: "Live", b: int, beam: int, gained: float, score: float) -> None:
         symbols = live.symbols[b, beam].tolist()

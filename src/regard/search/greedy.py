@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import State
-from regard.search.hypothesis import Hypothesis
+from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
 from regard.search.top import Step, largest, log_normaliser
@@ -55,16 +55,21 @@ def _best(
     rules: Rules,
 ) -> tuple[Tensor, Tensor]:
     """The best symbols (B, 1) and their log probabilities (B,)."""
-    normaliser = log_normaliser(logits)
-    strike_specials(logits)
-    if not rules.none:
-        so_far = torch.tensor([symbols[row] for row in rows], device=logits.device)
-        rules.apply(logits.unsqueeze(1), so_far.long().view(len(rows), 1, t), rows)
     full = [ends[row] <= t + 1 for row in rows]
+    if rules.none and not any(full):
+        p = logits.softmax(-1)
+        p[:, NEVER] = 0.0
+        top, symbol = largest(p, 1)
+        return top[:, 0].log(), symbol
+    logp = logits - log_normaliser(logits)[:, None]
+    strike_specials(logp)
+    if not rules.none:
+        so_far = torch.tensor([symbols[row] for row in rows], device=logp.device)
+        rules.apply(logp.unsqueeze(1), so_far.long().view(len(rows), 1, t), rows)
     if any(full):
-        only_the_end(logits.unsqueeze(1), torch.tensor(full, device=logits.device))
-    top, symbol = largest(logits, 1)
-    return top[:, 0] - normaliser, symbol
+        only_the_end(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
+    top, symbol = largest(logp, 1)
+    return top[:, 0], symbol
 
 
 def _hypothesis(

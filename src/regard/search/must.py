@@ -1,6 +1,6 @@
 """Words that must appear: beams are shared out over how much of them is there already.
 
-(Post and Vilar 2018, "dynamic beam allocation".) N beams to go on with, K continuations of each.
+(Post and Vilar 2018, "dynamic beam allocation".) N beams to go on with.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ Met = tuple[int, ...]  # how many symbols of each phrase stand at the end of a b
 
 
 class Candidate(NamedTuple):
-    """A continuation. place: among the flat (W*K); met: after its symbol."""
+    """A continuation. place: among those found; met: after its symbol."""
 
     total: float
     place: int
@@ -32,6 +32,8 @@ class Must:
     are asked in turn, the fullest first, for their best. The end is open only to those who have
     all, and a beam may not go on so long that the rest no longer fits before its limit.
     """
+
+    joint = False
 
     def __init__(self, usual: Choose, wishes: Sequence[Wish], limits: list[int]) -> None:
         self.usual, self.limits = usual, limits
@@ -74,17 +76,14 @@ class Must:
     def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
         """What may come next in a sentence, best first, each once."""
         left = self.limits[row] - self.length - 1  # symbols that still fit, after this and the end
-        rows = zip(found.symbol[b].tolist(), found.total[b].tolist(), strict=True)
         seen: dict[tuple[int, int], Candidate] = {}
-        K = found.symbol.shape[2]
-        for beam, (symbols, totals) in enumerate(rows):
-            for k, (symbol, total) in enumerate(zip(symbols, totals, strict=True)):
-                met = self._after(row, self.met[row][beam], symbol)
-                missing = sum(map(len, self.phrases[row])) - sum(met)
-                possible = missing == 0 if symbol == EOS else missing <= left
-                if possible and total > float("-inf"):
-                    place = beam * K + k
-                    seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
+        columns = (found.parent[b].tolist(), found.symbol[b].tolist(), found.total[b].tolist())
+        for place, (beam, symbol, total) in enumerate(zip(*columns, strict=True)):
+            met = self._after(row, self.met[row][beam], symbol)
+            missing = sum(map(len, self.phrases[row])) - sum(met)
+            possible = missing == 0 if symbol == EOS else missing <= left
+            if possible and total > float("-inf"):
+                seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
         return sorted(seen.values(), key=lambda one: -one.total)
 
     def _after(self, row: int, met: Met, symbol: int) -> Met:

@@ -62,16 +62,7 @@ class Rules:
 
 def strike_specials(logits: Tensor) -> None:
     """Strikes the symbols that are no output out of logits (R, V)."""
-    logits[:, _columns(logits.device)] = NO
-
-
-_places: dict[torch.device, Tensor] = {}
-
-
-def _columns(device: torch.device) -> Tensor:
-    if device not in _places:
-        _places[device] = torch.tensor(NEVER, device=device)
-    return _places[device]
+    logits[:, NEVER] = NO
 
 
 def only_the_end(logits: Tensor, full: Tensor) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from regard.nn.state import State
+from regard.search.hypothesis import NEVER
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
@@ -38,6 +39,36 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
 def log_normaliser(logits: Tensor) -> Tensor:
     """log sum exp of each row (R, V): by the softmax of the largest, which is fused and faster."""
     return logits.amax(-1) - logits.softmax(-1).amax(-1).log()
+
+
+def joint_fits(logits: Tensor, k: int) -> bool:
+    """Whether `joint` can be used: on a CPU, for a vocabulary of many chunks."""
+    return logits.device.type == "cpu" and logits.shape[1] // CHUNK >= k
+
+
+def joint(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
+    """The k best continuations of each sentence, best first: parent, symbol, gained, total (B, k).
+
+    logits: (B*W, V) after each beam; total: (B, W), log probabilities of the beams. All beams of
+    a sentence are looked at together, by the best of each chunk. Symbols that are no output are
+    left out; so is what is less probable than e^-87, which a softmax cannot tell from nothing.
+    """
+    (B, W), (R, V) = total.shape, logits.shape
+    p = logits.softmax(-1)
+    p[:, NEVER] = 0.0
+    C = V // CHUNK
+    chunks = p[:, : C * CHUNK].view(R, C, CHUNK).amax(-1).log_()  # (R, C)
+    first = (chunks.view(B, W, C) + total[..., None]).view(B, -1).topk(k).indices  # (B, k)
+    rows = first // C + _steps(B)[:, None] * W
+    places = ((rows * V + first % C * CHUNK)[..., None] + _steps(CHUNK)).flatten(1)
+    if C * CHUNK < V:  # what is behind the last whole chunk
+        rest = _steps(R)[:, None] * V + _steps(V)[C * CHUNK :]
+        places = torch.cat([places, rest.view(B, -1)], 1)
+    gained = p.view(-1).index_select(0, places.view(-1)).log_().view(B, -1)
+    parent = places // V - _steps(B)[:, None] * W
+    best = (gained + total.gather(1, parent)).topk(k)
+    at = best.indices
+    return parent.gather(1, at), places.gather(1, at) % V, gained.gather(1, at), best.values
 
 
 _known: dict[int, Tensor] = {}

@@ -29,17 +29,16 @@ class Trace:
 
     def add(self, rows: list[int], symbols: Tensor, found: Continuations, chosen: Chosen) -> None:
         """Notes one step. symbols: (B, W, t), as they were before it."""
-        K = found.symbol.shape[2]
         for b, row in enumerate(rows):
             over = chosen.over[b].tolist()
             ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
             goes = set(chosen.goes[b].tolist())
             prefixes = [tuple(beam) for beam in symbols[b].tolist()]
-            flat = zip(*(x[b].flatten().tolist() for x in found), strict=True)
             branches = []
-            for place, (symbol, gained, total) in enumerate(flat):
+            for place, (parent, symbol, gained, total) in enumerate(
+                zip(*(x[b].tolist() for x in found), strict=True)
+            ):
                 fate: Fate = "ends" if place in ended else "goes" if place in goes else "dropped"
                 if total > float("-inf"):
-                    prefix = prefixes[place // K]
-                    branches.append(Branch(prefix, symbol, gained, total, fate))
+                    branches.append(Branch(prefixes[parent], symbol, gained, total, fate))
             self.steps.setdefault(row, []).append(branches)
