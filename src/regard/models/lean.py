@@ -110,7 +110,8 @@ def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:
             cache = Cache.of(qkv[1], qkv[2])
         else:
             cache = cache.extend(qkv[1:])
-        out = scaled_dot_product_attention(qkv[0], cache.keys, cache.values, mask)
+        own, values = cache.both
+        out = scaled_dot_product_attention(qkv[0], own, values, mask)
         x = leave1(x, join(out.transpose(1, 2).reshape(R, D)))
         q = query(enter2(x)).view(B, R // B, heads, K).transpose(1, 2)
         out = scaled_dot_product_attention(q, keys[0], keys[1], bias)

@@ -41,6 +41,11 @@ class Cache:
         """(B, H, n, K)"""
         return self._both[1, :, :, : self.count]
 
+    @property
+    def both(self) -> tuple[Tensor, ...]:
+        """Keys and values."""
+        return self._both.narrow(3, 0, self.count).unbind(0)
+
     def add(self, keys: Tensor, values: Tensor) -> "Cache":
         """The cache with these entries (B, H, new, K) behind the others."""
         if keys.requires_grad:
@@ -53,7 +58,7 @@ class Cache:
         own = self
         if self._taken[0] != old or new > self._both.shape[3]:
             own = self._copy(max(ROOM, 2 * new))
-        own._both[:, :, :, old:new] = both
+        own._both.narrow(3, old, new - old).copy_(both)
         own._taken[0] = new
         return Cache(own._both, new, own._taken)
 

@@ -21,6 +21,7 @@ from regard.threads import in_threads
 from regard.workers import in_workers, workers_there
 
 WORTH = 32  # sources for which copies of this process are worth their start
+FEW = 16  # sources in a batch below which threads only wait for each other
 
 
 class Answering:
@@ -67,7 +68,7 @@ class Answering:
         if workers > 1 and len(parts) > 1:
             answered = list(in_workers(answer, parts, workers))
         else:
-            shared = engine.device.type == "cpu" and len(parts) > 1
+            shared = engine.device.type == "cpu" and len(parts) > 1 and batch_size >= FEW
             answered = in_threads(answer, parts, torch.get_num_threads() if shared else 1)
         flat = dict(zip(order, (one for part in answered for one in part), strict=True))
         return [flat[i] for i in range(len(rows))]
