@@ -134,18 +134,33 @@ def predict(
     seed: Annotated[int | None, typer.Option(help="Writing: another seed, another text.")] = None,
     threshold: Annotated[float | None, typer.Option(help="Several labels: give from here.")] = None,
     batch_size: BatchSize = 64,
+    batch_tokens: Annotated[int, typer.Option(min=1, help="Symbols at a time.")] = 8192,
+    shard: Annotated[str | None, typer.Option(metavar="K/N", help="Part K of N.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Begin anew.")] = False,
     json_lines: Json = False,
     debug: Debug = False,
 ) -> None:
     """Answer texts: regard predict runs/g2p-1 attention."""
-    from regard.answers import Wanted, predict_command
+    from regard.answers.command import Wanted, predict_command
+    from regard.answers.lines import Form
 
     _check_asked(texts, input, "answer")
     search = {"beam": beam, "temperature": temperature, "top_k": top_k, "top_p": top_p}
     search |= {"length": length, "seed": seed, "threshold": threshold}
-    columns = (source_column, target_column)
-    wanted = Wanted(nbest, batch_size, json_lines, search, columns)
-    predict_command(model, texts, input or "-", output, wanted)
+    wanted = Wanted(
+        model,
+        tuple(texts or ()),
+        input or "-",
+        output,
+        Form(nbest, json_lines),
+        search,
+        batch_size,
+        batch_tokens,
+        columns=(source_column, target_column),
+        shard=shard,
+        force=force,
+    )
+    predict_command(wanted)
 
 
 @app.command()

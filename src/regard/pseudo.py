@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from regard.answers import questions
+from regard.answers.questions import questions
 from regard.data.read import Pair
 from regard.errors import UserError, say
 from regard.estimators import load
@@ -18,7 +18,7 @@ def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[P
     estimator = load(teacher)
     if estimator.task != task:
         raise UserError(f"--teacher {teacher}: a {estimator.task} model cannot label for {task}")
-    sources = [question.source for question in questions(estimator, path, (None, None))]
+    sources = [question.source for question in questions(estimator, path)]
     sources = [source for source in sources if source]
     found = estimator.label(sources, least)
     if not found:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from regard.answers import Oddities
+from regard.answers.oddities import Oddities
 from regard.config import load_config
 from regard.data.builtin import is_builtin
 from regard.data.lines import read_lines
@@ -112,7 +112,7 @@ def score_command(
     rows = estimator.scores(lines, batch_size)
     odd = Oddities()
     for text in lines:
-        odd.unknown.update(estimator.unknown(text))
+        odd.add_unknown(estimator.unknown(text))
     odd.say()
     if not json_lines:
         print("perplexity\tbits_per_character\tnats\ttext")

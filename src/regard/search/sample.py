@@ -109,19 +109,23 @@ def sample_many(
     prompts: list[list[int]],
     options: Sample,
     context: int | None = None,
+    first: int = 0,
+    batch_size: int = 64,
 ) -> list[list[int]]:
-    """What `sample` gives for each prompt, its row its place in the list.
+    """What `sample` gives for each prompt, its row its place in the list, counted from `first`.
 
-    Prompts of the same length go together.
+    Prompts of the same length go together, at most `batch_size`.
     """
-    groups: dict[int, dict[int, list[int]]] = defaultdict(dict)
-    for row, prompt in enumerate(prompts):
-        groups[len(prompt)][row] = prompt
+    groups: dict[int, list[int]] = defaultdict(list)
+    for row, prompt in enumerate(prompts, first):
+        groups[len(prompt)].append(row)
     answers: list[list[int]] = [[] for _ in prompts]
-    for group in groups.values():
-        for drawn in _draw(step, start, group, options, context):
-            for row, symbol in drawn.items():
-                answers[row].append(symbol)
+    for rows in groups.values():
+        for at in range(0, len(rows), batch_size):
+            group = {row: prompts[row - first] for row in rows[at : at + batch_size]}
+            for drawn in _draw(step, start, group, options, context):
+                for row, symbol in drawn.items():
+                    answers[row - first].append(symbol)
     return answers
 
 

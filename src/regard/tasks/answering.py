@@ -1,7 +1,7 @@
 """Answers of a transducer: by search, by force, and with wishes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import torch
@@ -16,6 +16,7 @@ from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
+from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
 from regard.threads import in_threads
 from regard.workers import in_workers, workers_there
@@ -42,6 +43,7 @@ class Answering:
         search: Beam | Sample,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
         requests: Sequence[Request] | None = None,
         align: bool = False,
     ) -> list[Prediction]:
@@ -49,7 +51,6 @@ class Answering:
         engine = as_engine(model)
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         wishes = None if requests is None else [self.wish(request) for request in requests]
-        order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         engine.check(max(map(len, rows), default=0))
 
         def answer(part: list[int]) -> list[Prediction]:
@@ -63,14 +64,18 @@ class Answering:
             ]
             return self._aligned(engine, source, found, answers) if align else answers
 
-        parts = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+        parts = batches([len(row) for row in rows], batch_size, work.tokens)
         workers = workers_there() if len(rows) >= WORTH and engine.forks else 1
+        answered: Iterable[list[Prediction]]
         if workers > 1 and len(parts) > 1:
-            answered = list(in_workers(answer, parts, workers))
+            answered = in_workers(answer, parts, workers)
         else:
             shared = engine.device.type == "cpu" and len(parts) > 1 and batch_size >= FEW
             answered = in_threads(answer, parts, torch.get_num_threads() if shared else 1)
-        flat = dict(zip(order, (one for part in answered for one in part), strict=True))
+        flat: dict[int, Prediction] = {}
+        for part, found in zip(parts, answered, strict=True):
+            flat.update(zip(part, found, strict=True))
+            work.done(len(part))
         return [flat[i] for i in range(len(rows))]
 
     def _limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
@@ -122,10 +127,9 @@ class Answering:
         engine = as_engine(model)
         rows = [[*ids, EOS] for ids in self.source.encode_all([pair.source for pair in pairs])]
         targets = self.target.encode_all([pair.target for pair in pairs])
-        order = sorted(range(len(rows)), key=lambda i: -len(targets[i]))
+        lengths = [max(len(row), len(target)) for row, target in zip(rows, targets, strict=True)]
         found: dict[int, Prediction] = {}
-        for at in range(0, len(order), batch_size):
-            part = order[at : at + batch_size]
+        for part in batches(lengths, batch_size, TOKENS):
             source = _on(pad([rows[i] for i in part]), engine.device)
             scored = force(engine.stepper(), source, [targets[i] for i in part], search.scoring)
             for i, hypothesis in zip(part, scored, strict=True):

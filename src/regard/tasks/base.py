@@ -22,6 +22,7 @@ from regard.data.read import Example, Pair, Pairs, split_dev
 from regard.errors import UserError
 from regard.objectives import Objective
 from regard.options import Options
+from regard.tasks.batches import ALL, Work
 from regard.tasks.values import Choice, Evaluation, Facts, Found, Prediction
 
 __all__ = [
@@ -113,6 +114,7 @@ class Task(ABC):
         search: Any,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
     ) -> list[Prediction]:
         """The model's answers, in the order of the sources."""
 

@@ -17,6 +17,7 @@ from regard.metrics import labels as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
 from regard.tasks.base import Facts, Prediction, Task, device_of
+from regard.tasks.batches import ALL, Work, batches
 from regard.tasks.inputs import Inputs
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
@@ -81,12 +82,14 @@ class Classify(Task):
         return self.inputs.facts(corpus, len(self.labels), "classify")
 
     @torch.inference_mode()
-    def logits(self, model: nn.Module, sources: Sequence[Any], batch_size: int) -> np.ndarray:
+    def logits(
+        self, model: nn.Module, sources: Sequence[Any], batch_size: int, work: Work = ALL
+    ) -> np.ndarray:
         """(N, C) scores, in the order of the sources."""
-        order = sorted(range(len(sources)), key=lambda i: self.inputs.length(sources[i]))
+        lengths = [self.inputs.length(source) for source in sources]
         found = np.zeros((len(sources), len(self.labels)), np.float32)
-        for start in range(0, len(order), batch_size):
-            part = order[start : start + batch_size]
+        for part in batches(lengths, batch_size, work.tokens):
+            work.done(len(part))
             batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
             found[part] = model(batch).data.float().cpu().numpy()
         return found
@@ -98,9 +101,10 @@ class Classify(Task):
         search: Decide,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
     ) -> list[Prediction]:
         """The label or labels of each source, with calibrated probabilities."""
-        logits = torch.from_numpy(self.logits(model, sources, batch_size)) / self.temperature
+        logits = torch.from_numpy(self.logits(model, sources, batch_size, work)) / self.temperature
         shares = (logits.sigmoid() if self.several else logits.softmax(-1)).numpy()
         return [
             self._prediction(source, row, search.threshold, nbest)

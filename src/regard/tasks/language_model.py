@@ -36,6 +36,7 @@ from regard.tasks.base import (
     Task,
     losses,
 )
+from regard.tasks.batches import ALL, Work
 from regard.tasks.surprise import carried_surprise, document_row, figures, window_surprise
 from regard.tasks.symbols import SUBWORDS
 
@@ -111,12 +112,15 @@ class LanguageModel(Task):
         search: Sample,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
     ) -> list[Prediction]:
         """How each text goes on."""
         self._refuse_masked()
         prompts = [self.vocabulary.encode(source) for source in sources]
         wanted = [prompt for prompt in prompts for _ in range(nbest)]
-        found = sample_many(model.step, model.start, wanted, search, self.reach(model))
+        reach, first = self.reach(model), nbest * work.first
+        found = sample_many(model.step, model.start, wanted, search, reach, first, batch_size)
+        work.done(len(sources))
         texts = [
             Prediction(
                 source + self._join(prompt, symbols),

@@ -22,6 +22,7 @@ from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.models.window import LinearEncoder
 from regard.objectives import Objective, Squared
 from regard.tasks.base import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.batches import ALL, Work, batches
 from regard.tasks.inputs import Inputs, load_inputs, standard
 from regard.tasks.symbols import SideOptions
 from regard.tasks.texts import fit_inputs, refuse_streamed_vectors
@@ -109,12 +110,13 @@ class Regress(Task):
         search: Any,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
     ) -> list[Prediction]:
         """The numbers of each source, in the unit of the data."""
-        order = sorted(range(len(sources)), key=lambda i: self.inputs.length(sources[i]))
+        lengths = [self.inputs.length(source) for source in sources]
         found = np.zeros((len(sources), len(self.mean)))
-        for start in range(0, len(order), batch_size):
-            part = order[start : start + batch_size]
+        for part in batches(lengths, batch_size, work.tokens):
+            work.done(len(part))
             batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
             found[part] = model(batch).data.double().cpu().numpy() * self.deviation + self.mean
         return [

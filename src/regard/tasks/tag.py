@@ -29,6 +29,7 @@ from regard.models.labeller import Labeller, TaggerOptions
 from regard.nn import crf
 from regard.search import Decide
 from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.batches import ALL, Work, batches
 
 
 class TagOptions(TaskOptions):
@@ -133,15 +134,16 @@ class Tag(Task):
         search: Decide,
         nbest: int = 1,
         batch_size: int = 64,
+        work: Work = ALL,
     ) -> list[Prediction]:
         """The tags of each sentence; sorted by length inside, in order outside."""
         device = device_of(model)
         found = [Prediction("", 0.0, value=())] * len(sources)
-        order = sorted(
-            (i for i in range(len(sources)) if sources[i]), key=lambda i: len(sources[i])
-        )
-        for start in range(0, len(order), batch_size):
-            part = order[start : start + batch_size]
+        for part in batches([len(words) for words in sources], batch_size, work.tokens):
+            work.done(len(part))
+            part = [i for i in part if sources[i]]
+            if not part:
+                continue
             batch = self._batch([sources[i] for i in part]).to(device)
             labels, sure = decode(model, batch)
             for row, i in enumerate(part):

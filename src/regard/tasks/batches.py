@@ -1,0 +1,42 @@
+"""Sources of like length together, so that little is padded and memory is bounded."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+TOKENS = 8192  # symbols of a batch, padding among them
+
+
+def _nobody(count: int) -> None:
+    """Nobody wants to know how far it is."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """How sources are answered.
+
+    tokens: symbols of a batch at most, padding among them; a longer source is alone. No answer
+    depends on it. first: the number of the first source, where there were others before; samples
+    are drawn by it. done: is told how many more sources are answered.
+    """
+
+    tokens: int = TOKENS
+    first: int = 0
+    done: Callable[[int], None] = _nobody
+
+
+ALL = Work()  # all there is
+
+
+def batches(lengths: Sequence[int], batch_size: int, tokens: int) -> list[list[int]]:
+    """The places of sources, at most so many, and so many symbols with padding, at a time.
+
+    The longest come first, so that threads end together.
+    """
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    found: list[list[int]] = []
+    for place in order:
+        full = not found or len(found[-1]) == batch_size
+        if full or (len(found[-1]) + 1) * lengths[found[-1][0]] > tokens:
+            found.append([])
+        found[-1].append(place)
+    return found
