@@ -1,0 +1,277 @@
+"""Many answers: windows, batches, order, shares, progress."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard import parallel
+from regard.answers import progress, windows
+from regard.answers.oddities import KEPT, Oddities
+from regard.answers.progress import Progress
+from regard.answers.questions import Question, count_lines
+from regard.answers.shares import Share
+from regard.answers.windows import CHARACTERS, fixed_windows, live_windows, window_size
+from regard.data.batch import pad
+from regard.errors import UserError
+from regard.tasks.base import Prediction
+from regard.tasks.batches import batches
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows of 8 and then 32 lines."""
+    monkeypatch.setattr(windows, "FIRST", 8)
+    monkeypatch.setattr(windows, "WINDOW", 32)
+
+
+def lines(texts: list[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+# Windows
+
+
+class Counted:
+    """Questions that count how many were read."""
+
+    def __init__(self, count: int, length: int = 1) -> None:
+        self.read, self.count, self.length = 0, count, length
+
+    def __iter__(self) -> Iterator[Question]:
+        for number in range(self.count):
+            self.read += 1
+            yield Question(number, "x" * self.length)
+
+
+def test_windows_grow_to_a_limit_and_nothing_is_read_ahead() -> None:
+    counted = Counted(30_000)
+    sizes, before = [], 0
+    for window in fixed_windows(iter(counted)):
+        assert [q.source for q in window] == list(range(before, before + len(window)))
+        before += len(window)
+        assert counted.read == before
+        sizes.append(len(window))
+    assert before == 30_000 and sizes[0] == windows.FIRST and max(sizes) == windows.WINDOW
+    assert sizes[:-1] == sorted(sizes[:-1])
+
+
+def test_windows_end_where_they_would_have_ended_without_a_stop() -> None:
+    ends = [0]
+    for window in fixed_windows(iter(Counted(20_000))):
+        ends.append(ends[-1] + len(window))
+    for place in (1, 3, len(ends) - 2):
+        rest = fixed_windows(iter(Counted(20_000 - ends[place])), ends[place])
+        assert ends[place] + len(next(rest)) == ends[place + 1]
+        assert window_size(ends[place]) >= ends[place + 1] - ends[place]
+
+
+def test_long_lines_make_short_windows() -> None:
+    found = [len(window) for window in fixed_windows(iter(Counted(30, CHARACTERS // 4)))]
+    assert max(found) == 4 and sum(found) == 30
+    found = [len(window) for window in live_windows(iter(Counted(30, CHARACTERS // 4)))]
+    assert max(found) <= 4 and sum(found) == 30
+
+
+def test_a_stream_is_read_ahead_only_so_far() -> None:
+    counted = Counted(100_000)
+    before = 0
+    for window in live_windows(iter(counted)):
+        before += len(window)
+        assert counted.read <= before + 2 * windows.WINDOW + 1
+    assert before == 100_000
+
+
+def test_what_came_before_an_error_is_answered() -> None:
+    def broken() -> Iterator[Question]:
+        yield from Counted(3)
+        raise UserError("line 4")
+
+    for kind in (fixed_windows, live_windows):
+        found: list[Question] = []
+        with pytest.raises(UserError, match="line 4"):
+            for window in kind(broken()):
+                found += window
+        assert [question.source for question in found] == [0, 1, 2]
+
+
+# Batches
+
+
+def test_batches_hold_so_many_texts_and_so_many_symbols() -> None:
+    lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
+    found = batches(lengths, batch_size=3, tokens=40)
+    assert sorted(place for part in found for place in part) == list(range(10))
+    for part in found:
+        longest = max(lengths[place] for place in part)
+        assert len(part) <= 3 and (len(part) == 1 or len(part) * longest <= 40)
+    firsts = [lengths[part[0]] for part in found]
+    assert firsts == sorted(firsts, reverse=True) and firsts[:2] == [100, 40]
+    assert batches([], 3, 40) == []
+    assert [len(part) for part in batches([1] * 7, batch_size=3, tokens=40)] == [3, 3, 1]
+
+
+def test_the_token_budget_changes_no_answer_and_no_order(
+    command: Command, trained: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = lines(regard.load(trained.run).predict(words))
+    areas: list[int] = []
+
+    def seen(rows: list[list[int]]) -> Any:
+        areas.append(len(rows) * max(map(len, rows)))
+        return pad(rows)
+
+    monkeypatch.setattr("regard.tasks.transduce.pad", seen)
+    said = command("predict", trained.run, "--batch-tokens", "30", stdin=lines(words))
+    assert said.out == expected and 0 < max(areas) <= 30
+
+
+def test_the_order_is_kept_over_windows(
+    command: Command, trained: Any, words: list[str], small_windows: None
+) -> None:
+    expected = lines(regard.load(trained.run).predict(words))
+    Path("words.txt").write_text(lines(words))
+    assert command("predict", trained.run, "--input", "words.txt") == (0, expected, "")
+    assert command("predict", trained.run, stdin=lines(words)).out == expected
+
+
+def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
+    command: Command, models: Any, small_windows: None
+) -> None:
+    """A language model with a seed writes the same whatever is answered together."""
+    model = models("language-model").run
+    prompts = ["Anna"] * 50
+    expected = lines(regard.load(model).predict(prompts, length=8))
+    assert len(set(expected.splitlines())) > 20
+    words = ("predict", model, "--length", "8", "--batch-size", "3")
+    assert command(*words, stdin=lines(prompts)).out == expected
+    Path("in.txt").write_text(lines(prompts))
+    shards = [command(*words, "--input", "in.txt", "--shard", f"{k}/3").out for k in (1, 2, 3)]
+    assert "".join(shards) == expected
+
+
+# Shares
+
+
+def test_shares_are_neighbours_and_make_up_the_whole() -> None:
+    for count in (0, 1, 5, 16, 1001):
+        for parts in (1, 2, 7, 16):
+            bounds = [Share(k + 1, parts).bounds(count) for k in range(parts)]
+            assert bounds[0][0] == 0 and bounds[-1][1] == count
+            assert all(one[1] == two[0] for one, two in pairwise(bounds))
+            sizes = [end - first for first, end in bounds]
+            assert max(sizes) - min(sizes) <= 1
+
+
+@pytest.mark.parametrize("task", ["transduce", "tag"])
+def test_shards_in_order_are_the_whole(command: Command, models: Any, task: str) -> None:
+    trained = models(task)
+    Path("in.txt").write_text(trained.train.read_text().split("\n\n", 1)[-1])
+    given = ("predict", trained.run, "--input", "in.txt")
+    whole = command(*given).out
+    parts = []
+    for number in range(1, 4):
+        assert command(*given, "--shard", f"{number}/3", "--output", f"out.{number}").code == 0
+        parts.append(Path(f"out.{number}").read_text())
+    assert "".join(parts) == whole and all(parts)
+
+
+def test_more_shards_than_lines(command: Command, trained: Any) -> None:
+    Path("in.txt").write_text("ab\nbc")
+    words = ("predict", trained.run, "--input", "in.txt")
+    found = [command(*words, "--shard", f"{k}/5").out for k in range(1, 6)]
+    assert "".join(found) == command(*words).out and found.count("") == 3
+    texts = [command("predict", trained.run, "ab", "bc", "--shard", f"{k}/2").out for k in (1, 2)]
+    assert "".join(texts) == command("predict", trained.run, "ab", "bc").out
+
+
+@pytest.mark.parametrize("wish", ["0/3", "4/3", "3", "a/b", "1/0", "-1/2"])
+def test_a_shard_that_is_none(command: Command, trained: Any, wish: str) -> None:
+    said = command("predict", trained.run, "ab", f"--shard={wish}")
+    assert said.code == 2 and f"--shard {wish}: NUMBER/PARTS expected" in said.err
+
+
+def test_a_stream_is_not_divided(command: Command, trained: Any) -> None:
+    said = command("predict", trained.run, "--shard", "1/2", stdin="ab\n")
+    assert said.code == 2 and "--shard: standard input cannot be divided" in said.err
+
+
+def test_two_processes_need_a_file_on_both_sides(
+    command: Command, trained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parallel, "size", lambda: 2)
+    said = command("predict", trained.run, "ab")
+    assert said.code == 2 and "several processes write one file together: name it" in said.err
+    said = command("predict", trained.run, "--output", "out", stdin="ab\n")
+    assert said.code == 2 and "several processes: standard input cannot be divided" in said.err
+
+
+def test_a_share_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job of an array may have several processes."""
+    monkeypatch.setattr(parallel, "size", lambda: 3)
+    found = []
+    for shard in ("1/2", "2/2"):
+        for rank in range(3):
+            monkeypatch.setattr(parallel, "rank", lambda rank=rank: rank)
+            found.append(Share.of(shard))
+    assert found == [Share(number, 6) for number in range(1, 7)]
+    assert found[3].bounds(11)[0] == Share(2, 2).bounds(11)[0]
+
+
+@pytest.mark.parametrize("text", ["", "a", "a\n", "a\nb", "\n\n", "a\r\nb\r\n"])
+def test_lines_are_counted_as_they_are_read(text: str) -> None:
+    Path("in.txt").write_bytes(text.encode())
+    expected = len(text.removesuffix("\n").split("\n")) if text else 0
+    assert count_lines("in.txt") == expected
+
+
+# Progress, oddities
+
+
+def test_progress_is_said_now_and_then(
+    command: Command,
+    trained: Any,
+    words: list[str],
+    small_windows: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("in.txt").write_text(lines(words))
+    given = ("predict", trained.run, "--input", "in.txt")
+    assert command(*given).err == ""  # little work
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    said = command(*given, "--batch-size", "8").err.splitlines()
+    assert all(line.startswith(f"{8 * n:,} of 300 lines | ") for n, line in enumerate(said[:1], 1))
+    assert said[-1].startswith("300 of 300 lines | ") and said[-1].endswith("lines/s | 0 s left")
+    assert len(said) > len(words) / 32
+    assert "\x1b" not in "".join(said)
+    streamed = command("predict", trained.run, stdin=lines(words)).err
+    assert "300 lines | " in streamed and "left" not in streamed
+
+
+def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 4.0, 4.0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    bar = Progress(lambda: 1000, "lines", done=600)
+    bar.advance(200)
+    assert bar.line() == "800 of 1,000 lines | 50 lines/s | 4 s left"
+
+
+def test_oddities_keep_a_bounded_number_of_symbols() -> None:
+    odd = Oddities()
+    for number in range(KEPT + 500):
+        odd.add(Prediction("", 0.0, unknown=(f"w{number}", "often")))
+    assert odd.count == 2 * (KEPT + 500) and len(odd.unknown) == KEPT
+    assert odd.unknown["often"] == KEPT + 500
+    other = Oddities()
+    other.go_on(odd.record())
+    assert other.count == odd.count and other.unknown.most_common(1) == [("often", KEPT + 500)]

@@ -1,0 +1,211 @@
+"""Answers in a file: a command that was stopped goes on behind the last whole one."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+from regard.answers import part, windows
+from regard.answers.oddities import Oddities
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(windows, "FIRST", 8)
+    monkeypatch.setattr(windows, "WINDOW", 32)
+
+
+def lines(texts: list[str]) -> str:
+    return "".join(f"{text}\n" for text in texts)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Runs a command that is killed after so many windows were written."""
+
+    def stop(after: int, *words: str | Path) -> None:
+        written = part.PartFile.write
+        count = 0
+
+        def write(self: Any, window: Any, lines: Any) -> None:
+            nonlocal count
+            if count == after:  # killed while it writes: half of it is there, and no record of it
+                self.file.write(b"half of an answ")
+                self.file.flush()
+                raise Killed
+            count += 1
+            written(self, window, lines)
+
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(part.PartFile, "write", write)
+            command(*words)
+
+    return stop
+
+
+FORMATS = {
+    "plain": ("transduce", ()),
+    "nbest": ("transduce", ("--nbest", "3")),
+    "json": ("transduce", ("--json", "--nbest", "2")),
+    "labels": ("classify", ("--nbest", "2")),
+    "written": ("language-model", ("--length", "5", "--nbest", "2")),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_stopped_command_goes_on_to_the_same_bytes(
+    command: Command, models: Any, stopped: Any, words: list[str], name: str
+) -> None:
+    task, options = FORMATS[name]
+    Path("in.txt").write_text(lines(words))
+    given = ("predict", models(task).run, "--input", "in.txt", *options)
+    assert command(*given, "--output", "whole").code == 0
+    stopped(3, *given, "--output", "out")
+    assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "whole"]
+    assert Path("out.part").read_bytes().endswith(b"half of an answ")
+    said = command(*given, "--output", "out")
+    assert said.code == 0 and "sources are answered already; going on" in said.err
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
+    assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
+
+
+def test_sentences_in_their_own_format_go_on(command: Command, models: Any, stopped: Any) -> None:
+    trained = models("tag")
+    Path("in.conll").write_text(trained.train.read_text())
+    given = ("predict", trained.run, "--input", "in.conll")
+    assert command(*given, "--output", "whole").code == 0
+    stopped(2, *given, "--output", "out")
+    assert "answered already" in command(*given, "--output", "out").err
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
+
+
+def test_only_what_is_not_answered_is_asked(
+    command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    Path("in.txt").write_text(lines(words[:100]))
+    stopped(2, *given)
+    record = json.loads(Path("out.part.json").read_text())
+    asked: list[str] = []
+    task = type(regard.load(trained.run).task_)
+    answer = task.predict
+
+    def seen(self: Any, model: Any, sources: list[str], *rest: Any) -> Any:
+        asked.extend(sources)
+        return answer(self, model, sources, *rest)
+
+    monkeypatch.setattr(task, "predict", seen)
+    assert command(*given).code == 0
+    assert 0 < record["answered"] < 100 and asked == words[record["answered"] : 100]
+
+
+def test_standard_input_goes_on_as_well(
+    command: Command, trained: Any, stopped: Any, words: list[str]
+) -> None:
+    expected = lines(regard.load(trained.run).predict(words[:60]))
+    Path("in.txt").write_text(lines(words[:60]))
+    stopped(2, "predict", trained.run, "--input", "in.txt", "--output", "out")
+    said = command("predict", trained.run, "--output", "out", stdin=lines(words[:60]))
+    assert "answered already" in said.err and Path("out").read_text() == expected
+
+
+def test_what_was_odd_before_the_stop_is_said_at_the_end(
+    command: Command, trained: Any, stopped: Any, words: list[str]
+) -> None:
+    Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
+    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    stopped(2, *given)
+    assert "3 symbols that training never saw were read as unknown: '!' '?'" in command(*given).err
+
+
+@pytest.fixture
+def begun(trained: Any, stopped: Any, words: list[str]) -> tuple[str | Path, ...]:
+    """A command that was stopped."""
+    Path("in.txt").write_text(lines(words[:100]))
+    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    stopped(2, *given)
+    return given
+
+
+def test_another_command_is_refused_by_what_differs(
+    command: Command, models: Any, begun: Any
+) -> None:
+    before = Path("out.part").read_bytes()
+    said = command(*begun, "--beam", "3", "--nbest", "2")
+    assert said.code == 2
+    assert "out.part: answers of another command; go on with the command of then" in said.err
+    assert "search.beam: 5 then, 3 now" in said.err and "form.nbest: 1 then, 2 now" in said.err
+    assert "--force" in said.err and "model" not in said.err
+    other = command("predict", models("transduce").run, *begun[2:])
+    assert other.code == 2 and "  model: " in other.err and "search" not in other.err
+    assert "share: '1/1' then, '1/2' now" in command(*begun, "--shard", "1/2").err
+    assert Path("out.part").read_bytes() == before
+
+
+def test_the_size_of_batches_may_change(
+    command: Command, trained: Any, begun: Any, words: list[str]
+) -> None:
+    said = command(*begun, "--batch-size", "3", "--batch-tokens", "40")
+    assert said.code == 0 and "answered already" in said.err
+    assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
+
+
+def test_another_input_is_refused(command: Command, begun: Any, words: list[str]) -> None:
+    for changed in (words[1:100], words[:5]):
+        Path("in.txt").write_text(lines(changed))
+        said = command(*begun)
+        assert said.code == 2 and "out.part" in said.err and "--force" in said.err
+    assert "in.txt has only 5" in said.err and not Path("out").exists()
+
+
+def test_more_lines_behind_are_answered(
+    command: Command, trained: Any, begun: Any, words: list[str]
+) -> None:
+    Path("in.txt").write_text(lines(words[:130]))
+    assert command(*begun).code == 0
+    assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:130]))
+
+
+def test_force_begins_anew(command: Command, trained: Any, begun: Any, words: list[str]) -> None:
+    Path("in.txt").write_text(lines(words[50:80]))
+    said = command(*begun, "--force")
+    assert said == (0, "", "")
+    assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[50:80]))
+    assert not list(Path().glob("out.*"))
+
+
+def test_a_damaged_part_or_record_is_refused(command: Command, begun: Any) -> None:
+    whole = Path("out.part").read_bytes()
+    Path("out.part").write_bytes(whole[:20])
+    said = command(*begun)
+    assert said.code == 2 and "out.part: 20 bytes" in said.err and "--force" in said.err
+    Path("out.part").write_bytes(whole)
+    Path("out.part.json").write_text("{")
+    assert "out.part.json: not as this version writes it" in command(*begun).err
+
+
+def test_a_part_without_a_record_is_not_gone_on_with(
+    command: Command, trained: Any, begun: Any, words: list[str]
+) -> None:
+    Path("out.part.json").unlink()
+    said = command(*begun)
+    assert said.code == 0 and "nothing says what these answers are of; begun anew" in said.err
+    assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
+
+
+def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> None:
+    first = part.PartFile(Path("out"), {}, Oddities(), force=False)
+    said = command("predict", trained.run, "ab", "--output", "out")
+    assert said.code == 2 and "another process writes into it" in said.err
+    first.close()
