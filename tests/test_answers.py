@@ -131,7 +131,7 @@ def test_the_token_budget_changes_no_answer_and_no_order(
         areas.append(len(rows) * max(map(len, rows)))
         return pad(rows)
 
-    monkeypatch.setattr("regard.tasks.transduce.pad", seen)
+    monkeypatch.setattr("regard.tasks.answering.pad", seen)
     said = command("predict", trained.run, "--batch-tokens", "30", stdin=lines(words))
     assert said.out == expected and 0 < max(areas) <= 30
 

@@ -145,11 +145,11 @@ def test_another_command_is_refused_by_what_differs(
     said = command(*begun, "--beam", "3", "--nbest", "2")
     assert said.code == 2
     assert "out.part: answers of another command; go on with the command of then" in said.err
-    assert "search.beam: 5 then, 3 now" in said.err and "form.nbest: 1 then, 2 now" in said.err
+    assert "search.beam: 5 then, 3 now" in said.err and "nbest: 1 then, 2 now" in said.err
     assert "--force" in said.err and "model" not in said.err
     other = command("predict", models("transduce").run, *begun[2:])
     assert other.code == 2 and "  model: " in other.err and "search" not in other.err
-    assert "share: '1/1' then, '1/2' now" in command(*begun, "--shard", "1/2").err
+    assert "shard: '1/1' then, '1/2' now" in command(*begun, "--shard", "1/2").err
     assert Path("out.part").read_bytes() == before
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_looking
+from regard import cli_answers, cli_looking
 from regard.cli_options import (
     DATA,
     BatchSize,
@@ -30,6 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+app.add_typer(cli_answers.app)
 app.add_typer(cli_looking.app)
 
 
@@ -105,78 +106,6 @@ def train(
         teacher=teacher,
     )
     train_command(wish, print_config)
-
-
-def _check_asked(texts: list[str] | None, input: str | None, verb: str) -> None:
-    """Texts come from one place, and a terminal is none."""
-    if texts and input:
-        raise UserError("give texts on the command line or --input, not both")
-    if not texts and input is None and sys.stdin.isatty():
-        raise UserError(f"nothing to {verb}: give texts, --input FILE, or pipe lines in")
-
-
-@app.command()
-def predict(
-    model: Model,
-    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")] = None,
-    input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
-    output: Annotated[Path | None, typer.Option(help="File for the answers.")] = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    beam: Beam = None,
-    nbest: Annotated[
-        int, typer.Option(min=1, help="Answers for each text; the beam is at least as wide.")
-    ] = 1,
-    temperature: Annotated[float | None, typer.Option(help="Writing: 0 is greedy.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="Writing: only the k best symbols.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Writing: the best up to this share.")] = None,
-    length: Annotated[int | None, typer.Option(help="Writing: symbols, at most.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Writing: another seed, another text.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Several labels: give from here.")] = None,
-    batch_size: BatchSize = 64,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Symbols at a time.")] = 8192,
-    shard: Annotated[str | None, typer.Option(metavar="K/N", help="Part K of N.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Begin anew.")] = False,
-    json_lines: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Answer texts: regard predict runs/g2p-1 attention."""
-    from regard.answers.command import Wanted, predict_command
-    from regard.answers.lines import Form
-
-    _check_asked(texts, input, "answer")
-    search = {"beam": beam, "temperature": temperature, "top_k": top_k, "top_p": top_p}
-    search |= {"length": length, "seed": seed, "threshold": threshold}
-    wanted = Wanted(
-        model,
-        tuple(texts or ()),
-        input or "-",
-        output,
-        Form(nbest, json_lines),
-        search,
-        batch_size,
-        batch_tokens,
-        columns=(source_column, target_column),
-        shard=shard,
-        force=force,
-    )
-    predict_command(wanted)
-
-
-@app.command()
-def score(
-    model: Model,
-    texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")] = None,
-    input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
-    batch_size: BatchSize = 64,
-    json_lines: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Say how probable texts are: regard score runs/novel-1 "a text"."""
-    from regard.commands.measure import score_command
-
-    _check_asked(texts, input, "score")
-    score_command(model, texts or [], input, json_lines, batch_size)
 
 
 @app.command()

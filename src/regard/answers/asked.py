@@ -7,7 +7,7 @@ from pathlib import Path
 from regard.version import __version__
 
 FILES = ("config.yaml", "model.safetensors", "export.json")  # of a model: what answers depend on
-FOLDERS = ("vocabulary", "ctranslate2", "onnx")
+FOLDERS = ("vocabulary", "regard", "ctranslate2", "onnx")
 BLOCK = 1 << 20
 
 

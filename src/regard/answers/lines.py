@@ -1,27 +1,44 @@
 """Answers as they are printed: lines, n-best lists, JSON objects."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from regard.answers.questions import Question
 from regard.data.vocabulary import EOS, SPECIALS
+from regard.errors import UserError
 from regard.tasks.base import Prediction
+
+Alternative = tuple[str, float, Prediction]  # symbol, its probability, the best answer with it
 
 
 @dataclass(frozen=True)
 class Form:
-    """How answers are written."""
+    """How answers are written. In JSON: symbols, each with its score; alignment, from these to
+    the symbols of the source; alternatives, so many at the place behind the prefix."""
 
     nbest: int = 1
     json_lines: bool = False
-    symbols: bool = False  # in JSON: each symbol with its score
+    symbols: bool = False
+    alignment: bool = False
+    alternatives: int = 0
+    names: Callable[[str], list[str]] | None = None  # the symbols of a source
+
+    def check(self) -> None:
+        """Refuses what is only written in JSON."""
+        if (self.symbols or self.alignment) and not self.json_lines:
+            raise UserError("--symbols, --alignments: only JSON has room for them; add --json")
+        if self.alternatives and (self.nbest > 1 or self.alignment):
+            raise UserError(
+                "--alternatives: are answers of their own; without --nbest, --alignments"
+            )
 
     def line(self, question: Question, found: Prediction) -> str:
         """An answer as it is printed, line ends and all."""
         if self.json_lines:
             between = question.render is not None and not question.source  # a blank line
-            return "" if between else self._json(question.source, found)
+            return "" if between else _json(self.record(question.source, found))
         if question.render is not None:
             return question.render(found)
         return self._plain(found)
@@ -34,8 +51,8 @@ class Form:
         scores = ["" if other.score is None else f"{other.score:.4f}\t" for other in others]
         return "".join(f"{s}{other.text}\n" for s, other in zip(scores, others, strict=True))
 
-    def _json(self, source: Any, found: Prediction) -> str:
-        """One JSON object for a source."""
+    def record(self, source: Any, found: Prediction) -> dict[str, Any]:
+        """The JSON object for a source."""
         record: dict[str, Any] = {"source": source, "prediction": found.shown()}
         record |= _score(found.score) | self._symbols(found)
         if self.nbest > 1:
@@ -47,15 +64,34 @@ class Form:
         tagged = isinstance(source, tuple) and found.symbol_scores
         record |= {"confidences": found.symbol_scores} if tagged else {}
         record |= {"unknown": list(found.unknown)} if found.unknown else {}
-        return json.dumps(record, ensure_ascii=False) + "\n"
+        if self.alignment and self.names:
+            record["source_symbols"] = self.names(source)
+            record["alignment"] = [[round(w, 4) for w in row] for row in found.alignment]
+        return record
+
+    def options(self, source: str, prefix: str, found: list[Alternative]) -> str:
+        """How an answer may go on behind a prefix: lines, or one JSON object."""
+        if not self.json_lines:
+            return "".join(f"{p:.4f}\t{symbol}\t{best.text}\n" for symbol, p, best in found)
+        rows = [
+            {"symbol": symbol, "probability": round(p, 6), "text": best.text}
+            | _score(best.score)
+            | self._symbols(best)
+            for symbol, p, best in found
+        ]
+        return _json({"source": source, "prefix": prefix, "alternatives": rows})
 
     def _symbols(self, found: Prediction) -> dict[str, Any]:
         """Each symbol with its log probability; the last one is the end of the answer."""
-        if not self.symbols:
+        if not (self.symbols or self.alignment):
             return {}
         names = [*found.symbols, SPECIALS[EOS]]
         pairs = zip(names, found.symbol_scores, strict=False)
         return {"symbols": [[name, round(score, 6)] for name, score in pairs]}
+
+
+def _json(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
 
 
 def _score(score: float | None) -> dict[str, float]:

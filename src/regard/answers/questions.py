@@ -14,6 +14,7 @@ from regard.errors import UserError, say
 from regard.estimators import Estimator
 from regard.tasks.base import Prediction, Task
 from regard.tasks.tag import Tag
+from regard.tasks.values import Request
 from regard.training.run import trained_on
 
 COLUMNS = ("source_column", "target_column")
@@ -22,11 +23,13 @@ BLOCK = 1 << 20  # bytes read at once to count lines
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A source, as it was read, and how its answer is written where it is not simply a line."""
+    """A source, and the text it was read from. render: writes its answer, where that is not
+    simply a line; request: what is asked of its answer, where something is."""
 
     source: Any
     text: str
     render: Callable[[Prediction], str] | None = None
+    request: Request | None = None
 
 
 def texts_asked(task: Task, texts: Sequence[str]) -> Iterator[Question]:
@@ -51,7 +54,7 @@ def questions(
     if not isinstance(task, Tag):
         if any(columns):
             raise UserError("--source-column, --target-column: only taggers read columns; cut them")
-        return (_question(task, input, *row) for row in enumerate(_lines(input), 1))
+        return (_question(task, input, *row) for row in enumerate(lines_of(input), 1))
     trained = trained_on(estimator.folder_)
     given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
     sentences, layout = read_sentences(input, *given)
@@ -72,7 +75,7 @@ def _question(task: Task, input: str, number: int, line: str) -> Question:
         raise UserError(f"{show_path(input)} line {number}: {error}") from error
 
 
-def _lines(input: str) -> Iterator[str]:
+def lines_of(input: str) -> Iterator[str]:
     """The lines of a file or of stdin, each as soon as it is there."""
     lines = read_lines(input)
     if input == "-":  # else Python, when it leaves while a thread waits for a line, would abort

@@ -1,4 +1,4 @@
-"""What `regard evaluate`, `check` and `score` do, without the parsing of their words."""
+"""What `regard evaluate` and `check` do, without the parsing of their words."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,9 @@ from typing import Any
 from regard.answers.oddities import Oddities
 from regard.config import load_config
 from regard.data.builtin import is_builtin
-from regard.data.lines import read_lines
 from regard.data.open import Place, open_test
 from regard.errors import UserError, say
-from regard.estimators import LanguageModel, load
+from regard.estimators import load
 from regard.evaluation import evaluate
 from regard.files import write_text
 from regard.metrics.tables import confusion_lines, table_lines
@@ -97,28 +96,3 @@ def check_command(
         print(line)
     for line in found.lines():
         print(line)
-
-
-def score_command(
-    model: str, texts: list[str], input: str | None, json_lines: bool, batch_size: int
-) -> None:
-    """How probable texts are for a language model."""
-    estimator = load(model)
-    if not isinstance(estimator, LanguageModel):
-        raise UserError(f"{model}: a {estimator.task} model; only language models score texts")
-    lines = texts or [line for line in read_lines(input or "-") if line]
-    if not lines:
-        raise UserError("nothing to score: give texts, --input FILE, or pipe lines in")
-    rows = estimator.scores(lines, batch_size)
-    odd = Oddities()
-    for text in lines:
-        odd.add_unknown(estimator.unknown(text))
-    odd.say()
-    if not json_lines:
-        print("perplexity\tbits_per_character\tnats\ttext")
-    for text, row in zip(lines, rows, strict=True):
-        if json_lines:
-            print(json.dumps({"text": text, **row}, ensure_ascii=False))
-        else:
-            figures = (row["perplexity"], row["bits_per_character"], row["nats"])
-            print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))

@@ -6,15 +6,15 @@ import shutil
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from torch import nn
 
 from regard import metrics
 from regard.config import Config, load_config
 from regard.data.read import Pair
 from regard.errors import UserError
+from regard.estimators.searching import changed_search
 from regard.evaluation import evaluate
 from regard.tasks.base import Prediction, Task
 from regard.training.describe import describe
@@ -214,32 +214,7 @@ class Estimator:
 
     def search(self, **changes: Any) -> Any:
         """The search of this model, with other settings where they are given."""
-        search = self.config_.search
-        given = {name: value for name, value in changes.items() if value is not None}
-        if given.get("kind", search.kind) != search.kind:
-            search = self._other_search(given["kind"])
-        for name in given:
-            if name not in type(search).model_fields:
-                known = [key for key in type(search).model_fields if key != "kind"]
-                raise UserError(
-                    f"{name}: no setting of a {self.task} model's search, which has "
-                    f"{', '.join(known)}"
-                )
-        try:
-            return type(search).model_validate(search.model_dump() | given)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise UserError(
-                f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given"
-            ) from error
-
-    def _other_search(self, kind: str) -> Any:
-        """The search of another kind that this model's task has, with its defaults."""
-        annotation = type(self.config_).model_fields["search"].annotation
-        kinds = {one.model_fields["kind"].default: one for one in get_args(annotation)}
-        if kind not in kinds:
-            raise UserError(f"a {self.task} model has no search of kind {kind}")
-        return kinds[kind]()
+        return changed_search(self.config_, changes)
 
     def _display(self, training: Training) -> Display:
         from regard.display import choose_display

@@ -1,11 +1,17 @@
 """The Transducer: a sequence in, a sequence of its own length out."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from regard.data.read import Pair
+from regard.data.vocabulary import EOS, SPECIALS
 from regard.errors import UserError
 from regard.estimators.base import Estimator
+from regard.search import Beam
+from regard.tasks.base import Prediction
+from regard.tasks.transduce import Transduce
+from regard.tasks.values import Request
 
 
 class Transducer(Estimator):
@@ -27,12 +33,63 @@ class Transducer(Estimator):
         beam: int | None = None,
         nbest: int = 1,
         batch_size: int = 64,
+        requests: Sequence[Request] | None = None,
+        **search: Any,
     ) -> list[Any]:
-        """The answer to each source; with nbest > 1 a list of answers, best first."""
-        found = self.predictions(X, nbest, batch_size, beam=beam)
+        """The answer to each source; with nbest > 1 a list of answers, best first.
+
+        requests: what is asked of each answer, `Request(prefix, must, ban)`. search: settings of
+        the search, such as `alpha=1`; `kind="sample"` with `temperature=0.8` draws answers.
+        """
+        found = self.predictions(X, nbest, batch_size, requests, beam=beam, **search)
         if nbest == 1:
             return [prediction.text for prediction in found]
         return [[other.text for other in prediction.alternatives] for prediction in found]
+
+    def predictions(
+        self,
+        X: Any,
+        nbest: int = 1,
+        batch_size: int = 64,
+        requests: Sequence[Request] | None = None,
+        align: bool = False,
+        **search: Any,
+    ) -> list[Prediction]:
+        """The answers with scores, alternatives and unknown symbols; `align`: with alignments."""
+        self._check_fitted()
+        assert isinstance(self.task_, Transduce)
+        sources, options = self.sources(X), self.search(**search)
+        if requests is not None and len(requests) != len(sources):
+            raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
+        return self.task_.predict(
+            self.model_, sources, options, nbest, batch_size, requests=requests, align=align
+        )
+
+    def scores(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
+        """How probable given targets are: of each pair log_probability, perplexity, symbols.
+
+        symbols: each symbol of the target with its log probability, the end among them.
+        """
+        self._check_fitted()
+        pairs = self.pairs(X, y)
+        return [row for row, _ in scored(self.task_, self.model_, pairs, batch_size)]
+
+
+def scored(
+    task: Any, model: Any, pairs: Sequence[Pair], batch_size: int
+) -> list[tuple[dict[str, Any], Prediction]]:
+    """The figures of each pair, and its target as if it had been predicted."""
+    rows = []
+    for found in task.forced(model, pairs, Beam(), batch_size):
+        total = math.fsum(found.symbol_scores)
+        symbols = [*found.symbols, SPECIALS[EOS]]
+        row = {
+            "log_probability": total,
+            "perplexity": math.exp(min(-total / len(symbols), 700.0)),
+            "symbols": list(zip(symbols, found.symbol_scores, strict=True)),
+        }
+        rows.append((row, found))
+    return rows
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:

@@ -1,0 +1,71 @@
+"""From the questions of a window to the lines that answer them."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from regard.answers.oddities import Oddities
+from regard.answers.questions import Question
+from regard.answers.wanted import Wanted
+from regard.data.vocabulary import EOS, SPECIALS
+from regard.estimators import Estimator
+from regard.tasks.answering import Answering, as_engine
+from regard.tasks.base import Prediction
+from regard.tasks.batches import Work
+from regard.tasks.values import Request
+
+
+class Answerer:
+    """A model that answers as it is wanted; what is odd about its answers is counted."""
+
+    def __init__(self, estimator: Estimator, wanted: Wanted, search: Any, odd: Oddities) -> None:
+        self.task, self.wanted, self.search, self.odd = estimator.task_, wanted, search, odd
+        self.form = wanted.form
+        self.model: Any = estimator.model_
+        if isinstance(self.task, Answering):
+            self.model = as_engine(self.model)  # once for all windows
+            self.form = replace(self.form, names=self._names)
+
+    def _names(self, source: str) -> list[str]:
+        """The symbols of a source, as its alignment counts them."""
+        assert isinstance(self.task, Answering)
+        vocabulary = self.task.source
+        return [*(vocabulary.name(id) for id in vocabulary.encode(source)), SPECIALS[EOS]]
+
+    def __call__(
+        self, window: list[Question], first: int, done: Callable[[int], None]
+    ) -> list[str]:
+        """The answers of a window whose first source is number `first` of all, line ends and all.
+
+        done: is told how many more are answered.
+        """
+        if self.form.alternatives:
+            return [self._options(question, done) for question in window]
+        found = self._predict(window, Work(self.wanted.batch_tokens, first, done))
+        for prediction in found:
+            self.odd.add(prediction)
+        return [self.form.line(q, p) for q, p in zip(window, found, strict=True)]
+
+    def _predict(self, window: list[Question], work: Work) -> list[Prediction]:
+        sources = [question.source for question in window]
+        nbest, size = self.form.nbest, self.wanted.batch_size
+        if not isinstance(self.task, Answering):
+            return self.task.predict(self.model, sources, self.search, nbest, size, work)
+        requests = [self._request(question) for question in window]
+        wished = None if all(request == Request() for request in requests) else requests
+        align = self.form.alignment
+        return self.task.predict(self.model, sources, self.search, nbest, size, work, wished, align)
+
+    def _request(self, question: Question) -> Request:
+        return question.request or self.wanted.request
+
+    def _options(self, question: Question, done: Callable[[int], None]) -> str:
+        """How the answer to one source may go on behind its prefix."""
+        assert isinstance(self.task, Answering)
+        prefix = self._request(question).prefix
+        count, source = self.form.alternatives, question.source
+        found = self.task.alternatives(self.model, source, prefix, count, self.search)
+        for prediction in [found[0][2]] if found else []:
+            self.odd.add(prediction)
+        done(1)
+        return self.form.options(source, prefix, found)
