@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -205,7 +207,18 @@ def test_a_part_without_a_record_is_not_gone_on_with(
 
 
 def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> None:
-    first = part.PartFile(Path("out"), {}, Oddities(), force=False)
-    said = command("predict", trained.run, "ab", "--output", "out")
-    assert said.code == 2 and "another process writes into it" in said.err
-    first.close()
+    child = os.fork()
+    if not child:
+        _kept = part.PartFile(Path("out"), {}, Oddities(), force=False)
+        Path("held").touch()
+        signal.pause()
+    try:
+        while not Path("held").exists():
+            time.sleep(0.01)
+        said = command("predict", trained.run, "ab", "--output", "out")
+        assert said.code == 2 and "out.part: another process writes into it" in said.err
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    said = command("predict", trained.run, "ab", "--output", "out", "--force")
+    assert said.code == 0  # nobody holds it any more

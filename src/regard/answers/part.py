@@ -44,13 +44,16 @@ class PartFile:
             raise
 
     def _hold(self) -> None:
-        """Keeps other processes away; the system lets go of it however this one ends."""
+        """Keeps other processes away; the system lets go of it however this one ends.
+
+        A lock of the process, not of the file: copies of the process that outlive it have none.
+        """
         held = True
         try:
             import fcntl
 
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError):
             held = False
         except (ImportError, OSError):  # Windows, or a file system without locks
             pass

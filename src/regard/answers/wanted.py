@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.answers.asked import model_digest
+from regard.answers.ensembles import joined
 from regard.answers.lines import Form
 from regard.answers.shares import Share
 from regard.config import put
@@ -42,8 +43,10 @@ class Wanted:
 
     def load(self) -> Estimator:
         """The model that answers."""
-        how = {"engine": self.engine, "quantize": self.quantize}
-        return load(self.model, **{name: value for name, value in how.items() if value is not None})
+        given = {"engine": self.engine, "quantize": self.quantize}
+        how = {name: value for name, value in given.items() if value is not None}
+        estimator = load(self.model, **how)
+        return joined(estimator, {other: load(other, **how) for other in self.others})
 
     def chosen_search(self, estimator: Estimator) -> Any:
         """The model's search with all that is wanted otherwise."""
