@@ -32,7 +32,7 @@ Coverage = Annotated[
 ]
 Stop = Annotated[
     str | None,
-    typer.Option(help="full, exact or first: when to end.", rich_help_panel=SEARCH),
+    typer.Option(help="likely, full, exact or first: when to end.", rich_help_panel=SEARCH),
 ]
 Groups = Annotated[
     int | None,

@@ -146,7 +146,8 @@ class Answering:
         engine = as_engine(model)
         row = [*self.source.encode(source), EOS]
         begun = self.wish(Request(prefix)).prefix
-        logp = next_symbols(engine.stepper(), _on(pad([row]), engine.device), begun)[0]  # (V,)
+        source_row = _on(pad([row]), engine.device)
+        logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
         logp[NEVER] = float("-inf")
         best = logp.topk(min(count, len(self.target) - len(NEVER)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()

@@ -1,0 +1,233 @@
+"""The options of `predict` that change the search, wishes, and `score` of given answers."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import regard
+from regard.cli import app
+from regard.errors import UserError
+from regard.search import Beam, Decide, Sample
+from regard.tasks.values import Request
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def model(trained: Any) -> Any:
+    return regard.load(trained.run)
+
+
+def records(said: Any) -> list[dict[str, Any]]:
+    assert said.code == 0, said.err
+    return [json.loads(line) for line in said.out.splitlines()]
+
+
+def test_every_setting_of_a_search_is_an_option() -> None:
+    command = typer.main.get_command(app).commands["predict"]  # type: ignore[attr-defined]
+    known = {word for parameter in command.params for word in parameter.opts}
+    for search in (Beam, Sample, Decide):
+        options = {f"--{name.replace('_', '-')}" for name in search.model_fields}
+        assert options - {"--kind"} <= known
+    groups = {getattr(parameter, "rich_help_panel", None) for parameter in command.params}
+    assert len(groups) >= 4
+
+
+CHANGES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+    (("--alpha", "0"), {"alpha": 0}),
+    (("--normalise", "none"), {"normalise": "none"}),
+    (("--stop", "first", "--beam", "3"), {"stop": "first", "beam": 3}),
+    (("--beam", "4", "--groups", "2"), {"beam": 4, "groups": 2}),
+    (("--max-length", "2"), {"max_length": 2}),
+    (("--min-length", "7", "--no-repeat", "1"), {"min_length": 7, "no_repeat": 1}),
+    (("--set", "search.beam=1", "--set", "search.coverage=0.2"), {"beam": 1, "coverage": 0.2}),
+    (("--sample", "--seed", "3"), {"kind": "sample", "seed": 3}),
+    (
+        ("--sample", "--top-k", "3", "--temperature", "2", "--max-length", "4"),
+        {"kind": "sample", "top_k": 3, "temperature": 2, "length": 4},
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "search"), CHANGES)
+def test_options_are_the_settings_of_python(
+    command: Command, trained: Any, model: Any, given: Any, search: Any
+) -> None:
+    sources = ["abc", "fed", "cafe", "bee", "dada"]
+    expected = model.predict(sources, **search)
+    said = command("predict", trained.run, *sources, *given)
+    assert said.code == 0 and said.out.splitlines() == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--temperature", "2"), "temperature: no setting of a transduce model's search"),
+        (("--temperature", "2"), "sample has it: search.kind=sample"),
+        (("--beam", "5", "--groups", "2"), "search: beam 5 is not a multiple of groups 2"),
+        (("--set", "training.lr=1"), "--set training: a trained model keeps all its settings"),
+        (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),
+        (("--stop", "never"), "stop: Input should be "),
+        (("--symbols",), "--symbols, --alignments: only JSON has room for them; add --json"),
+        (("--alternatives", "2", "--nbest", "2"), "--alternatives: are answers of their own"),
+        (("--input-json",), "--input-json: reads JSON lines from --input or a pipe"),
+        (("--must", "z!"), "must: 'z!' has symbols that no answer can have"),
+        (("--must", "a", "--ban", "a"), "must: 'a' is banned as well"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    command: Command, trained: Any, given: Any, message: str
+) -> None:
+    said = command("predict", trained.run, "ab", *given)
+    assert said.code == 2 and message in said.err and said.out == ""
+
+
+def test_only_transducers_have_wishes(command: Command, models: Any) -> None:
+    said = command("predict", models("classify").run, "a", "--must", "b")
+    assert said.code == 2 and "only for transducers" in said.err
+
+
+def test_wishes_for_all(command: Command, trained: Any) -> None:
+    def answers(*words: str) -> list[str]:
+        return command("predict", trained.run, "abc", "fed", "aa", *words).out.splitlines()
+
+    assert all(answer.startswith("dad") for answer in answers("--prefix", "dad"))
+    assert all(
+        "cf" in answer and "ee" in answer for answer in answers("--must", "cf", "--must", "ee")
+    )
+    plain = answers()
+    assert any("a" in answer for answer in plain)
+    assert not any("a" in answer for answer in answers("--ban", "a"))
+
+
+def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> None:
+    rows = [
+        {"source": "abc"},
+        {"source": "abc", "prefix": "f"},
+        {"source": "fed", "must": ["aa"], "ban": ["f"]},
+    ]
+    Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = command("predict", trained.run, "--input", "in.jsonl", "--input-json", "--ban", "d")
+    requests = [Request(ban=("d",)), Request("f", (), ("d",)), Request("", ("aa",), ("d", "f"))]
+    assert said.out.splitlines() == model.predict(["abc", "abc", "fed"], requests=requests)
+    assert said.out.splitlines()[1].startswith("f") and "aa" in said.out.splitlines()[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("abc", "line 1: bad JSON"),
+        ("", "line 1: bad JSON"),
+        ('{"prefix": "a"}', "line 1: the key 'source' is missing"),
+        ('{"source": "a", "want": 1}', "line 1: the keys source, prefix, must, ban expected"),
+        ('{"source": "a", "must": "b"}', "line 1: 'must' must be a list of strings, a string"),
+        ('{"source": "a", "prefix": "!"}', "line 1: prefix: '!' has symbols that no answer"),
+    ],
+)
+def test_json_lines_that_cannot_be_read(
+    command: Command, trained: Any, line: str, message: str
+) -> None:
+    said = command("predict", trained.run, "--input-json", stdin=line + "\n")
+    assert said.code == 2 and f"standard input {message}" in said.err
+
+
+def test_json_has_symbols_and_alignments(command: Command, trained: Any, model: Any) -> None:
+    words = ("predict", trained.run, "abc", "--json", "--nbest", "2")
+    (record,) = records(command(*words, "--symbols"))
+    (found,) = model.predictions(["abc"], nbest=2)
+    for shown, one in zip([record, *record["nbest"]], [found, *found.alternatives], strict=True):
+        names, scores = zip(*shown["symbols"], strict=True)
+        assert names == (*one.symbols, "<eos>")
+        assert scores == pytest.approx(one.symbol_scores, abs=1e-5)
+    (record,) = records(command(*words, "--alignments"))
+    assert record["source_symbols"] == ["a", "b", "c", "<eos>"]
+    assert len(record["alignment"]) == len(record["symbols"])
+    for row in record["alignment"]:
+        assert len(row) == 4 and sum(row) == pytest.approx(1, abs=1e-3)
+
+
+def test_alternatives_behind_a_prefix(command: Command, trained: Any) -> None:
+    words = ("predict", trained.run, "abc", "--prefix", "c", "--alternatives", "3")
+    rows = [line.split("\t") for line in command(*words).out.splitlines()]
+    (record,) = records(command(*words, "--json"))
+    assert len(rows) == 3 and record["prefix"] == "c"
+    chances = [float(chance) for chance, _, _ in rows]
+    assert chances == sorted(chances, reverse=True) and sum(chances) <= 1
+    for (chance, symbol, text), other in zip(rows, record["alternatives"], strict=True):
+        assert (symbol, text) == (other["symbol"], other["text"])
+        assert float(chance) == pytest.approx(other["probability"], abs=1e-4)
+        assert text == "c" if symbol == "<eos>" else text.startswith("c" + symbol)
+
+
+def test_models_answer_together(command: Command, trained: Any, models: Any) -> None:
+    alone = command("predict", trained.run, "abc", "fed", "--json")
+    twice = command("predict", trained.run, "abc", "fed", "--json", "--with", trained.run)
+    for one, two in zip(records(alone), records(twice), strict=True):
+        assert one["prediction"] == two["prediction"]
+        assert one["score"] == pytest.approx(two["score"], abs=1e-4)
+    said = command("predict", trained.run, "ab", "--with", models("tag").run)
+    assert said.code == 2 and "only transducers" in said.err
+    said = command("predict", trained.run, "ab", "--with", models("transduce").run)
+    assert said.code == 2 and "other symbols than the first model's" in said.err
+
+
+# score
+
+
+def test_given_answers_have_the_scores_of_predicted_ones(
+    command: Command, trained: Any, model: Any
+) -> None:
+    sources = ["abc", "fed", "cafe", ""]
+    found = model.predictions(sources)
+    pairs = [(source, one.text) for source, one in zip(sources, found, strict=True)]
+    for row, one in zip(model.scores(pairs), found, strict=True):
+        assert [score for _, score in row["symbols"]] == pytest.approx(one.symbol_scores, abs=1e-4)
+        assert row["log_probability"] == pytest.approx(sum(one.symbol_scores), abs=1e-4)
+        mean = row["log_probability"] / len(one.symbol_scores)
+        assert row["perplexity"] == pytest.approx(math.exp(-mean))
+    Path("in.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    Path("a").write_text("".join(f"{source}\n" for source, _ in pairs))
+    Path("b").write_text("".join(f"{target}\n" for _, target in pairs))
+    first = command("score", trained.run, "--input", "in.tsv", "--json")
+    for row, expected in zip(records(first), model.scores(pairs), strict=True):
+        assert row["log_probability"] == pytest.approx(expected["log_probability"], abs=1e-5)
+        assert [tuple(s) for s in row["symbols"]] == [
+            (name, round(score, 6)) for name, score in expected["symbols"]
+        ]
+    for words in (("--source", "a", "--target", "b"), ("abc\t" + pairs[0][1],)):
+        said = command("score", trained.run, *words, "--json", "--batch-size", "2")
+        assert records(said)[0]["target"] == pairs[0][1]
+    lines = command("score", trained.run, "--source", "a", "--target", "b").out.splitlines()
+    assert lines[0] == "perplexity\tlog_probability\tsource\ttarget" and len(lines) == 5
+    assert lines[1].split("\t")[2:] == list(pairs[0])
+
+
+def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> None:
+    Path("a").write_text("ab\nbc\n")
+    Path("b").write_text("ba\n")
+    for words, message in (
+        (("--source", "a", "--target", "b"), "b: ends after 1 lines, a has more"),
+        (("--source", "a"), "--source and --target go together"),
+        (("--input", "a"), "a line 1: source, tab, target expected, 0 tabs found"),
+        (("--source", "a", "--target", "b", "--input", "a"), "not several"),
+    ):
+        said = command("score", trained.run, *words)
+        assert said.code == 2 and message in said.err
+    assert "nothing to score" in command("score", trained.run, stdin="").err
+    said = command("score", models("classify").run, "a\tb")
+    assert "only language models score texts, and transducers pairs" in said.err
+
+
+def test_requests_are_as_many_as_sources(model: Any) -> None:
+    with pytest.raises(UserError, match="requests: 2 expected, 1 given"):
+        model.predict(["ab", "bc"], requests=[Request()])
