@@ -6,9 +6,11 @@ from typing import Any
 
 from regard.data.read import Pair
 from regard.data.vocabulary import EOS, SPECIALS
+from regard.engines import Engine
 from regard.errors import UserError
 from regard.estimators.base import Estimator
 from regard.search import Beam
+from regard.tasks.answering import as_engine
 from regard.tasks.base import Prediction
 from regard.tasks.transduce import Transduce
 from regard.tasks.values import Request
@@ -22,6 +24,7 @@ class Transducer(Estimator):
     """
 
     task = "transduce"
+    _kept: tuple[Any, Engine] | None = None
 
     def pairs(self, X: Any, y: Any) -> list[Pair]:
         """Examples from pairs, or from sources and targets."""
@@ -62,8 +65,21 @@ class Transducer(Estimator):
         if requests is not None and len(requests) != len(sources):
             raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
         return self.task_.predict(
-            self.model_, sources, options, nbest, batch_size, requests=requests, align=align
+            self._engine(), sources, options, nbest, batch_size, requests=requests, align=align
         )
+
+    def _engine(self) -> Engine:
+        """What runs the model; made anew only where the model or its weights have changed."""
+        if isinstance(self.model_, Engine):
+            return self.model_
+        state = (self.model_, [weight._version for weight in self.model_.parameters()])
+        if self._kept is None or self._kept[0] != state:
+            self._kept = (state, as_engine(self.model_))
+        return self._kept[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy takes over: an engine is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_kept"}
 
     def scores(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
         """How probable given targets are: of each pair log_probability, perplexity, symbols.
