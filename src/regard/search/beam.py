@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS
+from regard.data.vocabulary import BOS, PAD
 from regard.nn.state import State
 from regard.nn.watch import watching
 from regard.search.choose import Best, Choose, Chosen, Continuations
@@ -147,7 +147,7 @@ def _wished(
     """The continuations (B*W, K) with the symbols that are wished for behind them."""
     wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
     most = max(map(len, wished))
-    filled = [row + [EOS] * (most - len(row)) for row in wished]
+    filled = [row + [PAD] * (most - len(row)) for row in wished]  # PAD is struck out
     more = torch.tensor(filled, dtype=torch.long, device=logp.device).view(len(wished), most)
     return torch.cat([top, logp.gather(1, more)], 1), torch.cat([symbol, more], 1)
 

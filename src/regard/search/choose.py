@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import EOS
+from regard.data.vocabulary import EOS, PAD
 
 
 class Continuations(NamedTuple):
@@ -52,7 +52,8 @@ class Best:
         self.spare = 2 * beam
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
-        return best(found.total, found.symbol == EOS, beam)
+        ends = found.symbol == EOS
+        return alone(found.total, ends) if beam == 1 else best(found.total, ends, beam)
 
 
 class Diverse:
@@ -70,18 +71,26 @@ class Diverse:
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
         size = beam // self.groups
-        alone = bool((found.parent == 0).all())  # all groups begin with the same beam
+        own = (int(found.parent.max()) + 1) // self.groups  # beams of a group; 0: all begin alike
         parts: list[Chosen] = []
         taken = found.symbol[:, :0]
         for group in range(self.groups):
             times = (found.symbol[..., None] == taken[:, None]).sum(-1)
             rank = found.total - self.strength * times
-            if not alone:
-                rank = rank.masked_fill(found.parent // size != group, float("-inf"))
+            if own:
+                rank = rank.masked_fill(found.parent // own != group, float("-inf"))
             chosen = best(rank, found.symbol == EOS, size)
-            taken = torch.cat([taken, found.symbol.gather(1, chosen.goes)], 1)
+            gone = found.symbol.gather(1, chosen.goes).masked_fill(chosen.dead, PAD)
+            taken = torch.cat([taken, gone], 1)
             parts.append(chosen)
         return Chosen(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
+
+
+def alone(rank: Tensor, ends: Tensor) -> Chosen:
+    """The choice of a beam of one: the best goes on or ends, and nothing comes after it."""
+    top = rank.max(1, keepdim=True)
+    over, there = ends.gather(1, top.indices), top.values > float("-inf")
+    return Chosen(top.indices, top.indices.clone(), over & there, over | ~there)
 
 
 def best(rank: Tensor, ends: Tensor, beam: int) -> Chosen:

@@ -36,8 +36,8 @@ class Finished:
 
     def add(self, live: "Live", found: Continuations, chosen: Chosen) -> None:
         """Takes in what ended at this step; `live` is as it was before it."""
-        over = chosen.over.cpu()
-        self.leading = over[:, 0]
+        over = chosen.over.cpu().clone()
+        self.leading = over[:, 0].clone()
         places = over.nonzero().tolist()
         if not places:
             return
@@ -49,18 +49,24 @@ class Finished:
         cover = live.cover
         if cover is not None:
             cover = cover.cpu().gather(1, parent[..., None].expand(-1, -1, cover.shape[-1]))
-        score = self.scoring.score(total, length, cover).masked_fill(~over, NO)
-        self.count = self.count + over.sum(1)
-        self.best = torch.cat([self.best, score], 1).topk(self.nbest).values
+        score = self.scoring.score(total, length, cover)
         columns = (parent.tolist(), gained.tolist(), score.tolist())
         for b, e in places:
-            self._note(live, b, *(column[b][e] for column in columns))
+            if not self._note(live, b, *(column[b][e] for column in columns)):
+                over[b, e] = False
+        self.count = self.count + over.sum(1)
+        self.best = torch.cat([self.best, score.masked_fill(~over, NO)], 1).topk(self.nbest).values
 
-    def _note(self, live: "Live", b: int, beam: int, gained: float, score: float) -> None:
-        symbols = live.symbols[b, beam].tolist()
+    def _note(self, live: "Live", b: int, beam: int, gained: float, score: float) -> bool:
+        """Keeps an output; False where it is there already: groups may find the same one."""
+        symbols = tuple(live.symbols[b, beam].tolist())
+        found = self.found[live.rows[b]]
+        if any(one.symbols == symbols for one in found):
+            return False
         scores = (*live.symbol_scores[b, beam].tolist(), gained)
         cut = len(symbols) + 1 >= int(live.limits[b])
-        self.found[live.rows[b]].append(Hypothesis(tuple(symbols), score, scores, cut))
+        found.append(Hypothesis(symbols, score, scores, cut))
+        return True
 
     def going(self, live: "Live") -> Tensor | None:
         """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""

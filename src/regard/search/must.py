@@ -80,21 +80,24 @@ class Must:
         columns = (found.parent[b].tolist(), found.symbol[b].tolist(), found.total[b].tolist())
         for place, (beam, symbol, total) in enumerate(zip(*columns, strict=True)):
             met = self._after(row, self.met[row][beam], symbol)
-            missing = sum(map(len, self.phrases[row])) - sum(met)
+            missing = self._missing(row, met)
             possible = missing == 0 if symbol == EOS else missing <= left
             if possible and total > float("-inf"):
                 seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
         return sorted(seen.values(), key=lambda one: -one.total)
 
+    def _missing(self, row: int, met: Met) -> int:
+        """The symbols that surely suffice: the phrase that is furthest, then the others whole.
+
+        Phrases that have begun together ("ab", "ac" after "a") cannot all go on.
+        """
+        unmet = [(p, h) for p, h in zip(self.phrases[row], met, strict=True) if h < len(p)]
+        return sum(len(p) for p, _ in unmet) - max((h for _, h in unmet), default=0)
+
     def _after(self, row: int, met: Met, symbol: int) -> Met:
         """What is met after one more symbol."""
-        after = []
-        for phrase, have in zip(self.phrases[row], met, strict=True):
-            if have == len(phrase) or phrase[have] == symbol:
-                after.append(min(have + 1, len(phrase)))
-            else:
-                after.append(int(phrase[0] == symbol))
-        return tuple(after)
+        pairs = zip(self.phrases[row], met, strict=True)
+        return tuple(have if have == len(p) else _begun(p, have, symbol) for p, have in pairs)
 
     @staticmethod
     def _pick(
@@ -116,3 +119,12 @@ class Must:
                 if not banks[bank]:
                     del banks[bank]
         return goes[:beam], ended
+
+
+def _begun(phrase: tuple[int, ...], have: int, symbol: int) -> int:
+    """How much of a phrase stands at the end, when `have` did and a symbol came.
+
+    After "aa" of "aab" another a leaves "aa", not "a" alone.
+    """
+    tail = (*phrase[:have], symbol)
+    return next(n for n in range(len(tail), -1, -1) if tail[len(tail) - n :] == phrase[:n])

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from regard.data.batch import Padded
+from regard.errors import UserError
 from regard.options import Options
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.choose import Best, Choose, Diverse
@@ -14,7 +15,7 @@ from regard.search.force import Stepper
 from regard.search.greedy import greedy_search
 from regard.search.hypothesis import Hypothesis, Wish
 from regard.search.must import Must
-from regard.search.rules import Rules
+from regard.search.rules import Rules, with_room
 from regard.search.scoring import Normalise, Scoring
 from regard.search.trace import Trace
 
@@ -70,13 +71,9 @@ class Beam(Options):
         choose: Choose = Best(beam)
         if self.groups > 1:
             choose = Diverse(beam, self.groups, self.diversity)
-        if wishes is not None:
-            limits = limits.clone()
-            for row, wish in enumerate(wishes):
-                needed = len(wish.prefix) + sum(map(len, wish.must)) + 1
-                limits[row] = max(int(limits[row]), needed)
-            if any(wish.must for wish in wishes):
-                choose = Must(choose, wishes, limits.tolist())
+        limits = with_room(limits, self.min_length, wishes)
+        if wishes is not None and any(wish.must for wish in wishes):
+            choose = Must(choose, wishes, limits.tolist())
         rules = Rules(self.min_length, self.no_repeat, wishes)
         if beam == 1 and trace is None and not self.coverage and not isinstance(choose, Must):
             start = stepper.start(source)
@@ -91,4 +88,10 @@ class Beam(Options):
             source.mask if self.coverage else None,
             trace,
         )
-        return beam_search(stepper.step, stepper.start(source), limits, plan)
+        found = beam_search(stepper.step, stepper.start(source), limits, plan)
+        if not all(found):
+            raise UserError(
+                "must: no answer with all these words was found; a ban, no_repeat or the beginning "
+                "may leave no room for them, and a wider beam may find more"
+            )
+        return found

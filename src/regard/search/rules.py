@@ -60,6 +60,15 @@ class Rules:
         ]
 
 
+def with_room(limits: Tensor, shortest: int, wishes: Sequence[Wish] | None) -> Tensor:
+    """The limits (B,), raised where they are below what is asked for and the end."""
+    limits = limits.clamp(min=shortest + 1)
+    for row, wish in enumerate(wishes or []):
+        needed = len(wish.prefix) + sum(map(len, wish.must)) + 1
+        limits[row] = max(int(limits[row]), needed)
+    return limits
+
+
 def strike_specials(logits: Tensor) -> None:
     """Strikes the symbols that are no output out of logits (R, V)."""
     logits[:, NEVER] = NO

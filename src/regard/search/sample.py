@@ -21,7 +21,7 @@ from regard.search.draw import chances, draw
 from regard.search.filters import Filters, filter_logits, pick
 from regard.search.force import Stepper
 from regard.search.hypothesis import NEVER, Hypothesis, Wish
-from regard.search.rules import Rules
+from regard.search.rules import Rules, with_room
 from regard.search.top import Step
 
 Start = Callable[[int], State]  # the state of so many rows before their first symbol
@@ -78,9 +78,10 @@ class Sample(Options):
         """Outputs of each row of source as they are drawn, at most `limits` (B,) symbols long."""
         if wishes is not None and any(wish.must for wish in wishes):
             raise UserError("words that must appear: sampling cannot promise them; use a beam")
+        limits = with_room(limits, self.min_length, wishes)
         rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
         sentences = [ids[:length] for ids, length in rows]
-        chance = chances(self.seed, sentences, nbest, int(limits.max().clamp(min=1)))
+        chance = chances(self.seed, sentences, nbest, int(limits.max()))
         rules = Rules(self.min_length, self.no_repeat, wishes)
         return draw(stepper.step, stepper.start(source), limits, chance, self.filters, rules)
 

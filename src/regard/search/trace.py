@@ -32,7 +32,8 @@ class Trace:
         for b, row in enumerate(rows):
             over = chosen.over[b].tolist()
             ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
-            goes = set(chosen.goes[b].tolist())
+            dead = chosen.dead[b].tolist()
+            goes = {p for p, d in zip(chosen.goes[b].tolist(), dead, strict=True) if not d}
             prefixes = [tuple(beam) for beam in symbols[b].tolist()]
             branches = []
             for place, (parent, symbol, gained, total) in enumerate(
