@@ -90,12 +90,12 @@ def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None
         rules.apply(beams, live.symbols, live.rows)
     t = live.symbols.shape[-1]
     only_the_end(beams, live.limits <= t + 1)
+    last = live.symbols[..., t - 1] if t else torch.full(shape, BOS)
+    over = (last == EOS) | (last == PAD)
+    beams.masked_fill_(over[..., None], 0.0)  # what is drawn behind the end is thrown away
     symbol = pick(filter_logits(allowed, filters), live.chance[:, :, t].flatten())
     gained = logp.gather(1, symbol[:, None]).view(shape)
-    symbol = symbol.view(shape)
-    if t:
-        over = (live.symbols[..., -1] == EOS) | (live.symbols[..., -1] == PAD)
-        symbol, gained = symbol.masked_fill(over, PAD), gained.masked_fill(over, 0.0)
+    symbol, gained = symbol.view(shape).masked_fill(over, PAD), gained.masked_fill(over, 0.0)
     live.symbols = torch.cat([live.symbols, symbol[..., None]], -1)
     live.scores = torch.cat([live.scores, gained[..., None]], -1)
 

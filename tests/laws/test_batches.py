@@ -1,0 +1,33 @@
+"""The law of batches: 200 random searches over each decoder kind, and none depends on its batch.
+
+Models, weights, sources, limits, wishes and all options of the search are random.
+"""
+
+import pytest
+
+from regard.models.lean import lean
+
+from .searches import KINDS, Case
+
+CASES, TIMES = 200, 5
+
+
+@pytest.mark.parametrize("fifth", range(TIMES))
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_search_depends_on_its_batch(kind: str, fifth: int) -> None:
+    """All sentences (up to 64) in their order; then in batches of 1, 7 and all, in any order, with
+    more padding: the same outputs with the same scores, by the model and by its lean twin."""
+    for seed in range(fifth, CASES, TIMES):
+        case = Case(kind, seed)
+        whole = case.run(case.model, list(range(len(case.sources))))
+        twins = {id(one): one for one in (case.model, lean(case.model))}.values()
+        for rows, padding in case.parts():
+            for stepper in twins:
+                for row, found in zip(rows, case.run(stepper, rows, padding), strict=True):
+                    where = f"{case}, sentence {row} in {rows}: {case.search}"
+                    true = whole[row]
+                    assert [h.symbols for h in found] == [h.symbols for h in true], where
+                    for one, other in zip(found, true, strict=True):
+                        assert one.score == pytest.approx(other.score, abs=1e-4), where
+                        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-4)
+                        assert one.cut == other.cut, where

@@ -1,0 +1,78 @@
+"""Laws of the optimum: a beam with room for all outputs finds the best, however they are ranked."""
+
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.models.generator import GeneratorOptions
+from regard.nn.watch import watching
+from regard.search import Beam
+
+from .conftest import tiny
+
+LETTERS = [5, 6, 7]
+OUTPUTS = [letters for n in range(4) for letters in product(LETTERS, repeat=n)]
+LENGTHS = torch.tensor([len(output) + 1 for output in OUTPUTS])
+LIMIT = 4  # three letters and the end
+WIDE = len(OUTPUTS)  # 40: at no step are there more continuations than 9 x 4 = 36
+RANKS = [("average", 0.75), ("average", 1.5), ("gnmt", 0.6), ("none", 1.0)]
+
+
+@torch.no_grad()
+def by_force(model: nn.Module, source: Padded, row: int, looks: bool) -> tuple[Tensor, Tensor]:
+    """log p of every output, and its coverage: sum over the source of log min(attention, 1)."""
+    true = pad([[*output, EOS] for output in OUTPUTS])
+    inputs = torch.cat([torch.full((len(OUTPUTS), 1), BOS), true.data[:, :-1]], 1)
+    real = int(source.mask[row].sum())
+    one = pad([source.data[row, :real].tolist()] * len(OUTPUTS))
+    with watching() as seen:
+        logits, _ = model.step(inputs, model.start(one))
+    logp = logits.log_softmax(-1).gather(-1, true.data.unsqueeze(-1)).squeeze(-1)
+    total = (logp * true.mask).sum(1)
+    if not looks:
+        return total, torch.zeros_like(total)
+    received = (seen.alignment() * true.mask[..., None]).sum(1)  # (40, S)
+    return total, received.clamp(1e-6, 1).log().sum(1)
+
+
+def looks(options: GeneratorOptions) -> bool:
+    """Whether a model attends to its source."""
+    return getattr(options.decoder, "score", None) != "none"
+
+
+def test_a_wide_beam_finds_the_optimum(
+    model: nn.Module, options: GeneratorOptions, source: Padded
+) -> None:
+    """For every normalisation, with and without coverage."""
+    limits = torch.full((len(source.data),), LIMIT)
+    rows = range(len(source.data))
+    true = [by_force(model, source, row, looks(options)) for row in rows]
+    divisors = {
+        "average": lambda alpha: LENGTHS**alpha,
+        "gnmt": lambda alpha: ((5 + LENGTHS) / 6) ** alpha,
+        "none": lambda alpha: torch.ones(WIDE),
+    }
+    for (normalise, alpha), coverage in product(RANKS, [0.0, 0.4] if looks(options) else [0.0]):
+        search = Beam(beam=WIDE, normalise=normalise, alpha=alpha, coverage=coverage, stop="exact")
+        for row, (found,) in zip(rows, search.run(model, source, limits), strict=True):
+            total, cover = true[row]
+            scores = total / divisors[normalise](alpha) + coverage * cover
+            assert found.score == pytest.approx(float(scores.max()), abs=1e-4)
+            place = OUTPUTS.index(found.symbols)
+            assert float(scores[place]) == pytest.approx(found.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam", [2, WIDE])
+def test_exact_is_never_beaten(pair: GeneratorOptions, source: Padded, beam: int) -> None:
+    """The other rules only leave earlier from the same beams, so they find no better one."""
+    model, limits = tiny(pair), torch.full((len(source.data),), 6)
+    for alpha in (0.0, 1.0, 2.0):
+        best = Beam(beam=beam, alpha=alpha, stop="exact").run(model, source, limits)
+        for stop in ("likely", "full", "first"):
+            found = Beam(beam=beam, alpha=alpha, stop=stop).run(model, source, limits)
+            for (one,), (other,) in zip(found, best, strict=True):
+                assert one.score <= other.score + 1e-5

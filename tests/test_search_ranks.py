@@ -1,0 +1,157 @@
+"""How a beam ranks and what it records: groups, coverage, stops and the trace. By hand."""
+
+import math
+
+import pytest
+import torch
+
+from regard.errors import UserError
+from regard.search import Beam, Hypothesis
+from regard.search.trace import Trace
+
+from .tables import Tables, chances, ids, run, text, texts
+
+# Three answers: a .5 (.45 at once, .05 as ad), b .3, c .2.
+THREE = {"": {"a": 0.5, "b": 0.3, "c": 0.2}, "a": {".": 0.9, "d": 0.1}}
+
+
+def test_groups_avoid_each_other() -> None:
+    """log .5 = -.693, log .3 = -1.204. The second group pays .7 for a: b is better then."""
+    search = Beam(beam=2, groups=2, alpha=0, diversity=0.7, stop="exact")
+    (found,) = run(search, THREE, nbest=2)
+    assert texts(found) == ["a", "b"]
+    assert chances(found) == pytest.approx([0.45, 0.3])  # scores stay what they are
+
+
+def test_groups_that_hardly_avoid_each_other() -> None:
+    """It pays .4: a is still better. Both find a and ad; each is given once."""
+    search = Beam(beam=2, groups=2, alpha=0, diversity=0.4, stop="exact")
+    (found,) = run(search, THREE, nbest=2)
+    assert texts(found) == ["a", "ad"]
+
+
+@pytest.mark.parametrize(("strength", "letters"), [(1.0, "abc"), (0.6, "ab")])
+def test_what_three_groups_choose(strength: float, letters: str) -> None:
+    """First a (-.693), then b (-1.204). The third pays for both of them: at 1.0 c (-1.609) is
+    better than a (-1.693); at .6 a is (-1.293)."""
+    stepper, trace = Tables(THREE), Trace()
+    search = Beam(beam=3, groups=3, diversity=strength)
+    search.run(stepper, stepper.source(), torch.tensor([5]), trace=trace)
+    goes = {branch.symbol for branch in trace.steps[0][0] if branch.fate == "goes"}
+    assert goes == set(ids(letters))
+
+
+def test_groups_in_a_vocabulary_smaller_than_they_are() -> None:
+    (found,) = run(Beam(beam=60, groups=2, diversity=1.0, stop="exact"), THREE, nbest=60)
+    assert sorted(texts(found)) == ["a", "ad", "b", "c"]
+
+
+# Two answers: a (.6), which looks at the first place and then at both; b (.4), which looks at the
+# first and then at the second.
+LOOKS = {"": [1.0, 0.0], "a": [0.5, 0.5], "b": [0.0, 1.0]}
+TWO = {"": {"a": 0.6, "b": 0.4}}
+
+
+@pytest.mark.parametrize(("weight", "best"), [(0.0, "a"), (0.4, "a"), (1.0, "b")])
+def test_coverage(weight: float, best: str) -> None:
+    """a: log .6 + weight x (log 1 + log .5) = -.511 - .693 weight. b: log .4 = -.916, all covered.
+
+    The second sentence has a place more of padding, which costs nothing.
+    """
+    search = Beam(beam=2, alpha=0, coverage=weight, stop="exact")
+    found = run(search, TWO, TWO, looks=LOOKS, lengths=[2, 2], nbest=2)
+    padded = run(search, TWO, TWO, looks=LOOKS, lengths=[2, 3], nbest=2)
+    for both in (found[0], found[1], padded[0]):
+        scores = {text(one): one.score for one in both}
+        true = {"a": math.log(0.6) + weight * math.log(0.5), "b": math.log(0.4)}
+        assert scores == pytest.approx(true, abs=1e-5) and text(both[0]) == best
+
+
+def test_coverage_counts_what_is_not_seen_at_all() -> None:
+    """A place that nobody looked at costs as much as one that had a millionth."""
+    search = Beam(beam=1, alpha=0, coverage=1.0)
+    ((found,),) = run(search, {"": {"a": 1.0}}, looks={"": [1.0], "a": [1.0]}, lengths=[2])
+    assert found.score == pytest.approx(math.log(1e-6), rel=1e-4)
+
+
+def test_coverage_of_a_model_that_does_not_look() -> None:
+    class Blind(Tables):
+        def step(self, *args):  # type: ignore[no-untyped-def]
+            from regard.nn.watch import watched
+
+            found = super().step(*args)
+            watched().cross.clear()  # type: ignore[union-attr]
+            return found
+
+    stepper = Blind(TWO)
+    with pytest.raises(UserError, match="no attention to its source"):
+        Beam(coverage=0.5).run(stepper, stepper.source(), torch.tensor([5]))
+
+
+# a (.5) is over first; bcd (.405) comes later: less probable, but longer, so better on average.
+LATE = {"": {"a": 0.5, "b": 0.45, "h": 0.05}, "b": {"c": 1.0}, "c": {"d": 0.9, "e": 0.1}}
+
+
+def stopped(stop: str, alpha: float, beam: int = 2) -> Hypothesis:
+    ((found,),) = run(Beam(beam=beam, alpha=alpha, stop=stop), LATE)
+    return found
+
+
+def test_when_a_sentence_is_done() -> None:
+    """alpha 1. a: log .5 / 2 = -.347. bcd: log (.45 x .9) / 4 = -.226.
+
+    After two symbols a ends and is the best of the step: `first` stops. One output more must end
+    for `full`, which bcd is. At its length of two, bc has log .45 / 2 = -.399, behind a: so
+    `likely` stops. `exact` knows that bc may come to log .45 / 10 = -.080, and goes on.
+    """
+    assert text(stopped("first", 1.0)) == "a"
+    assert text(stopped("likely", 1.0)) == "a"
+    assert text(stopped("full", 1.0)) == "bcd"
+    assert text(stopped("exact", 1.0)) == "bcd"
+    assert stopped("exact", 1.0).score == pytest.approx(math.log(0.45 * 0.9) / 4)
+    assert {text(stopped(stop, 0.0)) for stop in ("first", "likely", "full", "exact")} == {"a"}
+
+
+def test_full_may_be_wrong_where_exact_is_not() -> None:
+    """beam 1, on its way to a: nothing is left when it ends, whatever the rule."""
+    assert {text(stopped(stop, 1.0, 1)) for stop in ("first", "likely", "full", "exact")} == {"a"}
+    early = {"": {"a": 0.5, "b": 0.5}, "a": {".": 0.6, "c": 0.4}, "b": {".": 0.6, "d": 0.4}}
+    ((full,),) = run(Beam(beam=2, alpha=1.5, stop="full"), early)
+    ((exact,),) = run(Beam(beam=2, alpha=1.5, stop="exact"), early)
+    assert text(full) in ("a", "b") and text(exact) in ("ac", "bd")  # -.426 against -.310
+
+
+def test_the_trace() -> None:
+    """Every continuation that was looked at, and what became of it.
+
+    beam 2. First a .5 and b .3 go on, c .2 is dropped. Then a. .45 and b. .3 are the best two and
+    end; ad .05 goes on, and ends.
+    """
+    stepper, trace = Tables(THREE), Trace()
+    Beam(beam=2, alpha=0, stop="exact").run(
+        stepper, stepper.source(), torch.tensor([5]), nbest=2, trace=trace
+    )
+    first, second = trace.steps[0][:2]
+    fates = {branch.symbol: (branch.fate, math.exp(branch.total)) for branch in first}
+    a, b, c, d, end = ids("abcd.")
+    assert fates == {
+        a: ("goes", pytest.approx(0.5)),
+        b: ("goes", pytest.approx(0.3)),
+        c: ("dropped", pytest.approx(0.2)),
+    }
+    known = {(branch.prefix, branch.symbol): branch for branch in second}
+    assert {key: branch.fate for key, branch in known.items()} == {
+        ((a,), end): "ends",
+        ((b,), end): "ends",
+        ((a,), d): "goes",
+    }
+    assert math.exp(known[(a,), d].gained) == pytest.approx(0.1)
+
+
+def test_the_trace_of_an_end_that_comes_too_late() -> None:
+    """Behind the best two, an end is neither kept nor gone on with."""
+    table = {"": {"a": 0.5, "b": 0.4, ".": 0.1}}
+    stepper, trace = Tables(table), Trace()
+    Beam(beam=2).run(stepper, stepper.source(), torch.tensor([5]), trace=trace)
+    fates = {branch.symbol: branch.fate for branch in trace.steps[0][0]}
+    assert fates == dict(zip(ids("ab."), ("goes", "goes", "dropped"), strict=True))

@@ -1,0 +1,53 @@
+"""What a search asks of logits, against what torch says."""
+
+import pytest
+import torch
+
+from regard.search.top import CHUNK, FEW, largest, log_normaliser
+
+
+@pytest.mark.parametrize("rows", [1, FEW - 1, FEW, 40])
+@pytest.mark.parametrize("size", [9, CHUNK, 9 * CHUNK, 50 * CHUNK, 50 * CHUNK + 17])
+@pytest.mark.parametrize("k", [1, 2, 5, 9])
+def test_largest_is_topk(rows: int, size: int, k: int) -> None:
+    values = torch.randn(rows, size, generator=torch.Generator().manual_seed(size + k))
+    found, places = largest(values.clone(), k)
+    true = values.topk(k)
+    assert torch.equal(found, true.values) and torch.equal(places, true.indices)
+
+
+@pytest.mark.parametrize("size", [9, 50 * CHUNK + 3])
+def test_largest_with_ties_and_impossible_ones(size: int) -> None:
+    """The values are those of topk; the places are different ones that hold them."""
+    values = torch.randint(4, (20, size), generator=torch.Generator().manual_seed(1)).float()
+    values[:, ::3] = float("-inf")
+    values[0] = float("-inf")
+    found, places = largest(values, 5)
+    assert torch.equal(found, values.topk(5).values)
+    assert torch.equal(values.gather(1, places), found)
+    assert all(len(set(row)) == 5 for row in places.tolist())
+
+
+def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
+    """Places beyond the last whole chunk are looked into as well."""
+    values = torch.zeros(FEW, 40 * CHUNK + 5)
+    values[:, 7:12] = torch.arange(5.0) + 1
+    values[:, -3:] = torch.tensor([9.0, 8.0, 0.5])
+    found, places = largest(values, 6)
+    assert found[0].tolist() == [9, 8, 5, 4, 3, 2]
+    end = 40 * CHUNK + 5
+    assert places[0].tolist() == [end - 3, end - 2, 11, 10, 9, 8]
+
+
+def test_largest_of_every_second_column() -> None:
+    """Values that do not lie in a row in memory."""
+    values = torch.randn(FEW, 80 * CHUNK)[:, ::2]
+    assert torch.equal(largest(values, 3)[1], values.topk(3).indices)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1, 30, 1000])
+def test_log_normaliser_is_logsumexp(scale: float) -> None:
+    logits = scale * torch.randn(30, 400, generator=torch.Generator().manual_seed(2))
+    logits[3, 5:] = float("-inf")
+    true = logits.double().logsumexp(-1)
+    assert torch.allclose(log_normaliser(logits).double(), true, rtol=1e-6, atol=1e-5)
