@@ -96,12 +96,18 @@ def predict(
         str | None, typer.Option(metavar="int8", help="Small weights.", rich_help_panel=SPEED)
     ] = None,
     batch_size: Annotated[
-        int,
-        typer.Option(min=1, help="Texts at a time; changes no answer.", rich_help_panel=SPEED),
-    ] = 64,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Texts at a time, at most; else 64 to 256. Changes no answer.",
+            rich_help_panel=SPEED,
+        ),
+    ] = None,
     batch_tokens: Annotated[
         int,
-        typer.Option(min=1, help="Symbols at a time; changes no answer.", rich_help_panel=SPEED),
+        typer.Option(
+            min=1, help="Symbols at a time, at most. Changes no answer.", rich_help_panel=SPEED
+        ),
     ] = 8192,
     shard: Annotated[
         str | None,

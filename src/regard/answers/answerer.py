@@ -14,6 +14,10 @@ from regard.tasks.base import Prediction
 from regard.tasks.batches import Work
 from regard.tasks.values import Request
 
+# Texts of a batch where nobody says how many: larger ones are faster for small models, but the
+# first window is small, and there must be batches for all cores.
+SMALL, LARGE, PARTS = 64, 256, 16
+
 
 class Answerer:
     """A model that answers as it is wanted; what is odd about its answers is counted."""
@@ -48,7 +52,8 @@ class Answerer:
 
     def _predict(self, window: list[Question], work: Work) -> list[Prediction]:
         sources = [question.source for question in window]
-        nbest, size = self.form.nbest, self.wanted.batch_size
+        nbest = self.form.nbest
+        size = self.wanted.batch_size or min(LARGE, max(SMALL, len(window) // PARTS))
         if not isinstance(self.task, Answering):
             return self.task.predict(self.model, sources, self.search, nbest, size, work)
         requests = [self._request(question) for question in window]

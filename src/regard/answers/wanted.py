@@ -35,7 +35,7 @@ class Wanted:
     others: tuple[str, ...] = ()
     engine: str | None = None
     quantize: str | None = None
-    batch_size: int = 64
+    batch_size: int | None = None
     batch_tokens: int = TOKENS
     columns: tuple[str | None, str | None] = (None, None)
     shard: str | None = None
