@@ -106,7 +106,7 @@ class CausalModel(nn.Module):
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (B, T) to the logits (B, T, V) of what follows each, and the new state."""
-        symbols = opened(symbols).to(self.head.weight.device)
+        symbols = opened(symbols).to(next(self.parameters()).device)
         h, state = self.decoder(self.target(symbols), state)
         return self.head(h), state
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.data.batch import Batch, Padded
 from regard.data.vocabulary import SPECIALS, UNK
 from regard.nn.dropout import Dropout, own_generator
+from regard.nn.int8 import Int8Embedding, Weights
 from regard.nn.recurrent import Bidirectional, ends
 from regard.options import Options
 
@@ -28,6 +29,10 @@ class Embedding(nn.Module):
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
         return F.embedding(symbols, self.weight) * self.scale
+
+    def int8(self, weights: Weights) -> Int8Embedding:
+        """The same with int8 weights."""
+        return Int8Embedding(weights.matrix(self.weight), self.scale)
 
 
 class SymbolFrontend(nn.Module):

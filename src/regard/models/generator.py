@@ -16,6 +16,7 @@ from regard.data.vocabulary import BOS
 from regard.models.decoder import Decoder, RecurrentDecoder, TransformerDecoder
 from regard.models.encoder import Auto, Encoder
 from regard.models.frontend import Embedding, SymbolFrontend
+from regard.nn.int8 import Int8Linear, Weights
 from regard.nn.state import State
 from regard.options import Options
 
@@ -31,6 +32,10 @@ class Head(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """(..., D) to (..., V)."""
         return F.linear(h, self.weight, self.bias)
+
+    def int8(self, weights: Weights) -> Int8Linear:
+        """The same with int8 weights."""
+        return Int8Linear(weights.matrix(self.weight), None)
 
 
 class Generator(nn.Module):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from regard.data.batch import Batch
 from regard.models.encoder import Auto, Encoder
 from regard.models.frontend import Embedding, SymbolFrontend, WordFrontend, Words
+from regard.nn.int8 import Int8Linear, Weights
 from regard.options import Options
 
 
@@ -52,6 +53,10 @@ class TiedHead(nn.Module):
     def forward(self, h: Tensor) -> Tensor:
         """(N, D) to (N, V)."""
         return F.linear(h, self.weight, self.bias)
+
+    def int8(self, weights: Weights) -> Int8Linear:
+        """The same with int8 weights."""
+        return Int8Linear(weights.matrix(self.weight), weights.tensor(self.bias))
 
 
 class MaskedOptions(Options):

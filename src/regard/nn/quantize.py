@@ -1,0 +1,102 @@
+"""A trained model with its weights in int8."""
+
+import torch
+from torch import Tensor, nn
+
+from regard.errors import UserError
+from regard.nn.int8 import Int8, Int8Linear, Int8Recurrent, Matrix, Weights
+
+
+class Own:
+    """The numbers that a model has itself."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.names = {id(weight): name for name, weight in model.named_parameters()}
+        places = {weight.device.type for weight in model.parameters()} - {"cpu"}
+        if places:
+            raise UserError(
+                f"int8: the model is on {', '.join(sorted(places))}, and int8 weights are for "
+                "CPUs; leave quantize out, or hide the GPU with CUDA_VISIBLE_DEVICES= (empty)"
+            )
+
+    def matrix(self, weight: Tensor) -> Matrix:
+        """The weight rounded."""
+        return rounded(self.names[id(weight)], weight)
+
+    def tensor(self, weight: Tensor) -> Tensor:
+        """The weight itself."""
+        return weight.detach()
+
+
+def rounded(name: str, weight: Tensor) -> Matrix:
+    """A weight in int8; refused where no number stands for it."""
+    if not bool(weight.isfinite().all()):
+        raise UserError(f"int8: {name} holds numbers that are not finite; train the model anew")
+    return Matrix.of(weight)
+
+
+class Once:
+    """The same matrix for the same weight, as an embedding and a tied head have it."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.tensor = weights.tensor
+        self._weights = weights
+        self.known: dict[int, Matrix] = {}
+
+    def matrix(self, weight: Tensor) -> Matrix:
+        """A weight matrix of the model in int8."""
+        if id(weight) not in self.known:
+            self.known[id(weight)] = self._weights.matrix(weight)
+        return self.known[id(weight)]
+
+
+@torch.no_grad()
+def quantize(model: nn.Module, weights: Weights | None = None) -> nn.Module:
+    """The model with its matrices in int8, changed in place; in eval mode for good.
+
+    Linear and recurrent layers are replaced by twins, and so is every module with a method `int8`,
+    which gives its own twin. weights: where the numbers are, if not in the model.
+    """
+    once = Once(weights or Own(model))
+    model = _replaced(model, once).eval()
+    if not once.known:
+        raise UserError("int8: this model has no weight matrices, so nothing would be gained")
+    return model
+
+
+def _replaced(module: nn.Module, weights: Weights) -> nn.Module:
+    """The twin of a module with int8 weights, or the module with its children replaced."""
+    twin = _twin(module, weights)
+    if twin is not None:
+        return twin
+    for name, child in list(module.named_children()):
+        setattr(module, name, _replaced(child, weights))
+    for name, weight in list(module.named_parameters(recurse=False)):
+        setattr(module, name, nn.Parameter(weights.tensor(weight), requires_grad=False))
+    for name, table in list(module.named_buffers(recurse=False)):
+        setattr(module, name, weights.tensor(table))
+    return module
+
+
+def _twin(module: nn.Module, weights: Weights) -> Int8 | None:
+    """The same layer with int8 weights; None where it has no matrix."""
+    if isinstance(module, nn.Linear):
+        # one row is a vector, as the one that weighs in additive attention: nothing to gain
+        return _linear(module.weight, module.bias, weights) if module.out_features > 1 else None
+    if isinstance(module, nn.RNNBase):
+        assert module.mode in ("RNN_TANH", "GRU", "LSTM") and module.num_layers == 1
+        assert module.bias and module.batch_first and not module.bidirectional
+        enter, stay, enter_bias, stay_bias = module.all_weights[0]
+        return Int8Recurrent(_linear(enter, enter_bias, weights), _linear(stay, stay_bias, weights))
+    own = getattr(module, "int8", None)
+    return None if own is None else own(weights)
+
+
+def _linear(weight: Tensor, bias: Tensor | None, weights: Weights) -> Int8Linear:
+    return Int8Linear(weights.matrix(weight), None if bias is None else weights.tensor(bias))
+
+
+def size_of(model: nn.Module) -> int:
+    """The bytes of all weights, tied ones once."""
+    tensors = [*model.parameters(), *model.buffers()]
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)

@@ -1,0 +1,76 @@
+"""Weights in int8 from a file and to a file, without the whole model in fp32 in between.
+
+In a file of int8 weights each matrix is under its usual name, and its scales are under that name
+and `.scale`.
+"""
+
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from regard.files import write_bytes
+from regard.nn.int8 import Matrix
+from regard.nn.quantize import quantize, rounded
+from regard.training.weights import check_fit, once, reading
+
+SCALE = ".scale"
+
+
+class Stored:
+    """The numbers of a model that lie in a file, in fp32 or in int8; read one by one.
+
+    model: one that has only shapes.
+    """
+
+    def __init__(self, model: nn.Module, path: Path) -> None:
+        self.path = path
+        self.matrices: dict[str, Matrix] = {}  # what was read, by name
+        self.others: dict[str, Tensor] = {}
+        self._names = {id(tensor): name for name, tensor in once(model).items()}
+        with reading(path), safe_open(path, framework="pt") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        self._scaled = {name for name in shapes if name + SCALE in shapes}
+        scales = {name + SCALE for name in self._scaled}
+        check_fit(model, {n: shape for n, shape in shapes.items() if n not in scales}, path)
+
+    def matrix(self, weight: Tensor) -> Matrix:
+        """A weight matrix in int8, rounded here if the file has it in fp32."""
+        name = self._names[id(weight)]
+        if name in self._scaled:
+            found = Matrix(self._read(name).clone(), self._read(name + SCALE).clone())
+        else:
+            found = rounded(name, self._read(name))
+        self.matrices[name] = found
+        return found
+
+    def tensor(self, weight: Tensor) -> Tensor:
+        """A weight or table that stays as it is."""
+        name = self._names[id(weight)]
+        self.others[name] = self._read(name).clone()
+        return self.others[name]
+
+    def _read(self, name: str) -> Tensor:
+        """A tensor that is a window of the file. Opened anew each time: else all that was read
+        so far would count as memory in use."""
+        with reading(self.path), safe_open(self.path, framework="pt") as file:
+            found: Tensor = file.get_tensor(name)
+            return found
+
+
+def load_int8(model: nn.Module, path: Path) -> nn.Module:
+    """A model that has only shapes (built on the meta device), filled from a file, in int8."""
+    return quantize(model, Stored(model, path))
+
+
+@torch.no_grad()
+def save_int8(model: nn.Module, path: Path, out: Path) -> None:
+    """Writes the weights of a file in int8; model: as for `load_int8`, and of no use afterwards."""
+    stored = Stored(model, path)
+    quantize(model, stored)
+    tensors = dict(stored.others)
+    for name, matrix in stored.matrices.items():
+        tensors |= {name: matrix.values, name + SCALE: matrix.scale}
+    write_bytes(out, save(tensors))
