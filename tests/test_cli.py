@@ -49,9 +49,9 @@ WORDS = {
         --recipe --set --budget --steps --epochs --seed --out --resume --force --print-config
         --debug""",
     "predict": """--input --output --beam --nbest --temperature --top-k --top-p --length --seed
-        --threshold --source-column --target-column --batch-size --json --debug""",
-    "evaluate": """--source --target --source-column --target-column --beam --batch-size --json
-        --debug""",
+        --threshold --source-column --target-column --batch-size --quantize --json --debug""",
+    "evaluate": """--source --target --source-column --target-column --beam --batch-size --quantize
+        --json --debug""",
     "score": "--input --batch-size --json --debug",
     "check": "--task --dev --limit --set --plot --json --debug",
     "recipes": "--debug",

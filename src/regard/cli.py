@@ -14,6 +14,7 @@ from regard.cli_options import (
     Debug,
     Json,
     Model,
+    Quantize,
     Settings,
     SourceColumn,
     SourceFile,
@@ -118,6 +119,7 @@ def evaluate(
     target_column: TargetColumn = None,
     beam: Beam = None,
     batch_size: BatchSize = 64,
+    quantize: Quantize = None,
     json_object: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -126,7 +128,7 @@ def evaluate(
     from regard.data.open import Place
 
     place = Place(data, source, target, source_column, target_column)
-    evaluate_command(model, place, beam, batch_size, json_object)
+    evaluate_command(model, place, beam, batch_size, json_object, quantize)
 
 
 @app.command()

@@ -7,6 +7,10 @@ import typer
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept; 1 is greedy.")]
 BatchSize = Annotated[int, typer.Option(min=1, help="Sentences at a time; changes no answer.")]
+Quantize = Annotated[
+    str | None,
+    typer.Option(metavar="int8", help="Weights in int8: a quarter of the memory, on a CPU."),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 SourceFile = Annotated[str | None, typer.Option("--source", help="File of sources, one a line.")]
 TargetFile = Annotated[str | None, typer.Option("--target", help="File of targets, one a line.")]

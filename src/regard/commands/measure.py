@@ -21,10 +21,15 @@ from regard.training.run import trained_on
 
 
 def evaluate_command(
-    model: str, place: Place, beam: int | None, batch_size: int, json_object: bool
+    model: str,
+    place: Place,
+    beam: int | None,
+    batch_size: int,
+    json_object: bool,
+    quantize: str | None = None,
 ) -> None:
     """Measures a model and prints the figures."""
-    estimator = load(model)
+    estimator = load(model, quantize=quantize)
     task, config = estimator.task_, estimator.config_
     place = _columns(place, trained_on(estimator.folder_))
     pairs, notes = open_test(place, config.task.read, config.task.kind)

@@ -1,6 +1,9 @@
 """Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
 
+from collections.abc import Callable
 from pathlib import Path
+
+from torch import nn
 
 from regard import parallel
 from regard.config import flatten
@@ -12,6 +15,7 @@ from regard.estimators.transducer import Transducer
 from regard.training.memory import keep_freed_memory
 from regard.training.run import check_version, read_config
 from regard.training.weights import load_weights
+from regard.training.weights_int8 import load_int8
 
 __all__ = [
     "Classifier",
@@ -27,8 +31,13 @@ KINDS: dict[str, type[Estimator]] = {
 }
 
 
-def load(folder: str | Path) -> Estimator:
-    """The fitted estimator of a run folder."""
+def load(folder: str | Path, quantize: str | None = None) -> Estimator:
+    """The fitted estimator of a run folder.
+
+    quantize="int8": with its weights in a quarter of the memory, on a CPU.
+    """
+    if quantize not in (None, "int8"):
+        raise UserError(f"quantize: int8 expected, or nothing; {quantize!r} found")
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such model folder")
@@ -40,6 +49,16 @@ def load(folder: str | Path) -> Estimator:
         raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
     keep_freed_memory()
     task = config.task.load(folder)
-    model = task.build(config.model).to(parallel.device())
-    load_weights(model, folder / "model.safetensors")
+    model = _model(folder, lambda: task.build(config.model), quantize)
     return KINDS[config.task.kind]()._take(folder, config, task, model)
+
+
+def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
+    """The model with the weights of a run folder, or of an export in int8."""
+    path = folder / "model.safetensors"
+    exported = folder / "regard" / path.name
+    if quantize or exported.is_file():
+        return load_int8(build, exported if exported.is_file() else path)
+    model = build().to(parallel.device())
+    load_weights(model, path)
+    return model

@@ -12,12 +12,8 @@ class Own:
 
     def __init__(self, model: nn.Module) -> None:
         self.names = {id(weight): name for name, weight in model.named_parameters()}
-        places = {weight.device.type for weight in model.parameters()} - {"cpu"}
-        if places:
-            raise UserError(
-                f"int8: the model is on {', '.join(sorted(places))}, and int8 weights are for "
-                "CPUs; leave quantize out, or hide the GPU with CUDA_VISIBLE_DEVICES= (empty)"
-            )
+        for weight in model.parameters():
+            refuse_elsewhere(weight.device)
 
     def matrix(self, weight: Tensor) -> Matrix:
         """The weight rounded."""
@@ -26,6 +22,15 @@ class Own:
     def tensor(self, weight: Tensor) -> Tensor:
         """The weight itself."""
         return weight.detach()
+
+
+def refuse_elsewhere(device: torch.device) -> None:
+    """No int8 but on a CPU."""
+    if device.type != "cpu":
+        raise UserError(
+            f"int8: weights in int8 are for CPUs, and the model is on {device}; leave quantize "
+            "out, or hide the GPU: CUDA_VISIBLE_DEVICES= before the command"
+        )
 
 
 def rounded(name: str, weight: Tensor) -> Matrix:

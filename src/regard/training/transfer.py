@@ -24,6 +24,11 @@ class Origin:
 
 def read_origin(folder: Path, config: Config) -> Origin:
     """The model of a run folder, whose configuration was read already."""
+    if (folder / "export.json").exists():
+        raise UserError(
+            f"{folder}: an exported model, which cannot be trained; start from the run folder that "
+            "it was made from"
+        )
     task = config.task.load(folder)
     return Origin(folder, config, task, read_tensors(folder / "model.safetensors"))
 

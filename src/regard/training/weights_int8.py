@@ -4,6 +4,7 @@ In a file of int8 weights each matrix is under its usual name, and its scales ar
 and `.scale`.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -11,9 +12,10 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from regard import parallel
 from regard.files import write_bytes
 from regard.nn.int8 import Matrix
-from regard.nn.quantize import quantize, rounded
+from regard.nn.quantize import quantize, refuse_elsewhere, rounded
 from regard.training.weights import check_fit, once, reading
 
 SCALE = ".scale"
@@ -60,17 +62,24 @@ class Stored:
             return found
 
 
-def load_int8(model: nn.Module, path: Path) -> nn.Module:
-    """A model that has only shapes (built on the meta device), filled from a file, in int8."""
-    return quantize(model, Stored(model, path))
+def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
+    """The model that `build` gives, its weights read from a file, in int8."""
+    refuse_elsewhere(parallel.device())
+    return _read(build, path)[0]
 
 
-@torch.no_grad()
-def save_int8(model: nn.Module, path: Path, out: Path) -> None:
-    """Writes the weights of a file in int8; model: as for `load_int8`, and of no use afterwards."""
-    stored = Stored(model, path)
-    quantize(model, stored)
+def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
+    """Writes the weights of a file, of the model that `build` gives, in int8."""
+    _, stored = _read(build, path)
     tensors = dict(stored.others)
     for name, matrix in stored.matrices.items():
         tensors |= {name: matrix.values, name + SCALE: matrix.scale}
     write_bytes(out, save(tensors))
+
+
+def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, Stored]:
+    """The model in int8, and what was read for it."""
+    with torch.device("meta"):  # shapes without numbers
+        model = build()
+    stored = Stored(model, path)
+    return quantize(model, stored), stored
