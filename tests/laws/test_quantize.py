@@ -12,17 +12,19 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.data.batch import Batch
+from regard.data.batch import Batch, pad
+from regard.engines import TorchEngine
 from regard.errors import UserError
 from regard.evaluation import evaluate
 from regard.export.int8 import export
 from regard.models.generator import GeneratorOptions
 from regard.nn.quantize import quantize, size_of
+from regard.search import Beam
 from regard.training.describe import describe
 from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
-from .conftest import tiny
+from .conftest import SOURCES, tiny
 from .test_beam import (  # noqa: F401
     test_search_and_training_score_alike,
     test_the_batch_is_invisible,
@@ -94,6 +96,16 @@ def test_logits_move_as_far_as_half_a_step_of_each_weight(
         pairs = zip(slopes, halves.values(), strict=True)
         reach = sum((slope.abs() * half).sum() for slope, half in pairs)
         assert 0 < abs(before[place].detach() - after[place]) <= reach
+
+
+def test_its_engine_steps_as_it_does(pair: GeneratorOptions) -> None:
+    """Also where the engine takes the weights out of the modules."""
+    rounded, source = tiny_int8(pair), pad(SOURCES)
+    limits = torch.full((len(SOURCES),), 5)
+    there = TorchEngine(rounded).search(Beam(beam=3), source, limits, 2)
+    for one, other in zip(there, Beam(beam=3).run(rounded, source, limits, 2), strict=True):
+        assert [h.symbols for h in one] == [h.symbols for h in other]
+        assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
 
 
 def loss(run: Run, model: nn.Module) -> float:

@@ -15,7 +15,7 @@ from regard.estimators.transducer import Transducer
 from regard.training.memory import keep_freed_memory
 from regard.training.run import check_version, read_config
 from regard.training.weights import load_weights
-from regard.training.weights_int8 import load_int8
+from regard.training.weights_int8 import load_int8, weights_file
 
 __all__ = [
     "Classifier",
@@ -55,10 +55,9 @@ def load(folder: str | Path, quantize: str | None = None) -> Estimator:
 
 def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
     """The model with the weights of a run folder, or of an export in int8."""
-    path = folder / "model.safetensors"
-    exported = folder / "regard" / path.name
-    if quantize or exported.is_file():
-        return load_int8(build, exported if exported.is_file() else path)
+    path = weights_file(folder)
+    if quantize or path.parent != folder:
+        return load_int8(build, path)
     model = build().to(parallel.device())
     load_weights(model, path)
     return model

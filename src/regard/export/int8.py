@@ -4,19 +4,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UserError
-from regard.training.weights_int8 import save_int8
+from regard.training.weights_int8 import FILE, save_int8, weights_file
 
 if TYPE_CHECKING:
     from regard.estimators import Estimator
-
-FILE = "model.safetensors"
 
 
 def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Writes the weights into the folder; what they were, and the bytes before and after."""
     if quantize != "int8":
         raise UserError("--to regard: say --quantize int8; a run folder is its own fp32 export")
-    source = estimator.folder_ / FILE
+    source = weights_file(estimator.folder_)
     folder.mkdir(parents=True, exist_ok=True)
     save_int8(lambda: estimator.task_.build(estimator.config_.model), source, folder / FILE)
     sizes = [path.stat().st_size for path in (source, folder / FILE)]

@@ -22,6 +22,7 @@ from regard.models.generator import Generator, Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.cache import Cache, sight
 from regard.nn.feedforward import FeedForward
+from regard.nn.int8 import Int8Linear
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.nn.norm import Residual
 from regard.nn.state import State
@@ -187,6 +188,8 @@ def _feed(feedforward: FeedForward) -> Map:
 
 def _linear(module: nn.Module) -> Map:
     """(R, inputs) to (R, outputs); what is no plain linear map is called as it is."""
+    if isinstance(module, Int8Linear):
+        return module.bare()
     if type(module) is not nn.Linear or module.bias is None:
         return module
     weight, bias = module.weight.detach().t(), module.bias.detach()

@@ -6,6 +6,7 @@ away, so that the answer to a text would hang on the texts beside it.
 O outputs, I inputs, V symbols, D width, B rows, T length.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from regard.errors import UserError
 
 LARGEST = 127  # of int8 on both sides of zero
-TILE = 1 << 18  # numbers turned back into fp32 at a time: a megabyte, which stays in the cache
+TILE = 1 << 19  # numbers turned back into fp32 at a time: two megabytes, which a cache holds
 
 
 class Matrix(nn.Module):
@@ -51,10 +52,13 @@ class Matrix(nn.Module):
 
     def times(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """(..., I) to (..., O): the matrix times x, and the bias. It is never whole in fp32."""
-        tiles = self.values.split(max(1, TILE // self.values.shape[1]))
-        products = [F.linear(x, tile.to(x.dtype)) for tile in tiles]
-        product = products[0] if len(products) == 1 else torch.cat(products, -1)
-        return product * self.scale if bias is None else torch.addcmul(bias, product, self.scale)
+        values, scale = self.values.t(), self.scale  # (I, O)
+        if values.numel() <= TILE:
+            product = x @ values.to(scale.dtype)
+        else:
+            tiles = values.split(max(1, TILE // len(values)), 1)
+            product = torch.cat([x @ tile.to(scale.dtype) for tile in tiles], -1)
+        return product.mul_(scale) if bias is None else torch.addcmul(bias, product, scale)
 
 
 class Weights(Protocol):
@@ -92,6 +96,14 @@ class Int8Linear(Int8):
     def forward(self, x: Tensor) -> Tensor:
         """(..., I) to (..., O)."""
         return self.matrix.times(x, self.bias)
+
+    def bare(self) -> Callable[[Tensor], Tensor]:
+        """(R, I) to (R, O) without what modules do around it; the weights must not change."""
+        values, scale = self.matrix.values.t(), self.matrix.scale
+        if self.bias is None or values.numel() > TILE:
+            return self.forward
+        bias = self.bias.detach()
+        return lambda x: torch.addcmul(bias, torch.mm(x, values.to(scale.dtype)), scale)
 
 
 class Int8Embedding(Int8):

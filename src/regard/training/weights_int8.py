@@ -19,6 +19,13 @@ from regard.nn.quantize import quantize, refuse_elsewhere, rounded
 from regard.training.weights import check_fit, once, reading
 
 SCALE = ".scale"
+FILE = "model.safetensors"
+
+
+def weights_file(folder: Path) -> Path:
+    """Where the weights of a run folder are, or those of an export in int8."""
+    exported = folder / "regard" / FILE
+    return exported if exported.is_file() else folder / FILE
 
 
 class Stored:
