@@ -35,7 +35,8 @@ class Head(nn.Module):
 
     def int8(self, weights: Weights) -> Int8Linear:
         """The same with int8 weights."""
-        return Int8Linear(weights.matrix(self.weight), None)
+        bias = None if self.bias is None else weights.tensor(self.bias)
+        return Int8Linear(weights.matrix(self.weight), bias)
 
 
 class Generator(nn.Module):

@@ -1,0 +1,230 @@
+"""int8 weights beside fp32: size, memory, speed and quality of the same models.
+
+usage: python bench/int8.py [--multi30k RUN] [--g2p RUN] [--large] [--kernels] [--rounds 3]
+Runs are folders that `regard train` made. Answers the Multi30k test part (English to German) with
+beam 5, and 2,000 words of the CMUdict dev part greedily, in turns with fp32 and with int8 weights,
+each time in a process of its own. --large: the memory of a Transformer of 6+6 layers, width 768,
+with random weights. --kernels: one product by all ways that torch has. Ends with 1 where a bar is
+missed.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from surroundings import RESULTS, folder, machine
+
+BLEU, EXACT, SIZE = 0.3, 0.5, 0.3  # most that quality may fall, and most of the bytes that stay
+WORDS = 2000
+SHAPES = [(128, 384), (128, 256), (256, 128), (128, 8000), (512, 512), (512, 2048), (512, 32000)]
+ROWS = (1, 5, 32, 160)
+Examples = list[tuple[str, str]]
+
+
+def examples(name: str, data: Path) -> Examples:
+    """Sources and targets of a test part."""
+    if name == "multi30k":
+        sides = [_lines(data / "multi30k" / f"test_2016_flickr.{side}.gz") for side in ("en", "de")]
+        return list(zip(*sides, strict=True))
+    rows = [line.split("\t") for line in _lines(data / "cmudict_g2p" / "dev.tsv.gz")]
+    return [(row[0], row[1]) for row in rows[:WORDS]]
+
+
+def _lines(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+        return file.read().removesuffix("\n").split("\n")
+
+
+def answer(name: str, run: str, quantize: str) -> None:
+    """What a process of its own finds out about one model, as JSON."""
+    import regard
+    from regard.nn.quantize import size_of
+
+    before = peak()
+    began = time.perf_counter()
+    model = regard.load(run, quantize=None if quantize == "fp32" else quantize)
+    found: dict[str, Any] = {"load_seconds": time.perf_counter() - began}
+    found |= {"weights": size_of(model.model_), "imports_mb": before, "loaded_mb": peak()}
+    if name != "large":
+        data = folder("REGARD_DATA", "../shared/data")
+        assert data is not None
+        pairs = examples(name, data)
+        sources, beam = [source for source, _ in pairs], 5 if name == "multi30k" else 1
+        model.predict(sources[:32], beam=beam, batch_size=32)
+        began = time.perf_counter()
+        answers = model.predict(sources, beam=beam, batch_size=32)
+        found |= {"rate": len(sources) / (time.perf_counter() - began), "peak_mb": peak()}
+        found |= quality(name, answers, [target for _, target in pairs])
+        found["answers"] = answers
+    print(json.dumps(found))
+
+
+def quality(name: str, answers: list[str], targets: list[str]) -> dict[str, float]:
+    """The measure of a test part."""
+    if name == "g2p":
+        pairs = zip(answers, targets, strict=True)
+        return {"exact": 100 * statistics.mean(one == other for one, other in pairs)}
+    import sacrebleu
+
+    return {"bleu": sacrebleu.corpus_bleu(answers, [targets]).score}
+
+
+def peak() -> float:
+    """The most memory that this process had so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def compare(name: str, run: str, rounds: int) -> tuple[dict[str, Any], bool]:
+    """Both kinds of weights in turns; the figures, and whether the bars are met."""
+    found: dict[str, list[dict[str, Any]]] = {"fp32": [], "int8": []}
+    for _ in range(rounds if name != "large" else 1):
+        for kind, records in found.items():
+            words = [sys.executable, __file__, "--one", name, run, kind]
+            said = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+            records.append(json.loads(said.stdout.splitlines()[-1]))
+    answers = [records[0].pop("answers", []) for records in found.values()]
+    figures: dict[str, Any] = {"same": sum(a == b for a, b in zip(*answers, strict=True))}
+    for kind, records in found.items():
+        for record in records:
+            record.pop("answers", None)
+        figures[kind] = {
+            key: statistics.median(record[key] for record in records) for key in records[0]
+        }
+        print(f"{name} {kind}: " + ", ".join(f"{k} {v:,.2f}" for k, v in figures[kind].items()))
+    whole, rounded = figures["fp32"], figures["int8"]
+    print(f"{name}: {figures['same']:,} of {len(answers[0]):,} answers are the same")
+    met = rounded["weights"] <= SIZE * whole["weights"]
+    for measure, bar in (("bleu", BLEU), ("exact", EXACT)):
+        met &= measure not in whole or rounded[measure] >= whole[measure] - bar
+    if name == "large":
+        growth = [one["loaded_mb"] - one["imports_mb"] for one in (whole, rounded)]
+        print(f"large: loading took {growth[0]:,.0f} MB with fp32, {growth[1]:,.0f} MB with int8")
+        met &= growth[1] <= SIZE * growth[0]
+    return figures, met
+
+
+def make_large(out: Path) -> None:
+    """A run folder with random weights, as if it had been trained."""
+    from regard.config import load_config
+    from regard.data.read import Pair
+    from regard.training.describe import describe
+    from regard.training.run import start_run
+    from regard.training.weights import save_weights
+
+    sizes = [("layers", 6), ("width", 768), ("heads", 12), ("feedforward", 3072)]
+    sides = ("model.encoder", "model.decoder")
+    settings = [f"{side}.{name}={value}" for side in sides for name, value in sizes]
+    settings += [f"{side}.kind=transformer" for side in sides] + ["training.steps=1"]
+    pairs = [Pair("abc", "cba", 1), Pair("ab", "ba", 2)]
+    run = start_run(out, load_config(None, settings), pairs, pairs)
+    describe(run, {})
+    save_weights(run.model, out / "model.safetensors")
+
+
+def kernels() -> dict[str, dict[str, float]]:
+    """Microseconds of one product, one thread: fp32, ours, and torch's other ways to int8."""
+    import torch
+
+    from regard.nn.int8 import Int8Linear, Matrix
+    from regard.training.memory import keep_freed_memory
+
+    warnings.simplefilter("ignore")  # torch means to give up its quantised tensors
+    keep_freed_memory()
+    torch.set_num_threads(1)
+    table = {}
+    for inputs, outputs in SHAPES:
+        weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
+        ours = Int8Linear(Matrix.of(weight), bias).eval()
+        for rows in ROWS:
+            with torch.inference_mode():
+                ways = products(torch.randn(rows, inputs), weight, bias, ours)
+                table[f"{inputs} x {outputs}, {rows} rows"] = fastest(ways)
+            name, figures = list(table.items())[-1]
+            print(name, " ".join(f"{way} {value:.0f}" for way, value in figures.items()))
+    return table
+
+
+def products(x: Any, weight: Any, bias: Any, ours: Any) -> dict[str, Callable[[], Any]]:
+    """The ways to a product."""
+    import torch
+
+    values, scale, turned = ours.matrix.values, ours.matrix.scale, weight.t()
+    zeros = torch.zeros(len(scale), dtype=torch.long)
+    kept = torch.quantize_per_channel(weight, scale.double(), zeros, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(kept, bias)
+    found = {
+        "fp32": lambda: torch.addmm(bias, x, turned),
+        "ours": ours.bare(),
+        "linear_dynamic": lambda: torch.ops.quantized.linear_dynamic(x, packed, True),
+        "weight_int8pack_mm": lambda: torch._weight_int8pack_mm(x, values, scale) + bias,
+    }
+    if len(x) > 16:  # fewer rows are refused
+
+        def by_rows() -> Any:
+            step = x.abs().amax(1, keepdim=True) / 127
+            rounded = (x / step).round().to(torch.int8)
+            return torch.addcmul(bias, torch._int_mm(rounded, values.t()) * step, scale)
+
+        found["int_mm"] = by_rows
+    return {
+        name: (lambda way=way: way(x)) if name == "ours" else way for name, way in found.items()
+    }
+
+
+def fastest(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
+    """The least microseconds of each, in turns."""
+    best = dict.fromkeys(ways, 1.0)
+    for _ in range(25):
+        for name, way in ways.items():
+            count = max(1, int(1e-3 / best[name]))
+            began = time.perf_counter()
+            for _ in range(count):
+                way()
+            best[name] = min(best[name], (time.perf_counter() - began) / count)
+    return {name: 1e6 * seconds for name, seconds in best.items()}
+
+
+def main() -> int:
+    """Runs what was asked for; 1 where a bar is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--multi30k", metavar="RUN")
+    parser.add_argument("--g2p", metavar="RUN")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--kernels", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        answer(*args.one)
+        return 0
+    results: dict[str, Any] = {"machine": machine()}
+    met = True
+    for name in ("multi30k", "g2p"):
+        if run := getattr(args, name):
+            results[name], good = compare(name, run, args.rounds)
+            met &= good
+    if args.large:
+        with tempfile.TemporaryDirectory() as place:
+            make_large(Path(place))
+            results["large"], good = compare("large", place, 1)
+            met &= good
+    if args.kernels:
+        results["kernels"] = kernels()
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "int8.json").write_text(json.dumps(results, indent=1) + os.linesep)
+    return int(not met)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
