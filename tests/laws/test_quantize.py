@@ -144,7 +144,6 @@ def test_from_a_file_it_is_the_same(case: Case, tmp_path: Path) -> None:
     for state in states[1:]:
         assert state.keys() == states[0].keys()
         assert [name for name in state if not torch.equal(state[name], states[0][name])] == []
-        assert not any(tensor.is_meta for tensor in state.values())
     assert facts["quantize"] == "int8" and not read.model_.training
 
 

@@ -62,7 +62,7 @@ class Matrix(nn.Module):
 
 
 class Weights(Protocol):
-    """Where the numbers of a model are: in itself, or in a file while it has only shapes."""
+    """Where the numbers of a model are: in itself or in a file."""
 
     def matrix(self, weight: Tensor) -> Matrix:
         """A weight matrix of the model in int8; the same one for the same weight."""

@@ -1,4 +1,4 @@
-"""Weights in int8 from a file and to a file, without the whole model in fp32 in between.
+"""Weights in int8 from a file and to a file, matrix by matrix.
 
 In a file of int8 weights each matrix is under its usual name, and its scales are under that name
 and `.scale`.
@@ -7,7 +7,6 @@ and `.scale`.
 from collections.abc import Callable
 from pathlib import Path
 
-import torch
 from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -16,6 +15,7 @@ from regard import parallel
 from regard.files import write_bytes
 from regard.nn.int8 import Matrix
 from regard.nn.quantize import quantize, refuse_elsewhere, rounded
+from regard.training.memory import give_freed_memory_back
 from regard.training.weights import check_fit, once, reading
 
 SCALE = ".scale"
@@ -29,10 +29,7 @@ def weights_file(folder: Path) -> Path:
 
 
 class Stored:
-    """The numbers of a model that lie in a file, in fp32 or in int8; read one by one.
-
-    model: one that has only shapes.
-    """
+    """The numbers of a model that lie in a file, in fp32 or in int8; read one by one."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
         self.path = path
@@ -72,7 +69,9 @@ class Stored:
 def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
     """The model that `build` gives, its weights read from a file, in int8."""
     refuse_elsewhere(parallel.device())
-    return _read(build, path)[0]
+    model, _ = _read(build, path)
+    give_freed_memory_back()
+    return model
 
 
 def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
@@ -86,7 +85,6 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
 
 def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, Stored]:
     """The model in int8, and what was read for it."""
-    with torch.device("meta"):  # shapes without numbers
-        model = build()
+    model = build()  # its random weights go as those of the file come
     stored = Stored(model, path)
     return quantize(model, stored), stored
