@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_answers, cli_looking
+from regard import cli_answers, cli_import, cli_looking
 from regard.cli_options import (
     DATA,
     BatchSize,
@@ -33,6 +33,7 @@ app = typer.Typer(
 
 app.add_typer(cli_answers.app)
 app.add_typer(cli_looking.app)
+app.add_typer(cli_import.app)
 
 
 def main() -> None:

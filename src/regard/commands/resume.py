@@ -42,6 +42,11 @@ def resume(wish: Wish, print_config: bool) -> Run | None:
     check_version(folder)
     config = read_config(folder)
     facts = read_json(folder / "run.json")
+    if facts.get("imported"):
+        raise UserError(
+            f"--resume: {folder} was imported, not trained here, so there is nothing to go on "
+            f"with; train it further with --from {folder}"
+        )
     _refuse_changes(wish, folder, config, facts.get("processes", 1))
     _refuse_others(wish, folder, facts)
     if print_config:
@@ -131,4 +136,5 @@ def newest_run(place: Place) -> Path | None:
     name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
     runs = Path("runs").iterdir() if Path("runs").is_dir() else []
     found = [p for p in runs if re.fullmatch(name, p.name) and (p / "run.json").exists()]
+    found = [p for p in found if not read_json(p / "run.json").get("imported")]
     return max(found, key=lambda p: (p / "run.json").stat().st_mtime, default=None)

@@ -199,7 +199,8 @@ def build_vocabulary(kind: str, texts: Sequence[str], size: int | None = None) -
     Without a size: all characters, all spaced symbols, 30,000 words, subwords by amount of text.
     """
     if kind not in KINDS:
-        raise UserError(f"symbols: {' '.join(KINDS)} expected, '{kind}' found")
+        hint = "; it comes with an imported model: train --from that" if kind == "marian" else ""
+        raise UserError(f"symbols: {' '.join(KINDS)} expected, '{kind}' found{hint}")
     if size is not None and size < 1:
         raise UserError(f"vocabulary size: 1 or more expected, {size} found")
     if kind not in TABLES:
@@ -224,7 +225,7 @@ def load_vocabulary(folder: Path, name: str) -> Vocabulary:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         kind, symbols = content["kind"], content["symbols"]
-        known = kind in KINDS and all(isinstance(symbol, str) for symbol in symbols)
+        known = kind in (*KINDS, "marian") and all(isinstance(symbol, str) for symbol in symbols)
     except FileNotFoundError:
         raise UserError(f"{path}: vocabulary missing; copy the whole model folder") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -234,9 +235,11 @@ def load_vocabulary(folder: Path, name: str) -> Vocabulary:
     if kind in TABLES:
         return TABLES[kind](symbols)
 
-    from regard.data.subword import load_subwords
+    from regard.data import marian, subword
 
-    return load_subwords(folder / f"{name}.model", kind, symbols)
+    if kind == "marian":
+        return marian.load_marian(folder / f"{name}.model", symbols)
+    return subword.load_subwords(folder / f"{name}.model", kind, symbols)
 
 
 def load_table(folder: Path, name: str) -> TableVocabulary:

@@ -100,6 +100,11 @@ def read_subject(folder: Path) -> Subject:
     check_version(folder)
     config = read_config(folder)
     record = read_folder(folder)
+    if record.facts.get("imported"):
+        raise UserError(
+            f"{folder}: imported, not trained here, so there is no training to diagnose; measure "
+            f"it with regard evaluate {folder} DATA"
+        )
     if not record.train and not record.dev:
         raise UserError(
             f"{folder}: metrics.jsonl holds nothing, so there is nothing to diagnose; "

@@ -47,11 +47,12 @@ class SinusoidalPosition(Position):
 @lru_cache(maxsize=16)
 def sinusoids(length: int, width: int, layout: Layout = "interleaved") -> Tensor:
     """The table (length, width) of sinusoidal positions."""
-    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
-    angles = torch.arange(length)[:, None] * rates  # (length, ceil(width / 2))
+    steps = torch.arange(0, width, 2, dtype=torch.float64)
+    angles = torch.arange(length)[:, None] * torch.exp(steps * (-math.log(10000.0) / width))
+    both = [angles.sin().float(), angles.cos().float()]  # (length, ceil(width / 2)) each
     if layout == "halves":
-        return torch.cat([angles.sin(), angles.cos()], -1)[:, :width]
-    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :width]
+        return torch.cat(both, -1)[:, :width]
+    return torch.stack(both, -1).flatten(1)[:, :width]
 
 
 class LearnedPosition(Position):

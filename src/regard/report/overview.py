@@ -25,7 +25,7 @@ class Summary:
 
     folder: Path
     run: RunFolder
-    state: str  # finished, running, stopped, damaged
+    state: str  # finished, running, stopped, imported, damaged
     data: str
     started: datetime.datetime
     settings: Record
@@ -184,7 +184,10 @@ def _settings(config: str, notes: list[str]) -> Record:
 
 
 def _state(folder: Path, run: RunFolder) -> str:
-    """Finished if it has its final scores; running if its log grew not long ago."""
+    """Imported if never trained here; finished if it has its final scores; running if its log
+    grew not long ago."""
+    if run.facts.get("imported"):
+        return "imported"
     if run.final:
         return "finished"
     times = [t for line in run.train if (t := number(line.get("seconds"))) is not None]

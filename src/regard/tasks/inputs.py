@@ -16,6 +16,7 @@ from regard.errors import UserError
 from regard.files import read_facts, read_json, write_json
 from regard.models.labeller import Labeller, PooledOptions
 from regard.tasks.base import Facts
+from regard.tasks.symbols import PIECES
 
 
 class Inputs(ABC):
@@ -87,7 +88,7 @@ class Texts(Inputs):
 
     def facts(self, corpus: Corpus, outputs: int, task: str) -> Facts:
         """What the choice of a model depends on."""
-        words = self.vocabulary.kind in ("word", "bpe", "unigram")
+        words = self.vocabulary.kind in ("word", *PIECES)
         return Facts(len(corpus), int(corpus.lengths.sum()), outputs, words, task)
 
     def length(self, source: str) -> int:

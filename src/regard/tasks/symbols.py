@@ -14,8 +14,9 @@ from regard.errors import UserError
 from regard.options import Options
 from regard.tasks.base import Choice
 
-Symbols = Literal["auto", "char", "word", "space", "bpe", "unigram"]
-SUBWORDS = ("bpe", "unigram")
+Symbols = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
+SUBWORDS = ("bpe", "unigram")  # learnt from the data; those of an imported model are not
+PIECES = (*SUBWORDS, "marian")
 
 
 class SideOptions(Options):

@@ -18,7 +18,7 @@ from regard.files import write_json
 from regard.models.generator import Generator, GeneratorOptions
 from regard.tasks.answering import Answering
 from regard.tasks.base import Facts, Prediction, Task
-from regard.tasks.symbols import SUBWORDS
+from regard.tasks.symbols import PIECES
 
 
 class Transduce(Answering, Task):
@@ -33,19 +33,23 @@ class Transduce(Answering, Task):
         metric: str,
         ratio: float,
         max_length: int | None = None,
+        shared: bool = False,
     ) -> None:
         self.source = source
         self.target = target
         self.metric = metric
         self.ratio = ratio
         self.max_length = max_length
+        # Whether both sides number the same symbols alike, so that a model has one table of
+        # vectors for both; an imported model may still cut each side in its own way.
+        self.shared = shared or source is target
         # The pairs that were encoded last and what they became: a run asks for its training
         # pairs several times before it begins, and then for others.
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     def build(self, options: GeneratorOptions) -> Generator:
         """A generator for these vocabularies."""
-        return options.build(len(self.source), len(self.target), self.source is self.target)
+        return options.build(len(self.source), len(self.target), self.shared)
 
     def corpus(self, pairs: Sequence[Pair]) -> PairCorpus | MappedCorpus:
         """The pairs as numbers, each side closed with EOS; of large files in a mapped cache."""
@@ -70,7 +74,7 @@ class Transduce(Answering, Task):
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
-        words = self.target.kind in (*SUBWORDS, "word")
+        words = self.target.kind in (*PIECES, "word")
         symbols = int(corpus.lengths.sum())
         return Facts(len(corpus), symbols, len(self.target), words, inputs=len(self.source))
 
@@ -126,11 +130,11 @@ class Transduce(Answering, Task):
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
         self.source.save(place, "source")
-        shared = self.source is self.target
-        if not shared:
+        one = self.source is self.target
+        if not one:
             self.target.save(place, "target")
         facts = {
-            "shared": shared,
+            "shared": one,
             "metric": self.metric,
             "ratio": self.ratio,
         }

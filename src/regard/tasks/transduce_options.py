@@ -122,7 +122,7 @@ class TransduceOptions(TaskOptions):
         if isinstance(like, Transduce):
             target = like.target
             tree |= {"target": {"symbols": target.kind, "size": None}}
-            tree["shared"] = source is target
+            tree["shared"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
             return _measured(source, target, options, pairs), options, []
@@ -139,7 +139,7 @@ class TransduceOptions(TaskOptions):
         shared, metric, ratio = read_facts(place / "task.json", "shared", "metric", "ratio")
         source = load_vocabulary(place, "source")
         target = source if shared else load_vocabulary(place, "target")
-        return Transduce(source, target, metric, ratio, self.max_length)
+        return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared))
 
 
 def _measured(
@@ -147,7 +147,8 @@ def _measured(
 ) -> "Transduce":
     """The task of these vocabularies, which knows how long outputs may be."""
     assert options.metric is not None
-    task = Transduce(source, target, options.metric, 1.0, options.max_length)
+    shared = bool(options.shared)
+    task = Transduce(source, target, options.metric, 1.0, options.max_length, shared)
     lengths = task.lengths(pairs) + 1.0  # (N, 2), with EOS
     task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
     return task

@@ -37,8 +37,9 @@ def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
     """The configuration with the parts of the other model, where the user left them open."""
     tree, chosen = config.model_dump(mode="json"), list[Choice]()
     usual = type(config.model)().model_dump(mode="json")
+    own = {"kind"} if type(config.model) is type(origin.config.model) else {"kind", "tied"}
     for name, theirs in origin.config.model.model_dump(mode="json").items():
-        if name not in usual or name in ("kind", "tied"):
+        if name not in usual or name in own:
             continue
         ours, default = tree["model"][name], usual[name]
         if isinstance(ours, dict):
