@@ -28,7 +28,9 @@ def refuse_strangers(checkpoint: Checkpoint) -> None:
         known = ", ".join(ACTIVATIONS)
         reasons.append(f"activation_function={activation}: {known} expected")
     reasons += [
-        f"{key}=true: {what}, unknown here" for key, what in NEVER.items() if config.get(key)
+        f"{key}=true: {what}, which no Marian model of transformers has"
+        for key, what in NEVER.items()
+        if config.get(key)
     ]
     if config.get("is_encoder_decoder") is False:
         reasons.append("is_encoder_decoder=false: encoder and decoder expected")
