@@ -1,0 +1,17 @@
+"""Packages that only some engines need."""
+
+import importlib
+from typing import Any
+
+from regard.errors import UserError
+
+
+def need(name: str) -> Any:
+    """The package; where it is not installed, how to install it is said."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the package {name} is not installed; pip install 'regard[export]' or "
+            f"pip install {name}"
+        ) from error

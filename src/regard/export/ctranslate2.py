@@ -1,0 +1,164 @@
+"""A trained Transformer as a model of CTranslate2."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.data.vocabulary import BOS, EOS, UNK
+from regard.engines.packages import need
+from regard.errors import UserError
+from regard.models.generator import Generator
+from regard.nn.positions import Position
+
+if TYPE_CHECKING:
+    from regard.estimators import Estimator
+
+QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
+POSITIONS = ("sinusoidal", "learned", "none")  # those that are a table added to the embeddings
+LENGTH = 4096  # rows of the table where positions have no end of their own
+
+
+def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
+    """Writes the model into the folder; facts about it. What cannot be said there is refused."""
+    if quantize is not None and quantize not in QUANTIZE:
+        raise UserError(f"--quantize: {', '.join(QUANTIZE)} expected, {quantize!r} found")
+    if reasons := obstacles(estimator):
+        raise UserError(
+            f"{estimator.folder_}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
+            "use --to onnx, or the model as it is"
+        )
+    need("ctranslate2")
+    model = estimator.model_
+    assert isinstance(model, Generator)
+    spec = _spec(estimator.config_.model, model)
+    spec.validate()
+    spec.optimize(quantize)
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder))
+    lengths = [len(_table(part.positions)) for part in (model.encoder, model.decoder)]
+    return {"quantize": quantize or "float32", "source_length": lengths[0], "length": lengths[1]}
+
+
+def obstacles(estimator: "Estimator") -> list[str]:
+    """What CTranslate2 cannot express of this model, each by its name."""
+    if estimator.task != "transduce":
+        return [f"a {estimator.task} model (only sequence to sequence models can)"]
+    options = estimator.config_.model
+    found = []
+    for name in ("encoder", "decoder"):
+        part = getattr(options, name)
+        if part.kind != "transformer":
+            found.append(f"a {part.kind} {name}")
+            continue
+        if part.attention.kind != "softmax":
+            found.append(f"{part.attention.kind} attention in the {name}")
+        if part.positions.kind not in POSITIONS:
+            found.append(f"{part.positions.kind} positions in the {name}")
+        if part.activation not in ACTIVATIONS:
+            found.append(f"the activation {part.activation} in the {name}")
+    norms = {getattr(part, "norm", None) for part in (options.encoder, options.decoder)} - {None}
+    if len(norms) > 1:
+        found.append(f"{' norm in one part and '.join(sorted(norms))} norm in the other")
+    return found
+
+
+def _spec(options: Any, model: Generator) -> Any:
+    """The whole model in the words of CTranslate2."""
+    from ctranslate2.specs import transformer_spec
+
+    encoder = transformer_spec.TransformerEncoderSpec(
+        options.encoder.layers, options.encoder.heads, **_kind(options.encoder)
+    )
+    decoder = transformer_spec.TransformerDecoderSpec(
+        options.decoder.layers, options.decoder.heads, **_kind(options.decoder)
+    )
+    _fill(encoder, encoder.embeddings[0], model.encoder, model.frontend.symbols)
+    _fill(decoder, decoder.embeddings, model.decoder, model.target)
+    _linear(decoder.projection, model.head)
+    spec = transformer_spec.TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(_names(len(model.frontend.symbols.weight)))
+    spec.register_target_vocabulary(_names(len(model.target.weight)))
+    config = spec.config
+    config.unk_token, config.eos_token = str(UNK), str(EOS)
+    config.bos_token = config.decoder_start_token = str(BOS)
+    config.layer_norm_epsilon = _epsilon(model)
+    return spec
+
+
+def _kind(part: Any) -> dict[str, Any]:
+    """The options of one side."""
+    from ctranslate2.specs import common_spec
+
+    return {
+        "pre_norm": part.norm_place == "pre",
+        "rms_norm": part.norm == "rms",
+        "activation": common_spec.Activation[ACTIVATIONS[part.activation]],
+    }
+
+
+def _fill(spec: Any, embeddings: Any, part: Any, symbols: Any) -> None:
+    """The weights of one side."""
+    embeddings.weight = _array(symbols.weight)
+    spec.scale_embeddings = np.float32(symbols.scale)
+    spec.position_encodings.encodings = _array(_table(part.positions, symbols.weight.shape[1]))
+    if hasattr(spec, "layer_norm"):
+        _norm(spec.layer_norm, part.norm)
+    for into, layer in zip(spec.layer, part.layers, strict=True):
+        _norm(into.self_attention.layer_norm, layer.attend.norm)
+        _linears(into.self_attention, layer.attention.project, layer.attention.join)
+        if hasattr(layer, "cross"):
+            _norm(into.attention.layer_norm, layer.look.norm)
+            cross = layer.cross
+            _linears(into.attention, cross.query, cross.project, cross.join)
+        _norm(into.ffn.layer_norm, layer.feed.norm)
+        _linear(into.ffn.linear_0, layer.feedforward.widen)
+        _linear(into.ffn.linear_1, layer.feedforward.narrow)
+
+
+def _linears(spec: Any, *layers: nn.Module) -> None:
+    for into, layer in zip(spec.linear, layers, strict=True):
+        _linear(into, layer)
+
+
+def _linear(spec: Any, layer: Any) -> None:
+    spec.weight = _array(layer.weight)
+    if getattr(layer, "bias", None) is not None:
+        spec.bias = _array(layer.bias)
+
+
+def _norm(spec: Any, norm: Any) -> None:
+    spec.gamma = _array(norm.weight)
+    if getattr(norm, "bias", None) is not None:
+        spec.beta = _array(norm.bias)
+
+
+@torch.no_grad()
+def _table(positions: Position, width: int = 1) -> Tensor:
+    """(N, D): what the positions add to each place, as many places as they know."""
+    learned = list(positions.parameters())
+    rows = len(learned[0]) if learned else LENGTH
+    width = learned[0].shape[1] if learned else width
+    device = learned[0].device if learned else None
+    return positions.embed(torch.zeros(1, rows, width, device=device), 0)[0]
+
+
+def _epsilon(model: Generator) -> float:
+    """What norms add to the variance: one number for all."""
+    kinds = (nn.LayerNorm, nn.RMSNorm)
+    found = {norm.eps for norm in model.modules() if isinstance(norm, kinds)}
+    assert len(found) == 1, found
+    return float(found.pop() or 0.0)
+
+
+def _names(count: int) -> list[str]:
+    """Symbols go in and out by number, so that any vocabulary fits."""
+    return [str(id) for id in range(count)]
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    """The numbers, copied: CTranslate2 quantizes them in place."""
+    return tensor.detach().float().cpu().numpy().copy()
