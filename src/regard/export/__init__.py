@@ -30,7 +30,7 @@ def export_model(
     with fresh(out, force) as folder:
         facts = exporter(estimator, folder / to, **options)
         write_export(estimator, folder, {"engine": to, **facts})
-        facts["parity"] = check_parity(estimator, folder)
+        facts["parity"] = check_parity(estimator, folder, facts.get("quantize"))
         return write_export(estimator, folder, {"engine": to, **facts})
 
 

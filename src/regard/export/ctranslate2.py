@@ -34,13 +34,16 @@ def export(estimator: "Estimator", folder: Path, quantize: str | None = None) ->
     need("ctranslate2")
     model = estimator.model_
     assert isinstance(model, Generator)
-    spec = _spec(estimator.config_.model, model)
+    spec = spec_of(estimator.config_.model, model)
+    sides = {"source_length": spec.encoder, "length": spec.decoder}
+    facts = {name: len(side.position_encodings.encodings) for name, side in sides.items()}
+    for name, value in facts.items():
+        spec.config.add_attribute(name, value)  # the engine reads them there
     spec.validate()
     spec.optimize(quantize)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
-    lengths = [len(_table(part.positions)) for part in (model.encoder, model.decoder)]
-    return {"quantize": quantize or "float32", "source_length": lengths[0], "length": lengths[1]}
+    return {"quantize": quantize or "float32", **facts}
 
 
 def obstacles(estimator: "Estimator") -> list[str]:
@@ -66,19 +69,23 @@ def obstacles(estimator: "Estimator") -> list[str]:
     return found
 
 
-def _spec(options: Any, model: Generator) -> Any:
-    """The whole model in the words of CTranslate2."""
+def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
+    """The whole model in the words of CTranslate2, with copies of its weights or they themselves.
+
+    Where CTranslate2 rounds weights, it does so in place.
+    """
     from ctranslate2.specs import transformer_spec
 
+    into = Filler(copy)
     encoder = transformer_spec.TransformerEncoderSpec(
         options.encoder.layers, options.encoder.heads, **_kind(options.encoder)
     )
     decoder = transformer_spec.TransformerDecoderSpec(
         options.decoder.layers, options.decoder.heads, **_kind(options.decoder)
     )
-    _fill(encoder, encoder.embeddings[0], model.encoder, model.frontend.symbols)
-    _fill(decoder, decoder.embeddings, model.decoder, model.target)
-    _linear(decoder.projection, model.head)
+    into.side(encoder, encoder.embeddings[0], model.encoder, model.frontend.symbols)
+    into.side(decoder, decoder.embeddings, model.decoder, model.target)
+    into.weights(decoder.projection, model.head)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
     spec.register_source_vocabulary(_names(len(model.frontend.symbols.weight)))
     spec.register_target_vocabulary(_names(len(model.target.weight)))
@@ -100,50 +107,67 @@ def _kind(part: Any) -> dict[str, Any]:
     }
 
 
-def _fill(spec: Any, embeddings: Any, part: Any, symbols: Any) -> None:
-    """The weights of one side."""
-    embeddings.weight = _array(symbols.weight)
-    spec.scale_embeddings = np.float32(symbols.scale)
-    spec.position_encodings.encodings = _array(_table(part.positions, symbols.weight.shape[1]))
-    if hasattr(spec, "layer_norm"):
-        _norm(spec.layer_norm, part.norm)
-    for into, layer in zip(spec.layer, part.layers, strict=True):
-        _norm(into.self_attention.layer_norm, layer.attend.norm)
-        _linears(into.self_attention, layer.attention.project, layer.attention.join)
-        if hasattr(layer, "cross"):
-            _norm(into.attention.layer_norm, layer.look.norm)
-            cross = layer.cross
-            _linears(into.attention, cross.query, cross.project, cross.join)
-        _norm(into.ffn.layer_norm, layer.feed.norm)
-        _linear(into.ffn.linear_0, layer.feedforward.widen)
-        _linear(into.ffn.linear_1, layer.feedforward.narrow)
+class Filler:
+    """Puts weights into the places that CTranslate2 has for them."""
+
+    def __init__(self, copy: bool) -> None:
+        self.copy = copy
+
+    def side(self, spec: Any, embeddings: Any, part: Any, symbols: Any) -> None:
+        """The encoder or the decoder."""
+        embeddings.weight = self.array(symbols.weight)
+        spec.scale_embeddings = np.float32(symbols.scale)
+        spec.position_encodings.encodings = table(part, symbols.weight.shape[1]).numpy()
+        if hasattr(spec, "layer_norm"):
+            self.norm(spec.layer_norm, part.norm)
+        for into, layer in zip(spec.layer, part.layers, strict=True):
+            self.norm(into.self_attention.layer_norm, layer.attend.norm)
+            self.several(into.self_attention, layer.attention.project, layer.attention.join)
+            if hasattr(layer, "cross"):
+                cross = layer.cross
+                self.norm(into.attention.layer_norm, layer.look.norm)
+                self.several(into.attention, cross.query, cross.project, cross.join)
+            self.norm(into.ffn.layer_norm, layer.feed.norm)
+            self.weights(into.ffn.linear_0, layer.feedforward.widen)
+            self.weights(into.ffn.linear_1, layer.feedforward.narrow)
+
+    def several(self, spec: Any, *layers: Any) -> None:
+        """Linear maps in a row."""
+        for into, layer in zip(spec.linear, layers, strict=True):
+            self.weights(into, layer)
+
+    def weights(self, spec: Any, layer: Any) -> None:
+        """A linear map."""
+        spec.weight = self.array(layer.weight)
+        if getattr(layer, "bias", None) is not None:
+            spec.bias = self.array(layer.bias)
+
+    def norm(self, spec: Any, norm: Any) -> None:
+        """A layer norm or a root-mean-square norm."""
+        spec.gamma = self.array(norm.weight)
+        if getattr(norm, "bias", None) is not None:
+            spec.beta = self.array(norm.bias)
+
+    def array(self, tensor: Tensor) -> np.ndarray:
+        """The numbers, copied or in place."""
+        numbers: np.ndarray = tensor.detach().float().cpu().numpy()
+        return numbers.copy() if self.copy else numbers
 
 
-def _linears(spec: Any, *layers: nn.Module) -> None:
-    for into, layer in zip(spec.linear, layers, strict=True):
-        _linear(into, layer)
-
-
-def _linear(spec: Any, layer: Any) -> None:
-    spec.weight = _array(layer.weight)
-    if getattr(layer, "bias", None) is not None:
-        spec.bias = _array(layer.bias)
-
-
-def _norm(spec: Any, norm: Any) -> None:
-    spec.gamma = _array(norm.weight)
-    if getattr(norm, "bias", None) is not None:
-        spec.beta = _array(norm.bias)
+def positions_of(part: Any) -> Position:
+    """The positions of the encoder or the decoder."""
+    assert isinstance(part.positions, Position)
+    return part.positions
 
 
 @torch.no_grad()
-def _table(positions: Position, width: int = 1) -> Tensor:
-    """(N, D): what the positions add to each place, as many places as they know."""
+def table(part: Any, width: int) -> Tensor:
+    """(N, D): what positions add at each place, as many places as they know."""
+    positions = positions_of(part)
     learned = list(positions.parameters())
     rows = len(learned[0]) if learned else LENGTH
-    width = learned[0].shape[1] if learned else width
     device = learned[0].device if learned else None
-    return positions.embed(torch.zeros(1, rows, width, device=device), 0)[0]
+    return positions.embed(torch.zeros(1, rows, width, device=device), 0)[0].float().cpu()
 
 
 def _epsilon(model: Generator) -> float:
@@ -157,8 +181,3 @@ def _epsilon(model: Generator) -> float:
 def _names(count: int) -> list[str]:
     """Symbols go in and out by number, so that any vocabulary fits."""
     return [str(id) for id in range(count)]
-
-
-def _array(tensor: Tensor) -> np.ndarray:
-    """The numbers, copied: CTranslate2 quantizes them in place."""
-    return tensor.detach().float().cpu().numpy().copy()

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,30 +26,18 @@ def fresh(out: Path, force: bool) -> Iterator[Path]:
         raise UserError(f"{out}: exists; replace it (--force) or choose another --out")
     if force and out.exists() and not (out / FACTS).is_file():
         raise UserError(f"{out}: --force replaces only an exported model; choose another --out")
+    new, old = (out.with_name(f".{out.name}.{os.getpid()}.{end}") for end in ("new", "old"))
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".new", dir=out.parent))
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror}") from error
-    try:
-        new.chmod(0o777 & ~_umask())
+        new.mkdir(parents=True)
         yield new
         if out.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{out.name}.", suffix=".old", dir=out.parent))
-            os.replace(out, old / out.name)
-            os.replace(new, out)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.replace(new, out)
+            os.replace(out, old)
+        os.replace(new, out)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)
-
-
-def _umask() -> int:
-    """What new folders are not open to; it can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def write_export(estimator: "Estimator", folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
