@@ -6,12 +6,13 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_answers, cli_import, cli_looking
+from regard import cli_answers, cli_decoding, cli_import, cli_looking
 from regard.cli_options import (
     DATA,
     BatchSize,
     Beam,
     Debug,
+    EngineName,
     Json,
     Model,
     Quantize,
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 
 app.add_typer(cli_answers.app)
+app.add_typer(cli_decoding.app)
 app.add_typer(cli_looking.app)
 app.add_typer(cli_import.app)
 
@@ -120,6 +122,7 @@ def evaluate(
     target_column: TargetColumn = None,
     beam: Beam = None,
     batch_size: BatchSize = 64,
+    engine: EngineName = None,
     quantize: Quantize = None,
     json_object: Json = False,
     debug: Debug = False,
@@ -129,7 +132,7 @@ def evaluate(
     from regard.data.open import Place
 
     place = Place(data, source, target, source_column, target_column)
-    evaluate_command(model, place, beam, batch_size, json_object, quantize)
+    evaluate_command(model, place, beam, batch_size, json_object, quantize, engine)
 
 
 @app.command()

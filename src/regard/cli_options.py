@@ -11,6 +11,10 @@ Quantize = Annotated[
     str | None,
     typer.Option(metavar="int8", help="Weights in int8: a quarter of the memory, on a CPU."),
 ]
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", help="torch, ctranslate2, onnx, or auto: the fastest of them."),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
 SourceFile = Annotated[str | None, typer.Option("--source", help="File of sources, one a line.")]
 TargetFile = Annotated[str | None, typer.Option("--target", help="File of targets, one a line.")]

@@ -14,12 +14,13 @@ __all__ = ["Evaluation", "evaluate"]
 
 def evaluate(
     task: Task,
-    model: nn.Module,
+    model: Any,
     examples: Sequence[Example],
     objective: Objective,
     search: Any,
     batch_size: int = 64,
 ) -> Evaluation:
-    """The measures of a model on examples, those of its loss among them."""
-    model.eval()
+    """The measures of a model on examples, those of its loss among them; of an engine without."""
+    if isinstance(model, nn.Module):
+        model.eval()
     return task.evaluate(model, examples, objective, search, batch_size)

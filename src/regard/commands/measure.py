@@ -27,9 +27,10 @@ def evaluate_command(
     batch_size: int,
     json_object: bool,
     quantize: str | None = None,
+    engine: str | None = None,
 ) -> None:
     """Measures a model and prints the figures."""
-    estimator = load(model, quantize=quantize)
+    estimator = load(model, engine, quantize)
     task, config = estimator.task_, estimator.config_
     place = _columns(place, trained_on(estimator.folder_))
     pairs, notes = open_test(place, config.task.read, config.task.kind)

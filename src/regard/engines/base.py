@@ -1,7 +1,8 @@
 """The contract of an engine: sources in, outputs out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -11,7 +12,14 @@ from regard.errors import UserError
 from regard.nn.positions import too_long
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
+from regard.threads import in_threads
+from regard.workers import in_workers, workers_there
 
+WORTH = 32  # sources for which copies of this process are worth their start
+FEW = 16  # sources in a batch below which threads only wait for each other
+
+Result = TypeVar("Result")
+Find = Callable[["Engine", list[int]], list[list[Hypothesis]]]
 
 class Engine(ABC):
     """Runs a trained transducer. device: where its inputs lie; forks: whether copies of this
@@ -43,3 +51,21 @@ class Engine(ABC):
     def stepper(self) -> Stepper:
         """The model step by step, for scores of given outputs, alignments and alternatives."""
         raise UserError(f"engine {self.name}: only searches; choose engine torch for this")
+
+    def suited(self, parts: list[list[int]], find: Find) -> "Engine":
+        """The engine for sources in these batches: this one, unless it stands for several.
+
+        find: the outputs of a batch by an engine.
+        """
+        return self
+
+    def spread(
+        self, work: Callable[[list[int]], Result], parts: list[list[int]]
+    ) -> Iterable[Result]:
+        """The results of batches, in their order, by all the processors there are."""
+        count = sum(map(len, parts))
+        workers = workers_there() if count >= WORTH and self.forks else 1
+        if workers > 1 and len(parts) > 1:
+            return in_workers(work, parts, workers)
+        shared = self.device.type == "cpu" and len(parts) > 1 and count >= FEW * len(parts)
+        return in_threads(work, parts, torch.get_num_threads() if shared else 1)

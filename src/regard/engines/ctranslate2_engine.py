@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.data.batch import Padded
 from regard.data.vocabulary import EOS
@@ -22,6 +22,7 @@ from regard.engines.base import Engine
 from regard.engines.packages import need
 from regard.errors import UserError
 from regard.files import read_facts
+from regard.models.lean import lean
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 from regard.search.hypothesis import NEVER
@@ -42,7 +43,7 @@ class CTranslate2Engine(Engine):
         package = need("ctranslate2")
         self.folder = folder
         facts = read_facts(folder / "config.json", "source_length", "length")
-        self.source_length, self.length = facts
+        self.source_places, self.target_places = facts
         self.threads = threads_there()
         try:
             self.translator = package.Translator(
@@ -50,8 +51,16 @@ class CTranslate2Engine(Engine):
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"{folder}: damaged, export the model anew ({error})") from error
-        self._model: nn.Module | None = None
+        self._stepper: Stepper | None = None
         self._lock = threading.Lock()
+
+    def check(self, length: int) -> None:
+        """The places of an export come to an end."""
+        if length > (self.source_places or length):
+            raise UserError(
+                f"a source of {length - 1:,} symbols: this export has places for "
+                f"{self.source_places - 1:,}; use the run folder that it was made from"
+            )
 
     def search(
         self,
@@ -78,18 +87,17 @@ class CTranslate2Engine(Engine):
     def stepper(self) -> Stepper:
         """The model as torch runs it, with the weights of the export."""
         with self._lock:
-            if self._model is None:
+            if self._stepper is None:
                 from regard.export.ctranslate2_read import read_model
 
-                self._model = read_model(self.folder)
-        return self._model  # type: ignore[return-value]
+                self._stepper = lean(read_model(self.folder))
+        return self._stepper
 
     def _search(
         self, source: Padded, limits: list[int], beam: int, options: Beam
     ) -> list[list[Hypothesis] | None]:
         """CTranslate2's search; None for the sentences where ours would have gone another way."""
         rows = _rows(source)
-        self._check_lengths(rows, limits)
         results = self.translator.translate_batch(
             rows,
             max_batch_size=self._share(len(rows)),
@@ -108,16 +116,6 @@ class CTranslate2Engine(Engine):
     def _share(self, rows: int) -> int:
         """Rows that CTranslate2 takes together, so that each thread that is free has a share."""
         return math.ceil(rows / min(self.threads, torch.get_num_threads()))
-
-    def _check_lengths(self, rows: list[Row], limits: list[int]) -> None:
-        """The positions of an export come to an end."""
-        longest = max(map(len, rows))
-        if longest > self.source_length or max(limits) > self.length:
-            raise UserError(
-                f"a source of {longest - 1:,} symbols, whose answer may have {max(limits):,}: this "
-                f"export knows {self.source_length - 1:,} and {self.length:,} places; use "
-                "--engine torch with the model that it was made from"
-            )
 
 
 def plain(options: Beam | Sample) -> bool:

@@ -11,7 +11,8 @@ def need(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
         raise UserError(
-            f"the package {name} is not installed; pip install 'regard[export]' or "
-            f"pip install {name}"
+            f"the package {package} is not installed; pip install 'regard[export]' or "
+            f"pip install {package}"
         ) from error

@@ -7,6 +7,8 @@ from torch import nn
 
 from regard import parallel
 from regard.config import flatten
+from regard.engines.choose import exported, run_by
+from regard.engines.open import open_engine
 from regard.errors import UserError
 from regard.estimators.base import Estimator
 from regard.estimators.labels import Classifier, Regressor, Tagger
@@ -31,13 +33,12 @@ KINDS: dict[str, type[Estimator]] = {
 }
 
 
-def load(folder: str | Path, quantize: str | None = None) -> Estimator:
-    """The fitted estimator of a run folder.
+def load(folder: str | Path, engine: str | None = None, quantize: str | None = None) -> Estimator:
+    """The fitted estimator of a run folder, or of an exported one.
 
-    quantize="int8": with its weights in a quarter of the memory, on a CPU.
+    engine: what runs a transducer: torch (as it was trained), ctranslate2, onnx, or auto, the
+    fastest of them; an exported folder has its own. quantize: how its weights are rounded.
     """
-    if quantize not in (None, "int8"):
-        raise UserError(f"quantize: int8 expected, or nothing; {quantize!r} found")
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(f"{folder}: no such model folder")
@@ -49,12 +50,18 @@ def load(folder: str | Path, quantize: str | None = None) -> Estimator:
         raise UserError(f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set")
     keep_freed_memory()
     task = config.task.load(folder)
-    model = _model(folder, lambda: task.build(config.model), quantize)
-    return KINDS[config.task.kind]()._take(folder, config, task, model)
+    estimator = KINDS[config.task.kind]()
+    if exported(folder, engine, quantize):
+        return estimator._take(folder, config, task, open_engine(folder))
+    rounded = quantize if engine in (None, "torch") else None
+    model = _model(folder, lambda: task.build(config.model), rounded)
+    return run_by(estimator._take(folder, config, task, model), engine, quantize)
 
 
 def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
     """The model with the weights of a run folder, or of an export in int8."""
+    if quantize not in (None, "int8"):
+        raise UserError(f"quantize: int8 expected, or nothing; {quantize!r} found")
     path = weights_file(folder)
     if quantize or path.parent != folder:
         return load_int8(build, path)

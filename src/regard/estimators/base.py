@@ -226,8 +226,10 @@ class Estimator:
             name = type(self).__name__
             raise UserError(f"this {name} is not fitted: call fit, or regard.load(folder)")
 
-    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Self":
-        self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model.eval()
+    def _take(self, folder: Path, config: Config, task: Task, model: Any) -> "Self":
+        self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model
+        if isinstance(model, nn.Module):  # else an engine
+            model.eval()
         return self
 
 

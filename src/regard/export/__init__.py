@@ -5,14 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from regard.answers.asked import model_digest
+from regard.data.cache import cached, make_key
 from regard.errors import UserError
-from regard.export.folder import fresh, read_export, write_export
+from regard.export.folder import FORMAT, fresh, write_export
 from regard.export.parity import check_parity
 
 if TYPE_CHECKING:
     from regard.estimators import Estimator
 
-__all__ = ["EXPORTERS", "export_model", "read_export"]
+__all__ = ["EXPORTERS", "cached_export", "export_model"]
 
 # Each has `export(estimator, folder, **options)`, which writes the engine's own files into the
 # folder and gives facts about them.
@@ -26,12 +28,25 @@ def export_model(
 
     The folder is made under another name and takes its own when it is whole and was checked.
     """
-    exporter = _exporter(to)
     with fresh(out, force) as folder:
-        facts = exporter(estimator, folder / to, **options)
-        write_export(estimator, folder, {"engine": to, **facts})
-        facts["parity"] = check_parity(estimator, folder, facts.get("quantize"))
-        return write_export(estimator, folder, {"engine": to, **facts})
+        return write_exported(estimator, to, folder, **options)
+
+
+def write_exported(estimator: "Estimator", to: str, folder: Path, **options: Any) -> dict[str, Any]:
+    """Writes all that an exported folder has and checks it; its facts."""
+    facts = {"engine": to, **_exporter(to)(estimator, folder / to, **options)}
+    write_export(estimator, folder, facts)
+    facts["parity"] = check_parity(estimator, folder, facts.get("quantize"))
+    return write_export(estimator, folder, facts)
+
+
+def cached_export(estimator: "Estimator", to: str, quantize: str | None) -> Path:
+    """The exported folder of a model in the cache; made where it is not there."""
+    key = make_key(to, quantize, FORMAT, model_digest(estimator.folder_))
+    folder, _ = cached(
+        "exports", key, lambda new: write_exported(estimator, to, new, quantize=quantize)
+    )
+    return folder
 
 
 def _exporter(to: str) -> Callable[..., dict[str, Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
 POSITIONS = ("sinusoidal", "learned", "none")  # those that are a table added to the embeddings
-LENGTH = 4096  # rows of the table where positions have no end of their own
+LENGTH = 2048  # rows of the table where positions have no end of their own
 
 
 def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
@@ -31,7 +31,6 @@ def export(estimator: "Estimator", folder: Path, quantize: str | None = None) ->
             f"{estimator.folder_}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
             "use --to onnx, or the model as it is"
         )
-    need("ctranslate2")
     model = estimator.model_
     assert isinstance(model, Generator)
     spec = spec_of(estimator.config_.model, model)
@@ -63,9 +62,9 @@ def obstacles(estimator: "Estimator") -> list[str]:
             found.append(f"{part.positions.kind} positions in the {name}")
         if part.activation not in ACTIVATIONS:
             found.append(f"the activation {part.activation} in the {name}")
-    norms = {getattr(part, "norm", None) for part in (options.encoder, options.decoder)} - {None}
-    if len(norms) > 1:
-        found.append(f"{' norm in one part and '.join(sorted(norms))} norm in the other")
+    norms = [getattr(part, "norm", "layer") for part in (options.encoder, options.decoder)]
+    if norms[0] != norms[1]:
+        found.append(f"{norms[0]} norm in the encoder and {norms[1]} norm in the decoder")
     return found
 
 
@@ -74,8 +73,7 @@ def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
 
     Where CTranslate2 rounds weights, it does so in place.
     """
-    from ctranslate2.specs import transformer_spec
-
+    transformer_spec = need("ctranslate2.specs.transformer_spec")
     into = Filler(copy)
     encoder = transformer_spec.TransformerEncoderSpec(
         options.encoder.layers, options.encoder.heads, **_kind(options.encoder)
@@ -98,8 +96,7 @@ def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
 
 def _kind(part: Any) -> dict[str, Any]:
     """The options of one side."""
-    from ctranslate2.specs import common_spec
-
+    common_spec = need("ctranslate2.specs.common_spec")
     return {
         "pre_norm": part.norm_place == "pre",
         "rms_norm": part.norm == "rms",

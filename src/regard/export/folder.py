@@ -19,13 +19,18 @@ FACTS = "export.json"
 KEPT = ("config.yaml", "run.json", "version.txt", "vocabulary")  # of a run folder
 
 
+def check_out(out: Path, force: bool) -> None:
+    """Refuses a place that is taken; by force only by what is no export."""
+    if out.exists() and not force:
+        raise UserError(f"{out}: exists; replace it (--force) or choose another --out")
+    if out.exists() and not (out / FACTS).is_file():
+        raise UserError(f"{out}: --force replaces only an exported model; choose another --out")
+
+
 @contextlib.contextmanager
 def fresh(out: Path, force: bool) -> Iterator[Path]:
     """A folder to write into, which becomes `out` when all went well and else goes away."""
-    if out.exists() and not force:
-        raise UserError(f"{out}: exists; replace it (--force) or choose another --out")
-    if force and out.exists() and not (out / FACTS).is_file():
-        raise UserError(f"{out}: --force replaces only an exported model; choose another --out")
+    check_out(out, force)
     new, old = (out.with_name(f".{out.name}.{os.getpid()}.{end}") for end in ("new", "old"))
     try:
         new.mkdir(parents=True)

@@ -10,7 +10,6 @@ import torch
 from regard.data.batch import pad
 from regard.data.vocabulary import EOS, SPECIALS
 from regard.engines import Engine
-from regard.engines.open import open_engine
 from regard.errors import UserError, say
 from regard.search import Beam, Hypothesis
 from regard.tasks.answering import as_engine
@@ -32,10 +31,12 @@ def check_parity(
 
     quantize: how its weights are rounded.
     """
+    from regard.estimators import load
+
     assert isinstance(estimator.task_, Transduce)
     least = LEAST if quantize in (None, "float32") else LEAST_ROUNDED
     rows = some_rows(estimator.task_, estimator.folder_)
-    engines = (as_engine(estimator.model_), open_engine(folder))
+    engines = (as_engine(estimator.model_), as_engine(load(folder).model_))
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
         ours, theirs = (_answers(one, estimator.task_, rows, beam) for one in engines)

@@ -1,7 +1,7 @@
 """Answers of a transducer: by search, by force, and with wishes."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -18,11 +18,6 @@ from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
 from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
-from regard.threads import in_threads
-from regard.workers import in_workers, workers_there
-
-WORTH = 32  # sources for which copies of this process are worth their start
-FEW = 16  # sources in a batch below which threads only wait for each other
 
 
 class Answering:
@@ -48,32 +43,29 @@ class Answering:
         align: bool = False,
     ) -> list[Prediction]:
         """The best output of each source; sorted by length inside, in order outside."""
-        engine = as_engine(model)
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         wishes = None if requests is None else [self.wish(request) for request in requests]
-        engine.check(max(map(len, rows), default=0))
 
-        def answer(part: list[int]) -> list[Prediction]:
+        def find(engine: Engine, part: list[int]) -> tuple[Padded, list[list[Hypothesis]]]:
             source = _on(pad([rows[i] for i in part]), engine.device)
             limits = self._limits([len(rows[i]) for i in part], search, engine)
             wished = None if wishes is None else [wishes[i] for i in part]
-            found = engine.search(search, source, limits, nbest, wished)
+            return source, engine.search(search, source, limits, nbest, wished)
+
+        parts = batches([len(row) for row in rows], batch_size, work.tokens)
+        engine = as_engine(model).suited(parts, lambda engine, part: find(engine, part)[1])
+        engine.check(max(map(len, rows), default=0))
+
+        def answer(part: list[int]) -> list[Prediction]:
+            source, found = find(engine, part)
             answers = [
                 self._prediction(sources[i], rows[i], hypotheses)
                 for i, hypotheses in zip(part, found, strict=True)
             ]
             return self._aligned(engine, source, found, answers) if align else answers
 
-        parts = batches([len(row) for row in rows], batch_size, work.tokens)
-        workers = workers_there() if len(rows) >= WORTH and engine.forks else 1
-        answered: Iterable[list[Prediction]]
-        if workers > 1 and len(parts) > 1:
-            answered = in_workers(answer, parts, workers)
-        else:
-            shared = engine.device.type == "cpu" and len(parts) > 1 and batch_size >= FEW
-            answered = in_threads(answer, parts, torch.get_num_threads() if shared else 1)
         flat: dict[int, Prediction] = {}
-        for part, found in zip(parts, answered, strict=True):
+        for part, found in zip(parts, engine.spread(answer, parts), strict=True):
             flat.update(zip(part, found, strict=True))
             work.done(len(part))
         return [flat[i] for i in range(len(rows))]

@@ -5,6 +5,7 @@ makes the task from them, `options.load(folder)` from a run.
 """
 
 import itertools
+import math
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -191,18 +192,20 @@ class Task(ABC):
 
     def evaluate(
         self,
-        model: nn.Module,
+        model: Any,
         examples: Sequence[Example],
         objective: Objective,
         search: Any,
         batch_size: int,
     ) -> Evaluation:
-        """The measures of a model on examples."""
+        """The measures of a model, or of an engine, on examples."""
         sources = [example.source for example in examples]
         mine = parallel.share(sources)
         answers = self.predict(model, mine, search, batch_size=batch_size) if mine else []
         predictions = parallel.gather(answers)
         scores = self.score(predictions, examples)
+        if not isinstance(model, nn.Module):  # an engine only answers, so there is no loss
+            return Evaluation(scores, math.nan, predictions, self.details(predictions, examples))
         pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
         loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)
         scores |= self.measures(loss, parts)

@@ -1,0 +1,54 @@
+"""Which engine runs a model."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from regard.engines.auto import AutoEngine
+from regard.engines.open import ENGINES, open_engine
+from regard.engines.torch_engine import TorchEngine
+from regard.errors import UserError
+from regard.export.folder import read_export
+
+if TYPE_CHECKING:
+    from regard.estimators import Estimator
+
+Kind = TypeVar("Kind", bound="Estimator")
+NAMES = ("torch", *ENGINES, "auto")
+
+
+def exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
+    """Whether a folder was exported for an engine of its own; refuses to run it by another."""
+    if engine not in (None, *NAMES):
+        raise UserError(f"engine: {', '.join(NAMES)} expected, {engine!r} found")
+    facts = read_export(folder)
+    if facts is None or facts["engine"] not in ENGINES:
+        return False
+    if engine not in (None, "auto", facts["engine"]):
+        raise UserError(
+            f"{folder}: exported for the engine {facts['engine']}, so {engine} cannot run it; give "
+            "the folder of the run that it was made from"
+        )
+    if quantize not in (None, facts.get("quantize")):
+        raise UserError(
+            f"{folder}: exported with weights in {facts.get('quantize')}; export it anew for "
+            f"{quantize}"
+        )
+    return True
+
+
+def run_by(estimator: Kind, engine: str | None, quantize: str | None) -> Kind:
+    """The estimator of a run folder with the engine that is to run it, exported where needed."""
+    if engine in (None, "torch"):
+        return estimator
+    if estimator.task != "transduce":
+        raise UserError(f"engine {engine}: a {estimator.task} model is run by torch only")
+    if engine == "auto":
+        if quantize is not None:
+            raise UserError(f"quantize {quantize}: engine auto tries it by itself; leave it out")
+        estimator.model_ = AutoEngine(estimator.folder_, TorchEngine(estimator.model_))
+        return estimator
+    from regard.export import cached_export
+
+    assert engine is not None
+    estimator.model_ = open_engine(cached_export(estimator, engine, quantize))
+    return estimator
