@@ -21,6 +21,7 @@ FEW = 16  # sources in a batch below which threads only wait for each other
 Result = TypeVar("Result")
 Find = Callable[["Engine", list[int]], list[list[Hypothesis]]]
 
+
 class Engine(ABC):
     """Runs a trained transducer. device: where its inputs lie; forks: whether copies of this
     process can run it, each for itself; source_places, target_places: the most symbols that each

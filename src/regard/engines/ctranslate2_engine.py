@@ -56,7 +56,7 @@ class CTranslate2Engine(Engine):
 
     def check(self, length: int) -> None:
         """The places of an export come to an end."""
-        if length > (self.source_places or length):
+        if self.source_places is not None and length > self.source_places:
             raise UserError(
                 f"a source of {length - 1:,} symbols: this export has places for "
                 f"{self.source_places - 1:,}; use the run folder that it was made from"

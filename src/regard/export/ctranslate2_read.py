@@ -48,16 +48,18 @@ def read_file(path: Path) -> dict[str, Tensor]:
                 kind = TYPES[_number(file, "B")]
                 content = bytearray(file.read(_number(file, "I")))
                 tensors[name] = torch.frombuffer(content, dtype=kind).view(shape)
-            for _ in range(_number(file, "I")):
-                alias = _text(file)
-                tensors[alias] = tensors[_text(file)]
+            aliases = {_text(file): _text(file) for _ in range(_number(file, "I"))}
+        whole = {
+            name: _whole(value, tensors.get(f"{name}_scale")) for name, value in tensors.items()
+        }
+        return whole | {alias: whole[name] for alias, name in aliases.items()}
     except (OSError, struct.error, ValueError, IndexError, KeyError, RuntimeError) as error:
         raise UserError(f"{path}: damaged, export the model anew ({error})") from error
-    scaled = {name: tensors.get(f"{name}_scale") for name in tensors}
-    return {
-        name: value.float() if scale is None else value.float() / scale.view(-1, 1)
-        for (name, value), scale in zip(tensors.items(), scaled.values(), strict=True)
-    }
+
+
+def _whole(value: Tensor, scale: Tensor | None) -> Tensor:
+    """Numbers as they were before they were multiplied by a scale, one for each row or for all."""
+    return value.float() if scale is None else value.float() / scale.view(-1, 1)
 
 
 def _number(file: BinaryIO, kind: str) -> int:
