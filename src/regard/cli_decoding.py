@@ -13,7 +13,7 @@ app = typer.Typer()
 @app.command()
 def export(
     model: Model,
-    to: Annotated[str, typer.Option(metavar="ENGINE", help="ctranslate2 or onnx.")],
+    to: Annotated[str, typer.Option(metavar="ENGINE", help="ctranslate2, onnx or regard.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the export goes.")],
     quantize: Annotated[
         str | None,

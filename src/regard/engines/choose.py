@@ -21,24 +21,25 @@ def exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
     if engine not in (None, *NAMES):
         raise UserError(f"engine: {', '.join(NAMES)} expected, {engine!r} found")
     facts = read_export(folder)
-    if facts is None or facts["engine"] not in ENGINES:
+    if facts is None:
         return False
-    if engine not in (None, "auto", facts["engine"]):
+    own = facts["engine"] if facts["engine"] in ENGINES else "torch"
+    if engine not in (None, "auto", own):
         raise UserError(
-            f"{folder}: exported for the engine {facts['engine']}, so {engine} cannot run it; give "
-            "the folder of the run that it was made from"
+            f"{folder}: exported for the engine {own}, so {engine} cannot run it; give the folder "
+            "of the run that it was made from"
         )
     if quantize not in (None, facts.get("quantize")):
         raise UserError(
             f"{folder}: exported with weights in {facts.get('quantize')}; export it anew for "
             f"{quantize}"
         )
-    return True
+    return own != "torch"
 
 
 def run_by(estimator: Kind, engine: str | None, quantize: str | None) -> Kind:
     """The estimator of a run folder with the engine that is to run it, exported where needed."""
-    if engine in (None, "torch"):
+    if engine in (None, "torch") or read_export(estimator.folder_) is not None:
         return estimator
     if estimator.task != "transduce":
         raise UserError(f"engine {engine}: a {estimator.task} model is run by torch only")

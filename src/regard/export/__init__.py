@@ -18,7 +18,11 @@ __all__ = ["EXPORTERS", "cached_export", "export_model"]
 
 # Each has `export(estimator, folder, **options)`, which writes the engine's own files into the
 # folder and gives facts about them.
-EXPORTERS = {"ctranslate2": "regard.export.ctranslate2", "onnx": "regard.export.onnx"}
+EXPORTERS = {
+    "ctranslate2": "regard.export.ctranslate2",
+    "onnx": "regard.export.onnx",
+    "regard": "regard.export.int8",  # for torch, with weights in int8
+}
 
 
 def export_model(
