@@ -1,0 +1,99 @@
+"""The engine onnx: the model's two graphs in onnxruntime, our search around them.
+
+B rows of memory, k beams a row, S source length, T symbols fed, V vocabulary.
+"""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batch import Padded
+from regard.errors import UserError
+from regard.nn.state import State
+
+
+class OnnxEngine:
+    """Decodes with onnxruntime. It steps as a Generator does, so every search works."""
+
+    name = "onnx"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._sessions: dict[tuple[str, int], Any] = {}
+        self._lock = threading.Lock()
+        step = self._session("step")
+        given = {value.name for value in self._session("encoder").get_outputs()}
+        self._empty = {  # what is empty or zero before the first step, without its rows
+            value.name: [size if isinstance(size, int) else 0 for size in value.shape[1:]]
+            for value in step.get_inputs()
+            if value.name.startswith("past/") and value.name not in given
+        }
+        self._counts = any(value.name == "at" for value in step.get_inputs())
+
+    def start(self, source: Padded) -> State:
+        """The state before the first symbol."""
+        given = self._run("encoder", {"symbols": source.data, "mask": source.mask})
+        memory = {name: value for name, value in given.items() if name.startswith("memory/")}
+        past = {name: value for name, value in given.items() if name.startswith("past/")}
+        for name, shape in self._empty.items():
+            past[name] = torch.zeros(len(source.data), *shape)
+        return State(memory, {"at": 0, "tensors": past})
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        at, past = state.past["at"], state.past["tensors"]
+        found = []
+        for symbol in symbols.split(1, 1):
+            past = {name: _rows(value, len(symbols)) for name, value in past.items()}
+            place = {"at": torch.tensor([at])} if self._counts else {}
+            given = self._run("step", {"symbols": symbol, **place, **state.memory, **past})
+            found.append(given["logits"])
+            past = {name: given[f"next/{name.removeprefix('past/')}"] for name in past}
+            at += 1
+        return torch.stack(found, 1), State(state.memory, {"at": at, "tensors": past})
+
+    def _run(self, graph: str, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+        """The outputs of a graph by name; the numbers are not copied on the way."""
+        session = self._session(graph)
+        given = {name: value.contiguous().numpy() for name, value in inputs.items()}
+        names = [value.name for value in session.get_outputs()]
+        found = session.run(names, given)
+        return {name: torch.from_numpy(value) for name, value in zip(names, found, strict=True)}
+
+    def _session(self, graph: str) -> Any:
+        """The graph with as many threads as torch has here: one where others work beside us."""
+        key = graph, torch.get_num_threads()
+        with self._lock:
+            if key not in self._sessions:
+                self._sessions[key] = open_session(self.folder / f"{graph}.onnx", key[1])
+        return self._sessions[key]
+
+
+def open_session(path: Path, threads: int) -> Any:
+    """A graph, ready to run."""
+    try:
+        import onnxruntime
+    except ModuleNotFoundError as error:
+        raise UserError(
+            "the engine onnx needs the package onnxruntime: pip install 'regard[export]'"
+        ) from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 3
+    if not path.exists():
+        raise UserError(f"{path}: no such file; the exported folder is not complete")
+    try:
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime has a class for each way to be broken
+        raise UserError(f"{path}: damaged, export the model anew ({error})") from error
+
+
+def _rows(value: Tensor, rows: int) -> Tensor:
+    """The past for so many rows: at the first step each row of memory may serve several."""
+    return value if len(value) == rows else value.repeat_interleave(rows // len(value), 0)
