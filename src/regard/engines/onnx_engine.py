@@ -4,35 +4,57 @@ B rows of memory, k beams a row, S source length, T symbols fed, V vocabulary.
 """
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from regard.data.batch import Padded
+from regard.engines.base import Engine
+from regard.engines.packages import need
 from regard.errors import UserError
 from regard.nn.state import State
+from regard.nn.watch import watched
+from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.force import Stepper
 
 
-class OnnxEngine:
+class OnnxEngine(Engine):
     """Decodes with onnxruntime. It steps as a Generator does, so every search works."""
 
     name = "onnx"
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        """folder: of an exported model."""
+        self.folder = folder / self.name
         self._sessions: dict[tuple[str, int], Any] = {}
         self._lock = threading.Lock()
-        step = self._session("step")
-        given = {value.name for value in self._session("encoder").get_outputs()}
+        graphs = {name: self._session(name) for name in ("encoder", "step")}
+        self._outputs = {
+            name: [value.name for value in graph.get_outputs()] for name, graph in graphs.items()
+        }
+        inputs = graphs["step"].get_inputs()
         self._empty = {  # what is empty or zero before the first step, without its rows
             value.name: [size if isinstance(size, int) else 0 for size in value.shape[1:]]
-            for value in step.get_inputs()
-            if value.name.startswith("past/") and value.name not in given
+            for value in inputs
+            if value.name.startswith("past/") and value.name not in self._outputs["encoder"]
         }
-        self._counts = any(value.name == "at" for value in step.get_inputs())
+        self._counts = any(value.name == "at" for value in inputs)
+
+    def search(
+        self,
+        options: Beam | Sample,
+        source: Padded,
+        limits: Tensor,
+        nbest: int = 1,
+        wishes: Sequence[Wish] | None = None,
+    ) -> list[list[Hypothesis]]:
+        return options.run(self, source, limits, nbest, wishes)
+
+    def stepper(self) -> Stepper:
+        return self
 
     def start(self, source: Padded) -> State:
         """The state before the first symbol."""
@@ -46,21 +68,28 @@ class OnnxEngine:
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
         at, past = state.past["at"], state.past["tensors"]
-        found = []
+        past = {name: _rows(value, len(symbols)) for name, value in past.items()}
+        logits, weights = [], []
         for symbol in symbols.split(1, 1):
-            past = {name: _rows(value, len(symbols)) for name, value in past.items()}
             place = {"at": torch.tensor([at])} if self._counts else {}
             given = self._run("step", {"symbols": symbol, **place, **state.memory, **past})
-            found.append(given["logits"])
+            logits.append(given["logits"].unsqueeze(1))
+            weights += [given["attention"]] if "attention" in given else []
             past = {name: given[f"next/{name.removeprefix('past/')}"] for name in past}
             at += 1
-        return torch.stack(found, 1), State(state.memory, {"at": at, "tensors": past})
+        seen = watched()
+        if seen is not None and weights:
+            seen.cross.append(torch.stack([_unfold(one) for one in weights], 2))
+        joined = logits[0] if len(logits) == 1 else torch.cat(logits, 1)
+        return joined, State(state.memory, {"at": at, "tensors": past})
 
     def _run(self, graph: str, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The outputs of a graph by name; the numbers are not copied on the way."""
         session = self._session(graph)
         given = {name: value.contiguous().numpy() for name, value in inputs.items()}
-        names = [value.name for value in session.get_outputs()]
+        names = self._outputs[graph]
+        if watched() is None:
+            names = [name for name in names if name != "attention"]
         found = session.run(names, given)
         return {name: torch.from_numpy(value) for name, value in zip(names, found, strict=True)}
 
@@ -75,17 +104,12 @@ class OnnxEngine:
 
 def open_session(path: Path, threads: int) -> Any:
     """A graph, ready to run."""
-    try:
-        import onnxruntime
-    except ModuleNotFoundError as error:
-        raise UserError(
-            "the engine onnx needs the package onnxruntime: pip install 'regard[export]'"
-        ) from error
+    onnxruntime = need("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-    options.log_severity_level = 3
+    options.log_severity_level = 3  # errors, which come as exceptions as well
     if not path.exists():
         raise UserError(f"{path}: no such file; the exported folder is not complete")
     try:
@@ -97,3 +121,9 @@ def open_session(path: Path, threads: int) -> Any:
 def _rows(value: Tensor, rows: int) -> Tensor:
     """The past for so many rows: at the first step each row of memory may serve several."""
     return value if len(value) == rows else value.repeat_interleave(rows // len(value), 0)
+
+
+def _unfold(weights: Tensor) -> Tensor:
+    """Attention (B, H, k, S), or (B, k, S), as (k*B, H, S)."""
+    weights = weights if weights.dim() == 4 else weights.unsqueeze(1)
+    return weights.transpose(1, 2).flatten(0, 1)

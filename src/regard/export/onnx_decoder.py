@@ -60,9 +60,11 @@ class TransformerNodes:
         for i, layer in enumerate(self.decoder.layers):
             mixed = _look_back(graph, layer.attention, enter(graph, layer.attend, x), i)
             x = leave(graph, layer.attend, x, mixed)
-            found = _look_up(graph, layer.cross, enter(graph, layer.look, x), i, bias, rows)
+            seen = enter(graph, layer.look, x)
+            found, weights = _look_up(graph, layer.cross, seen, i, bias, rows)
             x = leave(graph, layer.look, x, found)
             x = feed(graph, layer.feedforward, layer.feed, x)
+        graph.output("attention", weights, "B", layer.cross.heads, "k", "S")
         return norm(graph, self.decoder.norm, x)
 
 
@@ -87,22 +89,25 @@ def _look_back(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Valu
         part = graph("Concat", before, part, axis=2)
         graph.output(f"next/{i}/{name}", part, "kB", H, "t + 1", K)
         k, v = (part, v) if name == "k" else (k, part)
-    out = attend(graph, q, graph("Transpose", k, perm=[0, 1, 3, 2]), v, None)
+    out, _ = attend(graph, q, graph("Transpose", k, perm=[0, 1, 3, 2]), v, None)
     return linear(graph, attention.join, graph.reshape(out, -1, H * K))
 
 
 def _look_up(
     graph: Graph, attention: CrossAttention, x: Value, i: int, bias: Value, rows: Value
-) -> Value:
-    """Attention of the last symbol to the source; the beams of a sentence go together."""
+) -> tuple[Value, Value]:
+    """What the last symbol finds in the source, and its attention (B, H, k, S).
+
+    The beams of a sentence go together.
+    """
     H, K = heads(attention)
     k = graph.input(f"memory/{i}/k", np.float32, "B", H, K, "S")
     v = graph.input(f"memory/{i}/v", np.float32, "B", H, "S", K)
     q = queries(graph, attention, attention.query, x)
     q = graph("Reshape", q, graph("Concat", rows, graph.numbers(-1, H, K), axis=0))
-    out = attend(graph, graph("Transpose", q, perm=[0, 2, 1, 3]), k, v, bias)  # (B, H, k, K)
+    out, weights = attend(graph, graph("Transpose", q, perm=[0, 2, 1, 3]), k, v, bias)
     out = graph.reshape(graph("Transpose", out, perm=[0, 2, 1, 3]), -1, H * K)
-    return linear(graph, attention.join, out)
+    return linear(graph, attention.join, out), weights
 
 
 class RecurrentNodes:
@@ -205,7 +210,8 @@ class RecurrentNodes:
             factor = getattr(score, "factor", 1.0)
             h = h if factor == 1 else graph("Mul", h, graph.scalar(factor))
             scores = graph("MatMul", folded(h, self.width), keys)
-        weights = graph("Softmax", graph("Add", scores, bias), axis=-1)  # (B, k, S)
+        weights = graph("Softmax", graph("Add", scores, bias), axis=-1)
+        graph.output("attention", weights, "B", "k", "S")
         return graph.reshape(graph("MatMul", weights, data), -1, self.memory_width)
 
 

@@ -115,7 +115,7 @@ def _self_attention(attention: SelfAttention, source: Vectors, x: Value, bias: V
     q, k, v = (source.spread(part, *each) for part in parts)  # (B, S, H, K) each
     q, v = (graph("Transpose", part, perm=[0, 2, 1, 3]) for part in (q, v))
     k = graph("Transpose", k, perm=[0, 2, 3, 1])
-    out = graph("Transpose", attend(graph, q, k, v, bias), perm=[0, 2, 1, 3])
+    out = graph("Transpose", attend(graph, q, k, v, bias)[0], perm=[0, 2, 1, 3])
     return linear(graph, attention.join, graph.reshape(out, -1, width))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.errors import UserError
+from regard.engines.packages import need
 from regard.files import write_bytes
 
 OPSET = 20  # the first with Gelu
@@ -28,6 +28,7 @@ class Graph:
         self.outputs: list[Any] = []
         self._weights: dict[Value, np.ndarray] = {}
         self._known: dict[Any, Value] = {}
+        self._names: dict[Value, str] = {}
         self._count = 0
 
     def __call__(self, operator: str, *inputs: Value, **attributes: Any) -> Value:
@@ -47,8 +48,9 @@ class Graph:
         return name
 
     def output(self, name: str, value: Value, *shape: Size) -> None:
-        """What goes out, as float32: a value under another name."""
-        self.nodes.append(helper().make_node("Identity", [value], [name], name))
+        """What goes out, as float32: the value takes this name when the graph is saved."""
+        assert value not in self._names, f"{value} goes out twice"
+        self._names[value] = name
         self.outputs.append(self._declared(name, np.float32, shape))
 
     def weight(self, tensor: Tensor) -> Value:
@@ -81,8 +83,10 @@ class Graph:
 
     def save(self, path: Path) -> None:
         """Writes the graph; weights that are too large for one file lie beside it."""
-        import onnx
-
+        onnx = need("onnx")
+        for node in self.nodes:
+            for values in (node.input, node.output):
+                values[:] = [self._names.get(one, one) for one in values]
         initializers = [
             onnx.numpy_helper.from_array(array, name) for name, array in self._weights.items()
         ]
@@ -118,11 +122,5 @@ class Graph:
 
 
 def helper() -> Any:
-    """The package that writes graphs."""
-    try:
-        import onnx
-    except ModuleNotFoundError as error:
-        raise UserError(
-            "ONNX files are written with the package onnx: pip install 'regard[export]'"
-        ) from error
-    return onnx.helper
+    """The package's tools to write graphs."""
+    return need("onnx").helper
