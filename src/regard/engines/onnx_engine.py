@@ -27,8 +27,8 @@ class OnnxEngine(Engine):
     name = "onnx"
 
     def __init__(self, folder: Path) -> None:
-        """folder: of an exported model."""
-        self.folder = folder / self.name
+        """folder: with the graphs."""
+        self.folder = folder
         self._sessions: dict[tuple[str, int], Any] = {}
         self._lock = threading.Lock()
         graphs = {name: self._session(name) for name in ("encoder", "step")}

@@ -19,10 +19,14 @@ Size = int | str  # of an axis: a number, or a name where it changes from call t
 
 
 class Graph:
-    """A graph that grows: call it with an operator and its inputs, get the name of its output."""
+    """A graph that grows: call it with an operator and its inputs, get the name of its output.
 
-    def __init__(self, name: str) -> None:
+    shared: a weight that is used twice is held once; else each use has its own.
+    """
+
+    def __init__(self, name: str, shared: bool = True) -> None:
         self.name = name
+        self.shared = shared
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -54,8 +58,9 @@ class Graph:
         self.outputs.append(self._declared(name, np.float32, shape))
 
     def weight(self, tensor: Tensor) -> Value:
-        """A weight; the same one twice is held once."""
-        return self._held(("weight", tensor.data_ptr(), tensor.shape), tensor)
+        """A weight of the model."""
+        key = ("weight", tensor.data_ptr(), tensor.shape) if self.shared else None
+        return self._held(key, tensor)
 
     def changed(self, tensor: Tensor) -> Value:
         """A weight that was made for this graph alone."""
