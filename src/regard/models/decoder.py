@@ -23,6 +23,7 @@ from regard.nn.positions import Position
 from regard.nn.recurrent import Cell, Hidden, Recurrence
 from regard.nn.scores import ScoreKind, build_score
 from regard.nn.state import State, Tree, tree_map
+from regard.nn.watch import watched
 from regard.options import Options
 
 PRUNE = 16  # entries of a cache beyond twice those in use, from which it is pruned
@@ -160,6 +161,9 @@ class RecurrentDecoder(nn.Module):
                 last, keys = self._attend(h, memory, keys)
                 steps.append(last)
             out = torch.cat(steps, 1)
+            seen = watched()
+            if seen is not None:
+                seen.join(len(steps))
         return out, State({"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last})
 
     def _first(self, memory: Padded, rows: int) -> Hidden:

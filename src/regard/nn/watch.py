@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from regard.errors import UserError
@@ -24,6 +25,11 @@ class Seen:
         if not self.cross:
             raise UserError("this model has no attention to its source, so there is no alignment")
         return self.cross[-1].mean(1)
+
+    def join(self, count: int) -> None:
+        """Makes the last `count` views, of one symbol after the other, one view of them all."""
+        if self.cross:
+            self.cross[-count:] = [torch.cat(self.cross[-count:], 2)]
 
 
 _here = threading.local()
