@@ -145,8 +145,10 @@ class RecurrentNodes:
             last = graph.input("past/last", np.float32, "kB", self.width)
             x = graph("Concat", x, last, axis=1)
         body, one = self.decoder.body, graph.numbers(0)
-        given = {name: graph.input(f"past/{name}", np.float32, "kB", self.width)
-                 for name in self._hidden()}
+        given = {
+            name: graph.input(f"past/{name}", np.float32, "kB", self.width)
+            for name in self._hidden()
+        }
         start = [
             tuple(graph("Unsqueeze", given[name], one) for name in names)
             for names in self._by_layer()

@@ -135,9 +135,7 @@ def _recurrent(encoder: RecurrentEncoder, source: Vectors) -> Vectors:
         x = recurrence(graph, body, x, lengths, [])[0]
     x = graph("Transpose", x, perm=[1, 0, 2])  # (B, S, D)
     summary = _ends(graph, x, lengths, width if both else 0)
-    return replace(
-        source, data=graph.reshape(x, -1, width), width=width, summary=summary
-    )
+    return replace(source, data=graph.reshape(x, -1, width), width=width, summary=summary)
 
 
 def _ends(graph: Graph, x: Value, lengths: Value, both: int) -> Value:

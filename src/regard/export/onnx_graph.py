@@ -95,9 +95,7 @@ class Graph:
         initializers = [
             onnx.numpy_helper.from_array(array, name) for name, array in self._weights.items()
         ]
-        graph = helper().make_graph(
-            self.nodes, self.name, self.inputs, self.outputs, initializers
-        )
+        graph = helper().make_graph(self.nodes, self.name, self.inputs, self.outputs, initializers)
         opsets = [helper().make_opsetid("", OPSET)]
         model = helper().make_model(
             graph, producer_name="regard", ir_version=IR_VERSION, opset_imports=opsets

@@ -116,9 +116,7 @@ def queries(
     return graph("Gemm", x, graph.changed(weight), graph.changed(bias), transB=1)
 
 
-def attend(
-    graph: Graph, q: Value, k: Value, v: Value, bias: Value | None
-) -> tuple[Value, Value]:
+def attend(graph: Graph, q: Value, k: Value, v: Value, bias: Value | None) -> tuple[Value, Value]:
     """q (B, H, T, K), k (B, H, K, S), v (B, H, S, K) to (B, H, T, K); the weights (B, H, T, S)."""
     scores = graph("MatMul", q, k)
     if bias is not None:

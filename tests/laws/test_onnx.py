@@ -1,0 +1,79 @@
+"""Laws of the ONNX graphs: for every kind they answer as the model does, in any batch."""
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from regard.data.batch import Padded, pad
+from regard.engines.onnx_engine import OnnxEngine
+from regard.errors import UserError
+from regard.export.onnx import write_graphs
+from regard.models.generator import GeneratorOptions
+from regard.search import Beam, Hypothesis
+from regard.search.force import align, force
+
+from .conftest import SOURCES, tiny
+
+LIMITS = torch.tensor([9, 4, 6, 7])
+TARGETS = [[5, 7], [6, 6, 5, 7, 5], [], [7, 5, 6]]
+
+
+@cache
+def exported(options: GeneratorOptions) -> OnnxEngine:
+    """The engine of a tiny model; its graphs are in memory, so that the folder may go."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_graphs(tiny(options), Path(folder))
+        return OnnxEngine(Path(folder))
+
+
+@pytest.fixture
+def engine(options: GeneratorOptions) -> OnnxEngine:
+    return exported(options)
+
+
+def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
+    """Symbol for symbol; scores as far as float32 goes."""
+    assert [one.symbols for one in found] == [one.symbols for one in wanted]
+    assert [one.cut for one in found] == [one.cut for one in wanted]
+    for one, other in zip(found, wanted, strict=True):
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+def test_the_search_finds_the_same(
+    model: nn.Module, engine: OnnxEngine, source: Padded, beam: int
+) -> None:
+    search = Beam(beam=beam)
+    wanted = search.run(model, source, LIMITS, beam)  # type: ignore[arg-type]
+    found = engine.search(search, source, LIMITS, beam)
+    for one, other in zip(found, wanted, strict=True):
+        same(one, other)
+
+
+def test_each_alone_as_in_the_batch(engine: OnnxEngine, source: Padded) -> None:
+    together = engine.search(Beam(beam=3), source, LIMITS)
+    for row, limit, found in zip(SOURCES, LIMITS, together, strict=True):
+        alone = engine.search(Beam(beam=3), pad([row, [5, *row]]), limit.repeat(2))
+        same(alone[0], found)
+
+
+def test_given_outputs_have_the_same_scores(
+    model: nn.Module, engine: OnnxEngine, source: Padded
+) -> None:
+    same(force(engine, source, TARGETS), force(model, source, TARGETS))  # type: ignore[arg-type]
+
+
+def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded) -> None:
+    try:
+        wanted = align(model, source, TARGETS)  # type: ignore[arg-type]
+    except UserError:  # there is none
+        with pytest.raises(UserError, match="no attention"):
+            align(engine, source, TARGETS)
+        return
+    for one, other in zip(align(engine, source, TARGETS), wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
