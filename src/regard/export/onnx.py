@@ -23,7 +23,6 @@ from regard.export.onnx_encoder import encode
 from regard.export.onnx_graph import Graph
 from regard.export.onnx_layers import embed, head
 from regard.models.generator import Generator
-from regard.nn.state import State
 from regard.search.force import Stepper
 
 if TYPE_CHECKING:

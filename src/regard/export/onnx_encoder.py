@@ -31,7 +31,7 @@ from regard.models.encoder import EncoderLayer, RecurrentEncoder, TransformerEnc
 from regard.models.frontend import SymbolFrontend
 from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder
 from regard.nn.attention import SelfAttention
-from regard.nn.recurrent import Bidirectional
+from regard.nn.recurrent import Bidirectional, Recurrence
 
 LAST = np.iinfo(np.int64).max  # the end of an axis
 
@@ -124,15 +124,16 @@ def _recurrent(encoder: RecurrentEncoder, source: Vectors) -> Vectors:
     x = graph("Transpose", source.spread(source.data, source.width), perm=[1, 0, 2])  # (S, B, D)
     both = isinstance(body, Bidirectional)
     if isinstance(body, Bidirectional):
-        width = 2 * _width(body.forwards[0])
+        width = 2 * _first(body.forwards[0]).hidden_size
         for i, sides in enumerate(zip(body.forwards, body.backwards, strict=True)):
-            out = recur(graph, [side.layers[0] for side in sides], x, lengths, ())[0]
+            layers = [_first(side) for side in sides]
+            out = recur(graph, layers, x, lengths, ())[0]
             out = graph("Transpose", out, perm=[0, 2, 1, 3])  # (S, B, 2, D / 2)
             out = graph.reshape(out, 0, 0, width)
             x = graph("Add", out, x) if i > 0 else out
     else:
-        width = _width(body)
-        x = recurrence(graph, body, x, lengths, [])[0]
+        width = _first(body).hidden_size
+        x = recurrence(graph, body, x, lengths)[0]
     x = graph("Transpose", x, perm=[1, 0, 2])  # (B, S, D)
     summary = _ends(graph, x, lengths, width if both else 0)
     return replace(source, data=graph.reshape(x, -1, width), width=width, summary=summary)
@@ -152,10 +153,12 @@ def _ends(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
     return graph("Concat", left, right, axis=1)
 
 
-def _width(body: nn.Module) -> int:
-    layer = body.layers[0]  # type: ignore[index]
+def _first(body: nn.Module) -> nn.RNNBase:
+    """The first layer of a stack."""
+    assert isinstance(body, Recurrence)
+    layer = body.layers[0]
     assert isinstance(layer, nn.RNNBase)
-    return layer.hidden_size
+    return layer
 
 
 def _linear(encoder: LinearEncoder, source: Vectors) -> Vectors:

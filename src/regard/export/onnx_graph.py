@@ -86,6 +86,11 @@ class Graph:
         """x in another shape; one size may be -1."""
         return self("Reshape", x, self.numbers(*sizes))
 
+    def folded(self, x: Value, memory: Value, *sizes: int) -> Value:
+        """x (k*B, any) as (B, k, sizes): the beams of each row of memory (B, ...) together."""
+        rows = self("Shape", memory, start=0, end=1)
+        return self("Reshape", x, self("Concat", rows, self.numbers(-1, *sizes), axis=0))
+
     def save(self, path: Path) -> None:
         """Writes the graph; weights that are too large for one file lie beside it."""
         onnx = need("onnx")

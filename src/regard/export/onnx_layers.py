@@ -3,6 +3,8 @@
 N vectors, B rows, S length, D width, H heads, K head width.
 """
 
+from collections.abc import Sequence
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -26,9 +28,8 @@ GATES = {nn.LSTM: (0, 3, 1, 2), nn.GRU: (1, 0, 2), nn.RNN: (0,)}
 
 def refuse(part: object) -> UserError:
     """Why this part of a model cannot be exported."""
-    return UserError(
-        f"{type(part).__name__}: cannot be exported to ONNX; predict with --engine torch"
-    )
+    name = getattr(part, "__name__", type(part).__name__)
+    return UserError(f"{name}: cannot be exported to ONNX; predict with the model as it is")
 
 
 def linear(graph: Graph, layer: nn.Linear, x: Value) -> Value:
@@ -78,7 +79,7 @@ def activate(graph: Graph, function: object, x: Value) -> Value:
     names = {F.relu: "Relu", F.gelu: "Gelu", torch.tanh: "Tanh"}
     if function not in names:
         raise refuse(function)
-    return graph(names[function], x)  # type: ignore[index]
+    return graph(names[function], x)
 
 
 def feed(graph: Graph, feedforward: FeedForward, residual: Residual, x: Value) -> Value:
@@ -134,6 +135,8 @@ def recur(
     state before the first symbol, or nothing.
     """
     kind, width = type(layers[0]), layers[0].hidden_size
+    if kind not in GATES:
+        raise refuse(layers[0])
 
     def ordered(name: str) -> Tensor:
         blocks = [getattr(layer, f"{name}_l0").chunk(len(GATES[kind])) for layer in layers]
@@ -154,7 +157,11 @@ def recur(
 
 
 def recurrence(
-    graph: Graph, body: Recurrence, x: Value, lengths: Value, start: list[tuple[Value, ...]]
+    graph: Graph,
+    body: Recurrence,
+    x: Value,
+    lengths: Value = "",
+    start: Sequence[tuple[Value, ...]] | None = None,
 ) -> tuple[Value, list[list[Value]]]:
     """A stack of layers over x (S, B, inputs): all states (S, B, D), the last of each layer."""
     last = []
