@@ -15,6 +15,7 @@ from regard.data.batch import Padded
 from regard.engines.base import Engine
 from regard.engines.packages import need
 from regard.errors import UserError
+from regard.nn.positions import too_long
 from regard.nn.state import State
 from regard.nn.watch import watched
 from regard.search import Beam, Hypothesis, Sample, Wish
@@ -35,6 +36,7 @@ class OnnxEngine(Engine):
         self._outputs = {
             name: [value.name for value in graph.get_outputs()] for name, graph in graphs.items()
         }
+        self.source_places, self.target_places = map(_places, graphs.values())
         inputs = graphs["step"].get_inputs()
         self._empty = {  # what is empty or zero before the first step, without its rows
             value.name: [size if isinstance(size, int) else 0 for size in value.shape[1:]]
@@ -58,6 +60,7 @@ class OnnxEngine(Engine):
 
     def start(self, source: Padded) -> State:
         """The state before the first symbol."""
+        self.check(source.data.shape[1])
         given = self._run("encoder", {"symbols": source.data, "mask": source.mask})
         memory = {name: value for name, value in given.items() if name.startswith("memory/")}
         past = {name: value for name, value in given.items() if name.startswith("past/")}
@@ -68,6 +71,8 @@ class OnnxEngine(Engine):
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
         at, past = state.past["at"], state.past["tensors"]
+        if self.target_places is not None and at + symbols.shape[1] > self.target_places:
+            raise too_long(at + symbols.shape[1], self.target_places, "model.decoder.positions")
         past = {name: _rows(value, len(symbols)) for name, value in past.items()}
         logits, weights = [], []
         for symbol in symbols.split(1, 1):
@@ -116,6 +121,12 @@ def open_session(path: Path, threads: int) -> Any:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has a class for each way to be broken
         raise UserError(f"{path}: damaged, export the model anew ({error})") from error
+
+
+def _places(session: Any) -> int | None:
+    """The most symbols that a graph can read; None: any number."""
+    found = session.get_modelmeta().custom_metadata_map.get("places")
+    return None if found is None else int(found)
 
 
 def _rows(value: Tensor, rows: int) -> Tensor:

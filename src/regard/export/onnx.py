@@ -21,7 +21,7 @@ from regard.errors import UserError
 from regard.export.onnx_decoder import nodes_of
 from regard.export.onnx_encoder import encode
 from regard.export.onnx_graph import Graph
-from regard.export.onnx_layers import embed, head
+from regard.export.onnx_layers import embed, linear
 from regard.models.generator import Generator
 from regard.search.force import Stepper
 
@@ -69,7 +69,7 @@ def write_graphs(model: Generator, folder: Path, shared: bool = True) -> None:
     nodes.memory(encode(encoder, model.frontend, model.encoder))
     symbols = step.input("symbols", np.int64, "kB", 1)
     h = nodes.step(step, embed(step, model.target, symbols))
-    step.output("logits", head(step, model.head.weight, h), "kB", len(model.head.weight))
+    step.output("logits", linear(step, model.head, h), "kB", len(model.head.weight))
     for graph in (encoder, step):
         graph.save(folder / f"{graph.name}.onnx")
 

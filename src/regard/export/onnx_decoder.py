@@ -74,7 +74,7 @@ class TransformerNodes:
 
     def step(self, graph: Graph, x: Value) -> Value:
         """The last symbol looks back, then at the source; `at` is its place."""
-        at = graph.cast(graph.input("at", np.int64, 1), np.float32)
+        at = graph.input("at", np.int64, 1)
         width = self.layers[0].attention.join.in_features
         place = positions(graph, self.decoder.positions, at, width)
         x = x if place is None else graph("Add", x, place)

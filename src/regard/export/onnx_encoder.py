@@ -92,7 +92,6 @@ def _transformer(encoder: TransformerEncoder, source: Vectors) -> Vectors:
     graph, x = source.graph, source.data
     length = graph("Gather", source.shape, graph.whole(1))
     places = graph("Range", graph.whole(0), length, graph.whole(1))
-    places = graph.cast(places, np.float32)
     table = positions(graph, encoder.positions, places, source.width)
     if table is not None:
         x = graph("Add", source.spread(x, source.width), table)

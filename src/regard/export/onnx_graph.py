@@ -27,6 +27,7 @@ class Graph:
     def __init__(self, name: str, shared: bool = True) -> None:
         self.name = name
         self.shared = shared
+        self.facts: dict[str, int] = {}  # what an engine must know
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -105,6 +106,7 @@ class Graph:
         model = helper().make_model(
             graph, producer_name="regard", ir_version=IR_VERSION, opset_imports=opsets
         )
+        helper().set_model_props(model, {name: str(fact) for name, fact in self.facts.items()})
         if sum(array.nbytes for array in self._weights.values()) > LARGEST:
             beside = path.with_suffix(".data").name
             onnx.save_model(model, path, save_as_external_data=True, location=beside)

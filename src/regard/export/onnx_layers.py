@@ -3,8 +3,10 @@
 N vectors, B rows, S length, D width, H heads, K head width.
 """
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,11 +14,12 @@ from torch import Tensor, nn
 from regard.errors import UserError
 from regard.export.onnx_graph import Graph, Value
 from regard.models.frontend import Embedding
+from regard.models.generator import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.nn.norm import Residual
-from regard.nn.positions import Position, SinusoidalPosition
+from regard.nn.positions import LearnedPosition, Position, SinusoidalPosition
 from regard.nn.recurrent import Recurrence
 
 HIDDEN = -1e30  # added to the score of a place that is not there: no weight is left of it
@@ -32,15 +35,10 @@ def refuse(part: object) -> UserError:
     return UserError(f"{name}: cannot be exported to ONNX; predict with the model as it is")
 
 
-def linear(graph: Graph, layer: nn.Linear, x: Value) -> Value:
+def linear(graph: Graph, layer: nn.Linear | Head, x: Value) -> Value:
     """(N, inputs) to (N, outputs)."""
     bias = [] if layer.bias is None else [graph.weight(layer.bias)]
     return graph("Gemm", x, graph.weight(layer.weight), *bias, transB=1)
-
-
-def head(graph: Graph, weight: Tensor, x: Value) -> Value:
-    """(N, D) to logits (N, V)."""
-    return graph("Gemm", x, graph.weight(weight), transB=1)
 
 
 def embed(graph: Graph, embedding: Embedding, symbols: Value) -> Value:
@@ -76,7 +74,9 @@ def leave(graph: Graph, residual: Residual, x: Value, branch: Value) -> Value:
 
 def activate(graph: Graph, function: object, x: Value) -> Value:
     """The function of a feed-forward network."""
-    names = {F.relu: "Relu", F.gelu: "Gelu", torch.tanh: "Tanh"}
+    if function is F.silu:
+        return graph("Mul", x, graph("Sigmoid", x))
+    names = {F.relu: "Relu", F.gelu: "Gelu"}
     if function not in names:
         raise refuse(function)
     return graph(names[function], x)
@@ -90,15 +90,23 @@ def feed(graph: Graph, feedforward: FeedForward, residual: Residual, x: Value) -
 
 
 def positions(graph: Graph, kind: Position, places: Value, width: int) -> Value | None:
-    """Vectors (T, D) to add at the places (T,), float; None where there are none."""
+    """Vectors (T, D) to add at the places (T,); None where there are none."""
+    if kind.length is not None:
+        graph.facts["places"] = kind.length
     if type(kind) is Position:
         return None
+    if isinstance(kind, LearnedPosition):
+        return graph("Gather", graph.weight(kind.weight), places)
     if not isinstance(kind, SinusoidalPosition):
         raise refuse(kind)
-    rates = torch.exp(torch.arange(0, width, 2) * (-torch.tensor(10000.0).log() / width))
-    angles = graph("Mul", graph("Unsqueeze", places, graph.numbers(1)), graph.changed(rates))
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))
+    column = graph("Unsqueeze", graph.cast(places, np.float32), graph.numbers(1))
+    angles = graph("Mul", column, graph.changed(rates))  # (T, ceil(D / 2))
     both = [graph("Unsqueeze", graph(f, angles), graph.numbers(2)) for f in ("Sin", "Cos")]
-    table = graph.reshape(graph("Concat", *both, axis=2), 0, -1)  # (T, 2 ceil(D / 2))
+    table = graph("Concat", *both, axis=2)  # (T, ceil(D / 2), 2)
+    if kind.layout == "halves":
+        table = graph("Transpose", table, perm=[0, 2, 1])
+    table = graph.reshape(table, 0, -1)
     if width % 2 == 0:
         return table
     return graph("Slice", table, graph.numbers(0), graph.numbers(width), graph.numbers(1))
