@@ -26,13 +26,14 @@ class OnnxEngine(Engine):
     """Decodes with onnxruntime. It steps as a Generator does, so every search works."""
 
     name = "onnx"
+    forks = True  # a copy works with one thread, and that graph is open before
 
     def __init__(self, folder: Path) -> None:
         """folder: with the graphs."""
         self.folder = folder
         self._sessions: dict[tuple[str, int], Any] = {}
         self._lock = threading.Lock()
-        graphs = {name: self._session(name) for name in ("encoder", "step")}
+        graphs = {name: self._session(name, 1) for name in ("encoder", "step")}
         self._outputs = {
             name: [value.name for value in graph.get_outputs()] for name, graph in graphs.items()
         }
@@ -90,7 +91,7 @@ class OnnxEngine(Engine):
 
     def _run(self, graph: str, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The outputs of a graph by name; the numbers are not copied on the way."""
-        session = self._session(graph)
+        session = self._session(graph, torch.get_num_threads())
         given = {name: value.contiguous().numpy() for name, value in inputs.items()}
         names = self._outputs[graph]
         if watched() is None:
@@ -98,12 +99,12 @@ class OnnxEngine(Engine):
         found = session.run(names, given)
         return {name: torch.from_numpy(value) for name, value in zip(names, found, strict=True)}
 
-    def _session(self, graph: str) -> Any:
-        """The graph with as many threads as torch has here: one where others work beside us."""
-        key = graph, torch.get_num_threads()
+    def _session(self, graph: str, threads: int) -> Any:
+        """The graph with so many threads: as many as torch has, one where others work beside us."""
+        key = graph, threads
         with self._lock:
             if key not in self._sessions:
-                self._sessions[key] = open_session(self.folder / f"{graph}.onnx", key[1])
+                self._sessions[key] = open_session(self.folder / f"{graph}.onnx", threads)
         return self._sessions[key]
 
 
@@ -113,6 +114,8 @@ def open_session(path: Path, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    # Threads that wait sleep: torch, whose turn it is between the steps, needs the processors.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3  # errors, which come as exceptions as well
     if not path.exists():
