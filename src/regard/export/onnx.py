@@ -17,7 +17,7 @@ from regard.data.batch import Padded, pad
 from regard.data.vocabulary import BOS, EOS, SPECIALS
 from regard.engines.onnx_engine import OnnxEngine
 from regard.engines.packages import need
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.export.onnx_decoder import nodes_of
 from regard.export.onnx_encoder import encode
 from regard.export.onnx_graph import Graph
@@ -57,8 +57,10 @@ def export(estimator: "Estimator", folder: Path, quantize: str | None = None) ->
             f"the graphs differ from the model: logits are up to {apart:.2g} apart; please report "
             "this with config.yaml"
         )
-    size = sum(path.stat().st_size for path in folder.iterdir())
-    return {"quantize": quantize or "float32", "logits_apart": apart, "bytes": size}
+    say(f"logits are at most {apart:.1g} apart from the model's")
+    if rounded:
+        say("int8: numbers are rounded together for a batch, so answers may change with its size")
+    return {"quantize": quantize or "float32", "logits_apart": apart}
 
 
 @torch.no_grad()
