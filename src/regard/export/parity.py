@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 COUNT = 48  # sources
 BEAMS = (1, 5)
-LEAST = 0.95  # share of equal best answers
+# The share of best answers that must be equal. onnx has our own search around the same numbers.
+LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
 LEAST_ROUNDED = 0.3  # of rounded weights: near ties go the other way, more so in long answers
 
 
@@ -34,9 +35,9 @@ def check_parity(
     from regard.estimators import load
 
     assert isinstance(estimator.task_, Transduce)
-    least = LEAST if quantize in (None, "float32") else LEAST_ROUNDED
     rows = some_rows(estimator.task_, estimator.folder_)
     engines = (as_engine(estimator.model_), as_engine(load(folder).model_))
+    least = LEAST[engines[1].name] if quantize in (None, "float32") else LEAST_ROUNDED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
         ours, theirs = (_answers(one, estimator.task_, rows, beam) for one in engines)
