@@ -19,6 +19,7 @@ from regard.models.decoder import DecoderLayer, TransformerDecoder, prune
 from regard.models.encoder import EncoderLayer, TransformerEncoder
 from regard.models.frontend import Embedding, SymbolFrontend
 from regard.models.generator import Generator, Head
+from regard.models.script import script_of
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.cache import Cache, sight
 from regard.nn.feedforward import FeedForward
@@ -49,6 +50,7 @@ class LeanStepper:
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
         self.layers = [_decoder_layer(layer) for layer in decoder.layers]  # type: ignore[arg-type]
+        self.script = script_of(decoder)
         self.norm, self.positions = _norm(decoder.norm), decoder.positions
         self.embed = _embedding(model.target)
         self.keys = [_keys(layer.cross) for layer in decoder.layers]  # type: ignore[arg-type]
@@ -77,10 +79,13 @@ class LeanStepper:
         if k > 1 or seen is not None:
             mask, seen = sight(seen, past["entries"], k, x.unsqueeze(1))
         x = self.positions.embed(x.unsqueeze(1), past["at"]).squeeze(1)
-        layers = []
-        for run, keys, old in zip(self.layers, memory["keys"], past["layers"], strict=True):
-            x, cache = run(x, mask, keys, memory["bias"], old, B)
-            layers.append(cache)
+        if self.script is not None:
+            x, layers = self.script(x, mask, memory["keys"], memory["bias"], past["layers"], B)
+        else:
+            layers = []
+            for run, keys, old in zip(self.layers, memory["keys"], past["layers"], strict=True):
+                x, cache = run(x, mask, keys, memory["bias"], old, B)
+                layers.append(cache)
         counts = {"at": past["at"] + 1, "entries": past["entries"] + k, "room": past["room"]}
         after = {**counts, "seen": seen, "layers": layers}
         return self.head(self.norm(x)).unsqueeze(1), State(memory, after)

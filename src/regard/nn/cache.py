@@ -21,7 +21,7 @@ class Cache:
     """
 
     def __init__(self, both: Tensor, count: int, taken: list[int]) -> None:
-        self._both = both  # (2, B, H, room, K): keys and values
+        self.memory = both  # (2, B, H, room, K): keys and values
         self.count = count
         self._taken = taken  # how many entries of the memory are in use, for all who share it
 
@@ -34,17 +34,17 @@ class Cache:
     @property
     def keys(self) -> Tensor:
         """(B, H, n, K)"""
-        return self._both[0, :, :, : self.count]
+        return self.memory[0, :, :, : self.count]
 
     @property
     def values(self) -> Tensor:
         """(B, H, n, K)"""
-        return self._both[1, :, :, : self.count]
+        return self.memory[1, :, :, : self.count]
 
     @property
     def both(self) -> tuple[Tensor, ...]:
         """Keys and values."""
-        return self._both.narrow(3, 0, self.count).unbind(0)
+        return self.memory.narrow(3, 0, self.count).unbind(0)
 
     def add(self, keys: Tensor, values: Tensor) -> "Cache":
         """The cache with these entries (B, H, new, K) behind the others."""
@@ -54,32 +54,46 @@ class Cache:
 
     def extend(self, both: Tensor) -> "Cache":
         """The cache with these keys and values (2, B, H, new, K) behind the others."""
-        old, new = self.count, self.count + both.shape[3]
+        after = self.reserve(both.shape[3])
+        after.memory.narrow(3, self.count, both.shape[3]).copy_(both)
+        return after
+
+    def reserve(self, new: int) -> "Cache":
+        """The cache with so many entries more, which the caller fills in: `memory` from `count` on.
+
+        memory: (2, B, H, room, K).
+        """
+        count = self.count + new
         own = self
-        if self._taken[0] != old or new > self._both.shape[3]:
-            own = self._copy(max(ROOM, 2 * new))
-        own._both.narrow(3, old, new - old).copy_(both)
-        own._taken[0] = new
-        return Cache(own._both, new, own._taken)
+        if self._taken[0] != self.count or count > self.memory.shape[3]:
+            own = self._copy(max(ROOM, 2 * count))
+        own._taken[0] = count
+        return Cache(own.memory, count, own._taken)
+
+    @classmethod
+    def empty(cls, like: Tensor, rows: int, heads: int) -> "Cache":
+        """A cache of no entries, for vectors such as `like` (R, D)."""
+        memory = like.new_empty(2, rows, heads, ROOM, like.shape[1] // heads)
+        return cls(memory, 0, [0])
 
     def _copy(self, room: int) -> "Cache":
         """The same entries in memory of their own, with room for more."""
-        shape = list(self._both.shape)
-        both = self._both.new_empty([*shape[:3], room, shape[4]])
-        both[:, :, :, : self.count] = self._both[:, :, :, : self.count]
+        shape = list(self.memory.shape)
+        both = self.memory.new_empty([*shape[:3], room, shape[4]])
+        both[:, :, :, : self.count] = self.memory[:, :, :, : self.count]
         return Cache(both, self.count, [self.count])
 
     def select(self, sentences: Tensor) -> "Cache":
         """The cache of these sentences."""
-        return Cache(self._both.index_select(1, sentences), self.count, [self.count])
+        return Cache(self.memory.index_select(1, sentences), self.count, [self.count])
 
     def take(self, entries: Tensor) -> "Cache":
         """The cache of these entries (B, m) of each sentence alone."""
-        parts, B, H, room, K = self._both.shape
+        parts, B, H, room, K = self.memory.shape
         m = entries.shape[1]
         first = torch.arange(parts * B * H, device=entries.device).view(parts, B, H, 1) * room
         rows = (first + entries[None, :, None]).flatten()
-        kept = self._both.reshape(-1, K).index_select(0, rows)
+        kept = self.memory.reshape(-1, K).index_select(0, rows)
         return Cache(kept.view(parts, B, H, m, K), m, [m])
 
 

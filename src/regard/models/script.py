@@ -1,0 +1,119 @@
+"""A step through all layers of a Transformer decoder in one call, without Python in between.
+
+The function is plain Python and, where torch can, compiled by TorchScript: what stays between
+two small operations is then a microsecond. R = k * B rows, D width, H heads, K head width.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from regard.models.decoder import DecoderLayer, TransformerDecoder
+from regard.nn.cache import Cache
+
+
+def decode(
+    x: Tensor,
+    weights: list[list[Tensor]],
+    caches: list[Tensor],
+    keys: list[Tensor],
+    values: list[Tensor],
+    mask: Optional[Tensor],  # noqa: UP045, TorchScript reads it
+    bias: Optional[Tensor],  # noqa: UP045
+    count: int,
+    heads: int,
+    pre: bool,
+    eps: float,
+) -> Tensor:
+    """x (R, D) through the layers; the new keys and values go into the caches, from `count` on."""
+    R, D = x.size(0), x.size(1)
+    B, K = caches[0].size(1), D // heads
+    k = R // B
+    for i, w in enumerate(weights):
+        h = torch.layer_norm(x, [D], w[0], w[1], eps) if pre else x
+        qkv = torch.addmm(w[3], h, w[2]).view(B, k, 3, heads, K).permute(2, 0, 3, 1, 4)
+        both = caches[i]
+        both.narrow(3, count, k).copy_(qkv[1:])
+        seen = both.narrow(3, 0, count + k)
+        out = scaled_dot_product_attention(qkv[0], seen[0], seen[1], mask)
+        x = x + torch.addmm(w[5], out.transpose(1, 2).reshape(R, D), w[4])
+        x = x if pre else torch.layer_norm(x, [D], w[0], w[1], eps)
+        h = torch.layer_norm(x, [D], w[6], w[7], eps) if pre else x
+        q = torch.addmm(w[9], h, w[8]).view(B, k, heads, K).transpose(1, 2)
+        out = scaled_dot_product_attention(q, keys[i], values[i], bias)
+        x = x + torch.addmm(w[11], out.transpose(1, 2).reshape(R, D), w[10])
+        x = x if pre else torch.layer_norm(x, [D], w[6], w[7], eps)
+        h = torch.layer_norm(x, [D], w[12], w[13], eps) if pre else x
+        h = torch.relu_(torch.addmm(w[15], h, w[14]))
+        x = x + torch.addmm(w[17], h, w[16])
+        x = x if pre else torch.layer_norm(x, [D], w[12], w[13], eps)
+    return x
+
+
+@lru_cache(maxsize=1)
+def compiled() -> Any:
+    """`decode`, compiled where that is possible."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
+            return torch.jit.script(decode)
+    except Exception:  # whatever a later torch has instead
+        return decode
+
+
+Script = Callable[..., tuple[Tensor, list[Cache]]]
+
+
+def script_of(decoder: TransformerDecoder) -> Script | None:
+    """All layers of a decoder as one function, or None where they are not of the plain kind."""
+    layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer)]
+    weights = [layer_weights(layer) for layer in layers]
+    norms = [r.norm for layer in layers for r in (layer.attend, layer.look, layer.feed)]
+    same = {(layer.attend.place, layer.attention.heads) for layer in layers}
+    steps = {getattr(norm, "eps", None) for norm in norms}
+    if None in weights or len(layers) < len(decoder.layers) or len(same) != 1 or len(steps) != 1:
+        return None
+    ((place, heads),), (eps,), run = same, steps, compiled()
+
+    def script(
+        x: Tensor,
+        mask: Tensor | None,
+        keys: list[tuple[Tensor, Tensor]],
+        bias: Tensor | None,
+        past: list[Cache | None],
+        B: int,
+    ) -> tuple[Tensor, list[Cache]]:
+        old = [Cache.empty(x, B, heads) if cache is None else cache for cache in past]
+        caches = [cache.reserve(len(x) // B) for cache in old]
+        both = [list(part) for part in zip(*keys, strict=True)]
+        memory = [cache.memory for cache in caches]
+        more = (mask, bias, old[0].count, heads, place == "pre", eps)
+        return run(x, weights, memory, *both, *more), caches
+
+    return script
+
+
+def layer_weights(layer: DecoderLayer) -> list[Tensor] | None:
+    """The weights of a layer as `decode` takes them, or None where it is not of that kind."""
+    norms = [residual.norm for residual in (layer.attend, layer.look, layer.feed)]
+    feed = layer.feedforward
+    maps = [
+        [layer.attention.project, layer.attention.join],
+        [layer.cross.query, layer.cross.join],
+        [feed.widen, feed.narrow],
+    ]
+    relu = feed.activation is nn.functional.relu
+    plain = all(type(one) is nn.Linear and one.bias is not None for pair in maps for one in pair)
+    if not plain or not all(type(norm) is nn.LayerNorm for norm in norms) or not relu:
+        return None
+    found: list[Any] = []
+    for norm, pair in zip(norms, maps, strict=True):
+        found += [norm.weight, norm.bias]
+        for one in pair:
+            found += [one.weight.t(), one.bias]  # type: ignore[operator]
+    return [weight.detach() for weight in found]
