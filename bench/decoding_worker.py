@@ -1,0 +1,218 @@
+"""Holds one loaded model; answers a JSON line on stdin with a JSON line on stdout.
+
+usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES
+    ours ours-int8 ctranslate2-1x2 ctranslate2-2x1 (-int8) transformers eole joey
+A line asks {beam, batch, count, output}; the answer is {seconds, processor (seconds of
+both cores), sentences, symbols}. Loading is
+outside the clock. Ours cuts text into pieces and joins them inside the clock; the others get
+pieces, and turn them into numbers and back inside the clock. This file runs in the environments
+of the peers, so it imports each system only where it is asked for.
+"""
+
+import copy
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+THREADS = 2
+ALPHA = 0.75  # score = log p / length^alpha
+LONGEST = 100  # symbols of an output
+Outputs = list[list[str]]
+Run = Callable[[int, int, int], Outputs]
+
+
+def ours(model: str, texts: list[str], quantize: str | None) -> Run:
+    """regard, as `regard predict` calls it."""
+    import regard
+
+    estimator = regard.load(model, quantize=quantize) if quantize else regard.load(model)
+    task = estimator.task_
+
+    def run(beam: int, batch: int, count: int) -> Outputs:
+        search = estimator.search(beam=beam, alpha=ALPHA, max_length=LONGEST)
+        found = task.predict(estimator.model_, texts[:count], search, 1, batch)
+        return [list(one.symbols) for one in found]
+
+    return run
+
+
+def ctranslate2(model: str, pieces: Outputs, threads: tuple[int, int], kind: str) -> Run:
+    """CTranslate2 with so many translators of so many threads each."""
+    import ctranslate2 as package
+
+    inter, intra = threads
+    translator = package.Translator(
+        model, device="cpu", compute_type=kind, inter_threads=inter, intra_threads=intra
+    )
+
+    def run(beam: int, batch: int, count: int) -> Outputs:
+        found = translator.translate_batch(
+            pieces[:count],
+            beam_size=beam,
+            max_batch_size=batch,
+            batch_type="examples",
+            length_penalty=ALPHA,
+            max_decoding_length=LONGEST,
+        )
+        return [one.hypotheses[0] for one in found]
+
+    return run
+
+
+def transformers(model: str, pieces: Outputs) -> Run:
+    """transformers' `generate`, its batches sorted by length."""
+    import torch
+    from transformers import PegasusForConditionalGeneration
+
+    torch.set_num_threads(THREADS)
+    network = PegasusForConditionalGeneration.from_pretrained(model).eval()
+    symbols = json.loads(Path(model, "symbols.json").read_text(encoding="utf-8"))
+    numbers = {symbol: id for id, symbol in enumerate(symbols)}
+    unknown, end, padding = (numbers[name] for name in ("<unk>", "<eos>", "<pad>"))
+
+    @torch.inference_mode()
+    def run(beam: int, batch: int, count: int) -> Outputs:
+        rows = [[numbers.get(piece, unknown) for piece in row] + [end] for row in pieces[:count]]
+        order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
+        found: Outputs = [[] for _ in rows]
+        for first in range(0, len(order), batch):
+            part = order[first : first + batch]
+            longest = max(len(rows[i]) for i in part)
+            data = torch.tensor([rows[i] + [padding] * (longest - len(rows[i])) for i in part])
+            outputs = network.generate(
+                input_ids=data,
+                attention_mask=(data != padding).long(),
+                num_beams=beam,
+                do_sample=False,
+                max_new_tokens=LONGEST,
+                early_stopping=beam > 1,
+                length_penalty=ALPHA if beam > 1 else None,
+                use_cache=True,
+            )
+            for i, row in zip(part, outputs.tolist(), strict=True):
+                found[i] = [symbols[id] for id in row[1:] if id not in (padding, end)]
+        return found
+
+    return run
+
+
+def eole(model: str, pieces: Outputs) -> Run:
+    """Eole's inference engine. Its sources have no end symbol, ours have one: it is written out."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    from eole.config.run import PredictConfig
+    from eole.inference_engine import InferenceEnginePY
+
+    lines = [" ".join([*row, "</s>"]) for row in pieces]
+
+    def engine(beam: int, batch: int) -> InferenceEnginePY:
+        return InferenceEnginePY(
+            PredictConfig(
+                model_path=[model],
+                src="dummy",
+                beam_size=beam,
+                batch_size=batch,
+                batch_type="sents",
+                max_length=LONGEST,
+                length_penalty="avg",
+                alpha=ALPHA,
+                gpu_ranks=[],
+                world_size=0,
+                compute_dtype="fp32",
+                seed=1,
+            )
+        )
+
+    engines = {(beam, batch): engine(beam, batch) for beam in (1, 5) for batch in (1, 32)}
+
+    def run(beam: int, batch: int, count: int) -> Outputs:
+        _, _, found = engines[beam, batch].infer_list(lines[:count])
+        return [one[0].split() for one in found]
+
+    return run
+
+
+def joey(model: str, pieces: Outputs) -> Run:
+    """JoeyNMT's `predict`; the longest output is its own default, 1.5 times the source."""
+    import torch
+
+    torch.set_num_threads(THREADS)
+    from joeynmt.config import load_config, parse_global_args
+    from joeynmt.prediction import predict, prepare
+
+    settings = parse_global_args(load_config(Path(model, "config.yaml")), rank=0, mode="test")
+    network, _, _, test = prepare(settings, rank=0, mode="test")
+
+    def run(beam: int, batch: int, count: int) -> Outputs:
+        data = copy.copy(test)
+        data.data = {side: rows[:count] for side, rows in test.data.items()}
+        data.has_trg = False
+        data.reset_indices()
+        wanted = settings.test._replace(
+            beam_size=beam,
+            batch_size=batch,
+            batch_type="sentence",
+            beam_alpha=ALPHA,
+            max_output_length=-1,
+            eval_metrics=[],
+        )
+        found = predict(
+            model=network,
+            data=data,
+            device=settings.device,
+            n_gpu=0,
+            compute_loss=False,
+            args=wanted,
+            autocast=settings.autocast,
+        )
+        return [[word for word in row if word not in ("</s>", "<pad>", "<s>")] for row in found[3]]
+
+    return run
+
+
+def load(system: str, model: str, texts: list[str], pieces: Outputs) -> Run:
+    """The run function of a system."""
+    name, _, variant = system.partition("-")
+    if name == "ours":
+        return ours(model, texts, variant or None)
+    if name == "ctranslate2":
+        threads = (1, 2) if variant.startswith("1x2") else (2, 1)
+        return ctranslate2(model, pieces, threads, "int8" if "int8" in variant else "float32")
+    return {"transformers": transformers, "eole": eole, "joey": joey}[name](model, pieces)
+
+
+def read(path: str) -> list[str]:
+    """The lines of a file."""
+    return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def main() -> None:
+    """Loads, says so, then answers until stdin ends."""
+    system, model, texts, pieces = sys.argv[1:5]
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what a system prints goes to the log
+    run = load(system, model, read(texts), [line.split(" ") for line in read(pieces)])
+    run(1, 32, 8)
+    run(5, 32, 8)
+    print(json.dumps({"ready": system}), file=answers)
+    for line in sys.stdin:
+        ask = json.loads(line)
+        began, worked = time.perf_counter(), time.process_time()
+        found = run(ask["beam"], ask["batch"], ask["count"])
+        seconds = time.perf_counter() - began
+        processor = time.process_time() - worked
+        if ask["output"]:
+            lines = "".join(" ".join(row) + "\n" for row in found)
+            Path(ask["output"]).write_text(lines, encoding="utf-8")
+        symbols = sum(map(len, found))
+        record = {"seconds": seconds, "processor": processor}
+        record |= {"sentences": len(found), "symbols": symbols}
+        print(json.dumps(record), file=answers)
+
+
+if __name__ == "__main__":
+    main()
