@@ -4,15 +4,17 @@ from pathlib import Path
 
 from interleaved import Setting, output_of
 
-BEAM, GREEDY_ONE = "beam 5, batch 32", "beam 1, batch 1"
-# peer, setting, least ratio of ours (fp32) to it
+BEAM, GREEDY, GREEDY_ONE = "beam 5, batch 32", "beam 1, batch 32", "beam 1, batch 1"
+# half of the bench, our system, the peer, setting, least ratio
 BARS = [
-    ("ctranslate2", BEAM, 0.9),
-    ("transformers", BEAM, 2.0),
-    ("eole", BEAM, 2.0),
-    ("joey", BEAM, 4.0),
-    ("ctranslate2", GREEDY_ONE, 0.5),
-    ("eole", GREEDY_ONE, 6.0),
+    ("translation", "ours", "ctranslate2", BEAM, 0.9),
+    ("translation", "ours", "transformers", BEAM, 2.0),
+    ("translation", "ours", "eole", BEAM, 2.0),
+    ("translation", "ours", "joey", BEAM, 4.0),
+    ("translation", "ours", "ctranslate2", GREEDY_ONE, 0.5),
+    ("translation", "ours", "eole", GREEDY_ONE, 6.0),
+    ("g2p", "ours-lstm", "yoyodyne-lstm", GREEDY, 5.0),
+    ("g2p", "ours-transformer", "yoyodyne-transformer", GREEDY, 5.0),
 ]
 Rates = dict[str, dict[str, dict]]
 
@@ -28,15 +30,17 @@ def median(rates: Rates, system: str, setting: str) -> float | None:
     return max(found, default=None)
 
 
-def bars(rates: Rates, scores: dict[str, dict]) -> list[dict]:
+def bars(record: dict) -> list[dict]:
     """Each bar with what was measured."""
     found = []
-    for peer, setting, least in BARS:
-        ours, theirs = median(rates, "ours", setting), median(rates, peer, setting)
-        ratio = round(ours / theirs, 2) if ours and theirs else None
+    for half, ours, peer, setting, least in BARS:
+        rates = record.get(half, {})
+        mine, theirs = median(rates, ours, setting), median(rates, peer, setting)
+        ratio = round(mine / theirs, 2) if mine and theirs else None
         reached = None if ratio is None else ratio >= least
-        what = f"ours against {peer}, {setting}"
+        what = f"{ours} against {peer}, {setting}"
         found.append({"bar": what, "least": least, "measured": ratio, "reached": reached})
+    scores = record.get("quality", {})
     both = [scores.get(name, {}).get("bleu") for name in ("ours", "ours-int8")]
     loss = round(both[0] - both[1], 2) if None not in both else None
     reached = None if loss is None else loss <= 0.3

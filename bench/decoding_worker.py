@@ -1,12 +1,13 @@
 """Holds one loaded model; answers a JSON line on stdin with a JSON line on stdout.
 
-usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES
-    ours ours-int8 ctranslate2-1x2 ctranslate2-2x1 (-int8) transformers eole joey
-A line asks {beam, batch, count, output}; the answer is {seconds, processor (seconds of
-both cores), sentences, symbols}. Loading is
-outside the clock. Ours cuts text into pieces and joins them inside the clock; the others get
-pieces, and turn them into numbers and back inside the clock. This file runs in the environments
-of the peers, so it imports each system only where it is asked for.
+usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
+    SYSTEM: ours ours-int8 ctranslate2-1x2 ctranslate2-2x1 (also -int8) transformers eole joey
+            yoyodyne-lstm yoyodyne-transformer
+A line asks {beam, batch, count, output}; the answer is {seconds, processor, sentences, symbols},
+processor being the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces
+and joins them inside the clock; the others get pieces, and turn them into numbers and back inside
+the clock. This file runs in the environments of the peers, so it imports each system only where
+it is asked for.
 """
 
 import copy
@@ -19,12 +20,11 @@ from pathlib import Path
 
 THREADS = 2
 ALPHA = 0.75  # score = log p / length^alpha
-LONGEST = 100  # symbols of an output
 Outputs = list[list[str]]
 Run = Callable[[int, int, int], Outputs]
 
 
-def ours(model: str, texts: list[str], quantize: str | None) -> Run:
+def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Run:
     """regard, as `regard predict` calls it."""
     import regard
 
@@ -32,14 +32,16 @@ def ours(model: str, texts: list[str], quantize: str | None) -> Run:
     task = estimator.task_
 
     def run(beam: int, batch: int, count: int) -> Outputs:
-        search = estimator.search(beam=beam, alpha=ALPHA, max_length=LONGEST)
+        search = estimator.search(beam=beam, alpha=ALPHA, max_length=longest)
         found = task.predict(estimator.model_, texts[:count], search, 1, batch)
         return [list(one.symbols) for one in found]
 
     return run
 
 
-def ctranslate2(model: str, pieces: Outputs, threads: tuple[int, int], kind: str) -> Run:
+def ctranslate2(
+    model: str, pieces: Outputs, longest: int, threads: tuple[int, int], kind: str
+) -> Run:
     """CTranslate2 with so many translators of so many threads each."""
     import ctranslate2 as package
 
@@ -55,14 +57,14 @@ def ctranslate2(model: str, pieces: Outputs, threads: tuple[int, int], kind: str
             max_batch_size=batch,
             batch_type="examples",
             length_penalty=ALPHA,
-            max_decoding_length=LONGEST,
+            max_decoding_length=longest,
         )
         return [one.hypotheses[0] for one in found]
 
     return run
 
 
-def transformers(model: str, pieces: Outputs) -> Run:
+def transformers(model: str, pieces: Outputs, longest: int) -> Run:
     """transformers' `generate`, its batches sorted by length."""
     import torch
     from transformers import PegasusForConditionalGeneration
@@ -80,14 +82,14 @@ def transformers(model: str, pieces: Outputs) -> Run:
         found: Outputs = [[] for _ in rows]
         for first in range(0, len(order), batch):
             part = order[first : first + batch]
-            longest = max(len(rows[i]) for i in part)
-            data = torch.tensor([rows[i] + [padding] * (longest - len(rows[i])) for i in part])
+            length = max(len(rows[i]) for i in part)
+            data = torch.tensor([rows[i] + [padding] * (length - len(rows[i])) for i in part])
             outputs = network.generate(
                 input_ids=data,
                 attention_mask=(data != padding).long(),
                 num_beams=beam,
                 do_sample=False,
-                max_new_tokens=LONGEST,
+                max_new_tokens=longest,
                 early_stopping=beam > 1,
                 length_penalty=ALPHA if beam > 1 else None,
                 use_cache=True,
@@ -99,7 +101,7 @@ def transformers(model: str, pieces: Outputs) -> Run:
     return run
 
 
-def eole(model: str, pieces: Outputs) -> Run:
+def eole(model: str, pieces: Outputs, longest: int) -> Run:
     """Eole's inference engine. Its sources have no end symbol, ours have one: it is written out."""
     import torch
 
@@ -117,7 +119,7 @@ def eole(model: str, pieces: Outputs) -> Run:
                 beam_size=beam,
                 batch_size=batch,
                 batch_type="sents",
-                max_length=LONGEST,
+                max_length=longest,
                 length_penalty="avg",
                 alpha=ALPHA,
                 gpu_ranks=[],
@@ -136,7 +138,7 @@ def eole(model: str, pieces: Outputs) -> Run:
     return run
 
 
-def joey(model: str, pieces: Outputs) -> Run:
+def joey(model: str, pieces: Outputs, longest: int) -> Run:
     """JoeyNMT's `predict`; the longest output is its own default, 1.5 times the source."""
     import torch
 
@@ -174,15 +176,20 @@ def joey(model: str, pieces: Outputs) -> Run:
     return run
 
 
-def load(system: str, model: str, texts: list[str], pieces: Outputs) -> Run:
+def load(system: str, model: str, texts: list[str], pieces: Outputs, longest: int) -> Run:
     """The run function of a system."""
     name, _, variant = system.partition("-")
     if name == "ours":
-        return ours(model, texts, variant or None)
+        return ours(model, texts, longest, variant or None)
     if name == "ctranslate2":
         threads = (1, 2) if variant.startswith("1x2") else (2, 1)
-        return ctranslate2(model, pieces, threads, "int8" if "int8" in variant else "float32")
-    return {"transformers": transformers, "eole": eole, "joey": joey}[name](model, pieces)
+        kind = "int8" if "int8" in variant else "float32"
+        return ctranslate2(model, pieces, longest, threads, kind)
+    if name == "yoyodyne":
+        import decoding_yoyodyne
+
+        return decoding_yoyodyne.load(variant, model, texts, longest, THREADS)
+    return {"transformers": transformers, "eole": eole, "joey": joey}[name](model, pieces, longest)
 
 
 def read(path: str) -> list[str]:
@@ -192,10 +199,11 @@ def read(path: str) -> list[str]:
 
 def main() -> None:
     """Loads, says so, then answers until stdin ends."""
-    system, model, texts, pieces = sys.argv[1:5]
+    system, model, texts, pieces, longest = sys.argv[1:6]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a system prints goes to the log
-    run = load(system, model, read(texts), [line.split(" ") for line in read(pieces)])
+    cut = [line.split(" ") for line in read(pieces)]
+    run = load(system, model, read(texts), cut, int(longest))
     run(1, 32, 8)
     run(5, 32, 8)
     print(json.dumps({"ready": system}), file=answers)

@@ -107,7 +107,7 @@ def start(systems: Iterable[System], folder: Path) -> list[Worker]:
 
 
 def visit(
-    workers: list[Worker], settings: list[Setting], repeats: int, folder: Path, unit: str
+    workers: list[Worker], settings: list[Setting], repeats: int, folder: Path
 ) -> dict[str, dict[str, dict]]:
     """Figures of each system under each setting, visited in shuffled order, `repeats` times."""
     answers: dict[tuple[str, str], list[dict]] = {}
@@ -121,7 +121,7 @@ def visit(
                 raise RuntimeError(f"{worker.name} ended: see {folder / worker.name}.log")
             answers.setdefault((worker.name, setting.name), []).append(found)
             rate = found["sentences"] / found["seconds"]
-            print(f"{turn + 1}: {worker.name}, {setting.name}: {rate:,.1f} {unit}", flush=True)
+            print(f"{turn + 1}: {worker.name}, {setting.name}: {rate:,.1f}/s", flush=True)
     return {
         worker.name: {
             setting.name: summary(answers[worker.name, setting.name]) for setting in settings

@@ -1,0 +1,105 @@
+"""The half of the decoding bench on CMUdict: an LSTM and a Transformer beside yoyodyne's.
+
+Equal sizes: the LSTM reads with 512 units from each end and writes with 512, embeddings 256, one
+layer (7.1 million parameters, yoyodyne 7.7); the Transformer has 4 + 4 layers, width 256, inner
+1024, 4 heads. yoyodyne's Transformer gets our weights. Its LSTM attends in another way and is
+trained by yoyodyne, once, long enough that its outputs end.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from decoding_prepare import read, train, transformer, write
+from interleaved import KEEP, Setting, System
+from surroundings import BENCH, REPOSITORY, folder
+from workfolder import prepare as prepare_peers
+
+SETTINGS = [Setting(1, 32, 640), Setting(5, 32, 640)]
+LONGEST = 32  # symbols of an output
+TRAINING = 300  # seconds that yoyodyne's LSTM is trained
+SYMBOLS = ["task.source.symbols=char", "task.target.symbols=space"]
+LSTM = [
+    *("model.encoder.kind=recurrent", "model.encoder.cell=lstm", "model.encoder.layers=1"),
+    *("model.encoder.width=1024", "model.decoder.kind=recurrent", "model.decoder.cell=lstm"),
+    *("model.decoder.layers=1", "model.decoder.width=512", "model.embedding=256"),
+]
+
+
+def systems(models: Path, work: Path, data: Path) -> list[System] | None:
+    """Ours and yoyodyne's, of both kinds; None after a message if a model cannot be trained."""
+    place = data / "cmudict_g2p"
+    files = [str(place / "train.tsv.gz"), "--dev", str(place / "dev.tsv.gz")]
+    kinds = {"lstm": LSTM, "transformer": transformer(4, 256, 1024, 4)}
+    for kind, settings in kinds.items():
+        if not train(models / f"g2p_{kind}", files, "3m", [*SYMBOLS, *settings]):
+            return None
+    words = sorted({line.split("\t")[0] for line in read(place / "dev.tsv.gz")})
+    random.Random(1).shuffle(words)
+    write(work / "words.txt", words)
+    source = {"PYTHONPATH": str(REPOSITORY / "src")}
+    found = [
+        _system(f"ours-{kind}", "ours", sys.executable, models / f"g2p_{kind}", work, source)
+        for kind in kinds
+    ]
+    python = Path(os.environ.get("VENV_YOYO", ""), "bin", "python")
+    if "VENV_YOYO" not in os.environ:
+        print("yoyodyne is left out: set VENV_YOYO, see bench/README.md", file=sys.stderr)
+        return found
+    peer = work / "yoyodyne"
+    _write_transformer(models / "g2p_transformer", peer / "transformer")
+    if _train_lstm(peer / "lstm", data, python):
+        found.append(_system("yoyodyne-lstm", "", str(python), peer / "lstm", work, KEEP))
+    name = "yoyodyne-transformer"
+    return [*found, _system(name, "", str(python), peer / "transformer", work, KEEP)]
+
+
+def _system(
+    name: str, kind: str, python: str, model: Path, work: Path, variables: dict[str, str]
+) -> System:
+    """A worker of decoding_worker.py that answers words."""
+    words = str(work / "words.txt")
+    script = [python, str(BENCH / "decoding_worker.py"), kind or name]
+    return System(name, [*script, str(model), words, words, str(LONGEST)], variables)
+
+
+def _write_transformer(model: Path, place: Path) -> None:
+    """Our Transformer for yoyodyne."""
+    from peer_yoyodyne import write_yoyodyne
+
+    import regard
+
+    estimator = regard.load(model)
+    write_yoyodyne(estimator.task_, estimator.model_, place)
+
+
+def _train_lstm(place: Path, data: Path, python: Path) -> bool:
+    """Trains yoyodyne's LSTM with its own command where it is missing; False after a message."""
+    saved = place / "out" / "yoyo_lstm.ckpt"
+    if saved.exists():
+        return True
+    peers = folder("REGARD_PEERS", "../shared/peers")
+    if peers is None:
+        return False
+    print(f"no LSTM of yoyodyne in {place}: training one for {TRAINING} s", flush=True)
+    prepare_peers(place, data, peers)
+    words = [str(python), str(peers / "yoyo.py"), "fit", "--config", "yoyo_lstm.yaml"]
+    logs = {"STEPLOG": "yoyo_lstm.steps", "STOP_CKPT": str(saved), "PYTHONPATH": str(peers)}
+    with open(place / "yoyo_lstm.log", "w") as log:
+        trainer = subprocess.Popen(
+            [*words, "--data.batch_size", "32"],
+            cwd=place,
+            env=os.environ | logs | KEEP,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    time.sleep(TRAINING)
+    trainer.send_signal(signal.SIGTERM)  # it saves after its step
+    trainer.wait()
+    if not saved.exists():
+        print(f"yoyodyne's LSTM is left out: see {place / 'yoyo_lstm.log'}", file=sys.stderr)
+    return saved.exists()
