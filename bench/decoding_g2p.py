@@ -28,23 +28,30 @@ LSTM = [
     *("model.encoder.width=1024", "model.decoder.kind=recurrent", "model.decoder.cell=lstm"),
     *("model.decoder.layers=1", "model.decoder.width=512", "model.embedding=256"),
 ]
+KINDS = {"lstm": LSTM, "transformer": transformer(4, 256, 1024, 4)}
+
+
+def train_ours(models: Path, data: Path) -> bool:
+    """Trains our models where they are missing; False after a message if that failed."""
+    place = data / "cmudict_g2p"
+    files = [str(place / "train.tsv.gz"), "--dev", str(place / "dev.tsv.gz")]
+    return all(
+        train(models / f"g2p_{kind}", files, "5m", [*SYMBOLS, *settings])
+        for kind, settings in KINDS.items()
+    )
 
 
 def systems(models: Path, work: Path, data: Path) -> list[System] | None:
     """Ours and yoyodyne's, of both kinds; None after a message if a model cannot be trained."""
-    place = data / "cmudict_g2p"
-    files = [str(place / "train.tsv.gz"), "--dev", str(place / "dev.tsv.gz")]
-    kinds = {"lstm": LSTM, "transformer": transformer(4, 256, 1024, 4)}
-    for kind, settings in kinds.items():
-        if not train(models / f"g2p_{kind}", files, "3m", [*SYMBOLS, *settings]):
-            return None
-    words = sorted({line.split("\t")[0] for line in read(place / "dev.tsv.gz")})
+    if not train_ours(models, data):
+        return None
+    words = sorted({line.split("\t")[0] for line in read(data / "cmudict_g2p" / "dev.tsv.gz")})
     random.Random(1).shuffle(words)
     write(work / "words.txt", words)
     source = {"PYTHONPATH": str(REPOSITORY / "src")}
     found = [
         _system(f"ours-{kind}", "ours", sys.executable, models / f"g2p_{kind}", work, source)
-        for kind in kinds
+        for kind in KINDS
     ]
     python = Path(os.environ.get("VENV_YOYO", ""), "bin", "python")
     if "VENV_YOYO" not in os.environ:
