@@ -21,7 +21,11 @@ from decoding_report import bars, print_bars, print_rates, quality
 from interleaved import KEEP, Setting, System, start, visit
 from surroundings import BENCH, REPOSITORY, RESULTS, folder, machine
 
-SETTINGS = [Setting(1, 32, 1000), Setting(5, 32, 1000), Setting(1, 1, 200), Setting(5, 1, 200)]
+SETTINGS = [
+    *(Setting(beam, 32, 1000) for beam in (1, 5)),
+    *(Setting(beam, 1, 200) for beam in (1, 5)),
+    Setting(1, 1, 100, alone=True),
+]
 LONGEST = 100  # symbols of an output
 Systems = Callable[[Path, Path, Path], list[System] | None]
 

@@ -3,16 +3,17 @@
 usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
     SYSTEM: ours ours-int8 ctranslate2-1x2 ctranslate2-2x1 (also -int8) transformers eole joey
             yoyodyne-lstm yoyodyne-transformer
-A line asks {beam, batch, count, output}; the answer is {seconds, processor, sentences, symbols},
-processor being the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces
-and joins them inside the clock; the others get pieces, and turn them into numbers and back inside
-the clock. This file runs in the environments of the peers, so it imports each system only where
-it is asked for.
+A line asks {beam, batch, count, alone, output}: the first so many inputs in one call or, alone,
+each in a call of its own. The answer is {seconds, processor, sentences, symbols}, processor being
+the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces and joins them
+inside the clock; the others get pieces, and turn them into numbers and back inside the clock. This
+file runs in the environments of the peers, so it imports each system only where it is asked for.
 """
 
 import copy
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from pathlib import Path
 THREADS = 2
 ALPHA = 0.75  # score = log p / length^alpha
 Outputs = list[list[str]]
-Run = Callable[[int, int, int], Outputs]
+Run = Callable[[int, int, slice], Outputs]  # beam, batch, which inputs
 
 
 def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Run:
@@ -31,9 +32,9 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
     estimator = regard.load(model, quantize=quantize) if quantize else regard.load(model)
     task = estimator.task_
 
-    def run(beam: int, batch: int, count: int) -> Outputs:
+    def run(beam: int, batch: int, which: slice) -> Outputs:
         search = estimator.search(beam=beam, alpha=ALPHA, max_length=longest)
-        found = task.predict(estimator.model_, texts[:count], search, 1, batch)
+        found = task.predict(estimator.model_, texts[which], search, 1, batch)
         return [list(one.symbols) for one in found]
 
     return run
@@ -50,9 +51,9 @@ def ctranslate2(
         model, device="cpu", compute_type=kind, inter_threads=inter, intra_threads=intra
     )
 
-    def run(beam: int, batch: int, count: int) -> Outputs:
+    def run(beam: int, batch: int, which: slice) -> Outputs:
         found = translator.translate_batch(
-            pieces[:count],
+            pieces[which],
             beam_size=beam,
             max_batch_size=batch,
             batch_type="examples",
@@ -76,8 +77,8 @@ def transformers(model: str, pieces: Outputs, longest: int) -> Run:
     unknown, end, padding = (numbers[name] for name in ("<unk>", "<eos>", "<pad>"))
 
     @torch.inference_mode()
-    def run(beam: int, batch: int, count: int) -> Outputs:
-        rows = [[numbers.get(piece, unknown) for piece in row] + [end] for row in pieces[:count]]
+    def run(beam: int, batch: int, which: slice) -> Outputs:
+        rows = [[numbers.get(piece, unknown) for piece in row] + [end] for row in pieces[which]]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         found: Outputs = [[] for _ in rows]
         for first in range(0, len(order), batch):
@@ -131,8 +132,8 @@ def eole(model: str, pieces: Outputs, longest: int) -> Run:
 
     engines = {(beam, batch): engine(beam, batch) for beam in (1, 5) for batch in (1, 32)}
 
-    def run(beam: int, batch: int, count: int) -> Outputs:
-        _, _, found = engines[beam, batch].infer_list(lines[:count])
+    def run(beam: int, batch: int, which: slice) -> Outputs:
+        _, _, found = engines[beam, batch].infer_list(lines[which])
         return [one[0].split() for one in found]
 
     return run
@@ -149,9 +150,9 @@ def joey(model: str, pieces: Outputs, longest: int) -> Run:
     settings = parse_global_args(load_config(Path(model, "config.yaml")), rank=0, mode="test")
     network, _, _, test = prepare(settings, rank=0, mode="test")
 
-    def run(beam: int, batch: int, count: int) -> Outputs:
+    def run(beam: int, batch: int, which: slice) -> Outputs:
         data = copy.copy(test)
-        data.data = {side: rows[:count] for side, rows in test.data.items()}
+        data.data = {side: rows[which] for side, rows in test.data.items()}
         data.has_trg = False
         data.reset_indices()
         wanted = settings.test._replace(
@@ -197,6 +198,12 @@ def read(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
+def processor_time() -> float:
+    """Seconds of all threads of this process and of its copies that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def main() -> None:
     """Loads, says so, then answers until stdin ends."""
     system, model, texts, pieces, longest = sys.argv[1:6]
@@ -204,15 +211,17 @@ def main() -> None:
     os.dup2(2, 1)  # what a system prints goes to the log
     cut = [line.split(" ") for line in read(pieces)]
     run = load(system, model, read(texts), cut, int(longest))
-    run(1, 32, 8)
-    run(5, 32, 8)
+    for beam in (1, 5):
+        run(beam, 32, slice(64))
     print(json.dumps({"ready": system}), file=answers)
     for line in sys.stdin:
         ask = json.loads(line)
-        began, worked = time.perf_counter(), time.process_time()
-        found = run(ask["beam"], ask["batch"], ask["count"])
+        count = ask["count"]
+        which = [slice(i, i + 1) for i in range(count)] if ask["alone"] else [slice(count)]
+        began, worked = time.perf_counter(), processor_time()
+        found = [row for part in which for row in run(ask["beam"], ask["batch"], part)]
         seconds = time.perf_counter() - began
-        processor = time.process_time() - worked
+        processor = processor_time() - worked
         if ask["output"]:
             lines = "".join(" ".join(row) + "\n" for row in found)
             Path(ask["output"]).write_text(lines, encoding="utf-8")

@@ -15,7 +15,7 @@ from yoyodyne import data, special
 from yoyodyne.models import SoftAttentionLSTMModel, TransformerModel, modules
 
 SIZES = {"layers": 4, "attention_heads": 4, "hidden_size": 1024}
-Run = Callable[[int, int, int], list[list[str]]]
+Run = Callable[[int, int, slice], list[list[str]]]
 
 
 def transformer(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
@@ -74,15 +74,15 @@ def load(kind: str, folder: str, words: list[str], longest: int, threads: int) -
         return [symbols[id] for id in row[:end] if not special.isspecial(id)]
 
     @torch.inference_mode()
-    def run(beam: int, batch: int, count: int) -> list[list[str]]:
+    def run(beam: int, batch: int, which: slice) -> list[list[str]]:
         model.beam_width = beam
-        found = []
-        for at in range(0, count, batch):
-            part = words[at : min(at + batch, count)]
-            source = data.batches.PaddedTensor([encode(word) for word in part])
+        found, chosen = [], words[which]
+        for at in range(0, len(chosen), batch):
+            rows = [encode(word) for word in chosen[at : at + batch]]
+            source = data.batches.PaddedTensor(rows)
             outputs = model.predict_step(data.Batch(source), 0)
-            rows = outputs[0][:, 0] if beam > 1 else outputs  # (B, beam, T): the best of each
-            found += [decode(row) for row in rows.tolist()]
+            best = outputs[0][:, 0] if beam > 1 else outputs  # of (B, beam, T)
+            found += [decode(row) for row in best.tolist()]
         return found
 
     return run

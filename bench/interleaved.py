@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 THREADS = "2"
@@ -24,10 +24,11 @@ class Setting:
     beam: int
     batch: int
     count: int
+    alone: bool = False  # each input in a call of its own
 
     @property
     def name(self) -> str:
-        return f"beam {self.beam}, batch {self.batch}"
+        return f"beam {self.beam}, " + ("one a call" if self.alone else f"batch {self.batch}")
 
 
 @dataclass(frozen=True)
@@ -77,9 +78,9 @@ class Worker:
         assert self.process.stdin is not None
         self.process.send_signal(signal.SIGCONT)
         time.sleep(0.05)
-        wanted = {"beam": setting.beam, "batch": setting.batch, "count": setting.count}
+        wanted = json.dumps(asdict(setting) | {"output": str(output)})
         try:
-            self.process.stdin.write(json.dumps(wanted | {"output": str(output)}) + "\n")
+            self.process.stdin.write(wanted + "\n")
             found = self._answer()
         except BrokenPipeError:
             found = None
