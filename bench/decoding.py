@@ -91,9 +91,10 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
     source = {"PYTHONPATH": str(REPOSITORY / "src")}
     here = sys.executable
     found = [system(name, here, model, work, source) for name in ("ours", "ours-int8")]
+    found.append(system("ours-ctranslate2", here, work / "ctranslate2", work, source))
     for threads in ("1x2", "2x1"):
         for end in ("", "-int8"):
-            place = work / f"ctranslate2{end}"
+            place = work / f"ctranslate2{end}" / "ctranslate2"
             found.append(system(f"ctranslate2-{threads}{end}", here, place, work, KEEP))
     found.append(system("transformers", here, work / "transformers", work, KEEP))
     for name, variable in (("eole", "VENV_EOLE"), ("joey", "VENV_JOEY")):

@@ -1,8 +1,12 @@
 """What the decoding bench needs: trained models, and their weights in the formats of the peers."""
 
 import gzip
+import json
 import subprocess
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from surroundings import regard_command
 
@@ -50,7 +54,6 @@ def translation_model(folder: Path, data: Path) -> bool:
 def write_weights(model: Path, work: Path, data: Path) -> None:
     """Texts, pieces, references, and the weights of the model for each peer, below `work`."""
     import peer_transformers
-    from peer_ctranslate2 import write_ctranslate2
     from peer_eole import write_eole
     from peer_joey import write_joey
     from peer_weights import Parts
@@ -66,13 +69,30 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
     for name in ("pieces.en", "pieces.de"):  # JoeyNMT reads both sides of its test part
         write(work / name, pieces)
     parts = Parts(task, estimator.model_)
-    write_ctranslate2(parts, work / "ctranslate2", None)
-    write_ctranslate2(parts, work / "ctranslate2-int8", "int8")
+    symbols = json.dumps(parts.symbols)
+    write_ctranslate2(estimator, work, symbols)
     peer_transformers.write_transformers(parts, work / "transformers")
+    (work / "transformers" / "symbols.json").write_text(symbols, encoding="utf-8")
     far = peer_transformers.difference(estimator.model_, work / "transformers")
     assert far < 1e-4, f"transformers has other logits than ours: they differ by {far}"
     write_eole(parts, work / "eole")
     write_joey(parts, work / "joey", work / "pieces")
+
+
+def write_ctranslate2(estimator: Any, work: Path, symbols: str) -> None:
+    """The exports of a model to CTranslate2; nothing after a message if that cannot be done."""
+    from regard.errors import UserError
+
+    try:
+        export, to = (import_module(f"regard.export{end}") for end in ("", ".ctranslate2"))
+        export.export_model(estimator, "ctranslate2", work / "ctranslate2", force=True)
+        to.export(estimator, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
+    except (ImportError, UserError) as error:
+        print(f"CTranslate2 is left out: {error}", file=sys.stderr)
+        return
+    for end in ("", "-int8"):
+        path = work / f"ctranslate2{end}" / "ctranslate2" / "symbols.json"
+        path.write_text(symbols, encoding="utf-8")
 
 
 def read(path: Path) -> list[str]:

@@ -1,8 +1,8 @@
 """Holds one loaded model; answers a JSON line on stdin with a JSON line on stdout.
 
 usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
-    SYSTEM: ours ours-int8 ctranslate2-1x2 ctranslate2-2x1 (also -int8) transformers eole joey
-            yoyodyne-lstm yoyodyne-transformer
+    SYSTEM: ours ours-int8 ours-ctranslate2 ctranslate2-1x2 ctranslate2-2x1 (also -int8)
+            transformers eole joey yoyodyne-lstm yoyodyne-transformer
 A line asks {beam, batch, count, alone, output}: the first so many inputs in one call or, alone,
 each in a call of its own. The answer is {seconds, processor, sentences, symbols}, processor being
 the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces and joins them
@@ -21,6 +21,7 @@ from pathlib import Path
 
 THREADS = 2
 ALPHA = 0.75  # score = log p / length^alpha
+UNK, EOS, PAD = 1, 3, 0  # in the vocabularies of ours
 Outputs = list[list[str]]
 Run = Callable[[int, int, slice], Outputs]  # beam, batch, which inputs
 
@@ -43,9 +44,11 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
 def ctranslate2(
     model: str, pieces: Outputs, longest: int, threads: tuple[int, int], kind: str
 ) -> Run:
-    """CTranslate2 with so many translators of so many threads each."""
+    """CTranslate2 with so many translators of so many threads each; symbols go by number there."""
     import ctranslate2 as package
 
+    symbols, numbers = symbols_of(model)
+    rows = [[str(numbers.get(piece, UNK)) for piece in row] + [str(EOS)] for row in pieces]
     inter, intra = threads
     translator = package.Translator(
         model, device="cpu", compute_type=kind, inter_threads=inter, intra_threads=intra
@@ -53,16 +56,22 @@ def ctranslate2(
 
     def run(beam: int, batch: int, which: slice) -> Outputs:
         found = translator.translate_batch(
-            pieces[which],
+            rows[which],
             beam_size=beam,
             max_batch_size=batch,
             batch_type="examples",
             length_penalty=ALPHA,
             max_decoding_length=longest,
         )
-        return [one.hypotheses[0] for one in found]
+        return [[symbols[int(id)] for id in one.hypotheses[0]] for one in found]
 
     return run
+
+
+def symbols_of(model: str) -> tuple[list[str], dict[str, int]]:
+    """Symbols by number, and numbers by symbol."""
+    symbols = json.loads(Path(model, "symbols.json").read_text(encoding="utf-8"))
+    return symbols, {symbol: id for id, symbol in enumerate(symbols)}
 
 
 def transformers(model: str, pieces: Outputs, longest: int) -> Run:
@@ -72,22 +81,20 @@ def transformers(model: str, pieces: Outputs, longest: int) -> Run:
 
     torch.set_num_threads(THREADS)
     network = PegasusForConditionalGeneration.from_pretrained(model).eval()
-    symbols = json.loads(Path(model, "symbols.json").read_text(encoding="utf-8"))
-    numbers = {symbol: id for id, symbol in enumerate(symbols)}
-    unknown, end, padding = (numbers[name] for name in ("<unk>", "<eos>", "<pad>"))
+    symbols, numbers = symbols_of(model)
 
     @torch.inference_mode()
     def run(beam: int, batch: int, which: slice) -> Outputs:
-        rows = [[numbers.get(piece, unknown) for piece in row] + [end] for row in pieces[which]]
+        rows = [[numbers.get(piece, UNK) for piece in row] + [EOS] for row in pieces[which]]
         order = sorted(range(len(rows)), key=lambda i: len(rows[i]))
         found: Outputs = [[] for _ in rows]
         for first in range(0, len(order), batch):
             part = order[first : first + batch]
             length = max(len(rows[i]) for i in part)
-            data = torch.tensor([rows[i] + [padding] * (length - len(rows[i])) for i in part])
+            data = torch.tensor([rows[i] + [PAD] * (length - len(rows[i])) for i in part])
             outputs = network.generate(
                 input_ids=data,
-                attention_mask=(data != padding).long(),
+                attention_mask=(data != PAD).long(),
                 num_beams=beam,
                 do_sample=False,
                 max_new_tokens=longest,
@@ -96,7 +103,7 @@ def transformers(model: str, pieces: Outputs, longest: int) -> Run:
                 use_cache=True,
             )
             for i, row in zip(part, outputs.tolist(), strict=True):
-                found[i] = [symbols[id] for id in row[1:] if id not in (padding, end)]
+                found[i] = [symbols[id] for id in row[1:] if id not in (PAD, EOS)]
         return found
 
     return run
@@ -181,7 +188,7 @@ def load(system: str, model: str, texts: list[str], pieces: Outputs, longest: in
     """The run function of a system."""
     name, _, variant = system.partition("-")
     if name == "ours":
-        return ours(model, texts, longest, variant or None)
+        return ours(model, texts, longest, "int8" if variant == "int8" else None)
     if name == "ctranslate2":
         threads = (1, 2) if variant.startswith("1x2") else (2, 1)
         kind = "int8" if "int8" in variant else "float32"

@@ -1,6 +1,5 @@
 """Our weights as a model of transformers: Pegasus has norms before and sinusoidal positions."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ NAMES = {
 
 
 def write_transformers(parts: Parts, folder: Path) -> None:
-    """A folder for PegasusForConditionalGeneration, and the symbols by their numbers."""
+    """A folder for PegasusForConditionalGeneration."""
     from transformers import PegasusForConditionalGeneration
 
     model = PegasusForConditionalGeneration(_config(parts))
@@ -48,7 +47,6 @@ def write_transformers(parts: Parts, folder: Path) -> None:
     }
     model.load_state_dict(weights)
     model.save_pretrained(folder)
-    (folder / "symbols.json").write_text(json.dumps(parts.symbols), encoding="utf-8")
 
 
 def _config(parts: Parts) -> Any:
