@@ -30,8 +30,8 @@ LONGEST = 100  # symbols of an output
 Systems = Callable[[Path, Path, Path], list[System] | None]
 
 
-def main() -> int:
-    """Prepares, runs, prints and saves; 1 if something is missing or a bar is not reached."""
+def wishes() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--part", type=float, default=1.0, help="share of the inputs")
@@ -40,7 +40,12 @@ def main() -> int:
     parser.add_argument("--work", type=Path, default=REPOSITORY / "runs" / "bench-decoding")
     parser.add_argument("--models", type=Path, help="folder of the trained models; default: WORK")
     parser.add_argument("--result", type=Path, default=RESULTS / "decoding.json")
-    wish = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Prepares, runs, prints and saves; 1 if something is missing or a bar is not reached."""
+    wish = wishes()
     data = folder("REGARD_DATA", "../shared/data")
     if data is None:
         return 1
@@ -61,22 +66,26 @@ def main() -> int:
             return 1
         chosen = [s for s in found if wish.only is None or s.name.startswith(tuple(wish.only))]
         parts = [replace(s, count=max(s.batch, round(s.count * wish.part))) for s in settings]
-        record[name] = measure(chosen, parts, wish.repeats, work)
+        record[name], versions = measure(chosen, parts, wish.repeats, work)
+        record.setdefault("versions", {}).update(versions)
         if name == "translation":
             record["quality"] = quality(list(record[name]), parts, work)
         print_rates(record[name], parts)
-    record["bars"] = bars(record)
+        record["bars"] = bars(record)
+        wish.result.parent.mkdir(exist_ok=True)
+        wish.result.write_text(json.dumps(record, indent=1) + "\n")
     print_bars(record["bars"])
-    wish.result.parent.mkdir(exist_ok=True)
-    wish.result.write_text(json.dumps(record, indent=1) + "\n")
     return int(any(bar["reached"] is False for bar in record["bars"]))
 
 
-def measure(found: list[System], settings: list[Setting], repeats: int, work: Path) -> dict:
-    """The figures of these systems; their processes are ended afterwards."""
+def measure(
+    found: list[System], settings: list[Setting], repeats: int, work: Path
+) -> tuple[dict, dict[str, str]]:
+    """The figures of these systems and their versions; their processes are ended afterwards."""
     workers = start(found, work)
     try:
-        return visit(workers, settings, repeats, work)
+        versions = {worker.name: worker.facts["version"] for worker in workers if worker.facts}
+        return visit(workers, settings, repeats, work), versions
     finally:
         for worker in workers:
             worker.end()

@@ -2,26 +2,21 @@
 
 Equal sizes: the LSTM reads with 512 units from each end and writes with 512, embeddings 256, one
 layer (7.1 million parameters, yoyodyne 7.7); the Transformer has 4 + 4 layers, width 256, inner
-1024, 4 heads. yoyodyne's Transformer gets our weights. Its LSTM attends in another way and is
-trained by yoyodyne, once, long enough that its outputs end.
+1024, 4 heads. yoyodyne's Transformer gets our weights. Its LSTM attends in another way and has
+random weights; its outputs are made to end at the length of ours: see decoding_yoyodyne.py.
 """
 
 import os
 import random
-import signal
-import subprocess
 import sys
-import time
 from pathlib import Path
 
 from decoding_prepare import read, train, transformer, write
 from interleaved import KEEP, Setting, System
-from surroundings import BENCH, REPOSITORY, folder
-from workfolder import prepare as prepare_peers
+from surroundings import BENCH, REPOSITORY
 
 SETTINGS = [Setting(1, 32, 640), Setting(5, 32, 640)]
 LONGEST = 32  # symbols of an output
-TRAINING = 300  # seconds that yoyodyne's LSTM is trained
 SYMBOLS = ["task.source.symbols=char", "task.target.symbols=space"]
 LSTM = [
     *("model.encoder.kind=recurrent", "model.encoder.cell=lstm", "model.encoder.layers=1"),
@@ -58,11 +53,9 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
         print("yoyodyne is left out: set VENV_YOYO, see bench/README.md", file=sys.stderr)
         return found
     peer = work / "yoyodyne"
-    _write_transformer(models / "g2p_transformer", peer / "transformer")
-    if _train_lstm(peer / "lstm", data, python):
-        found.append(_system("yoyodyne-lstm", "", str(python), peer / "lstm", work, KEEP))
-    name = "yoyodyne-transformer"
-    return [*found, _system(name, "", str(python), peer / "transformer", work, KEEP)]
+    _write_transformer(models / "g2p_transformer", peer)
+    names = [f"yoyodyne-{kind}" for kind in KINDS]
+    return [*found, *(_system(name, name, str(python), peer, work, KEEP) for name in names)]
 
 
 def _system(
@@ -70,7 +63,7 @@ def _system(
 ) -> System:
     """A worker of decoding_worker.py that answers words."""
     words = str(work / "words.txt")
-    script = [python, str(BENCH / "decoding_worker.py"), kind or name]
+    script = [python, str(BENCH / "decoding_worker.py"), kind]
     return System(name, [*script, str(model), words, words, str(LONGEST)], variables)
 
 
@@ -82,31 +75,3 @@ def _write_transformer(model: Path, place: Path) -> None:
 
     estimator = regard.load(model)
     write_yoyodyne(estimator.task_, estimator.model_, place)
-
-
-def _train_lstm(place: Path, data: Path, python: Path) -> bool:
-    """Trains yoyodyne's LSTM with its own command where it is missing; False after a message."""
-    saved = place / "out" / "yoyo_lstm.ckpt"
-    if saved.exists():
-        return True
-    peers = folder("REGARD_PEERS", "../shared/peers")
-    if peers is None:
-        return False
-    print(f"no LSTM of yoyodyne in {place}: training one for {TRAINING} s", flush=True)
-    prepare_peers(place, data, peers)
-    words = [str(python), str(peers / "yoyo.py"), "fit", "--config", "yoyo_lstm.yaml"]
-    logs = {"STEPLOG": "yoyo_lstm.steps", "STOP_CKPT": str(saved), "PYTHONPATH": str(peers)}
-    with open(place / "yoyo_lstm.log", "w") as log:
-        trainer = subprocess.Popen(
-            [*words, "--data.batch_size", "32"],
-            cwd=place,
-            env=os.environ | logs | KEEP,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-    time.sleep(TRAINING)
-    trainer.send_signal(signal.SIGTERM)  # it saves after its step
-    trainer.wait()
-    if not saved.exists():
-        print(f"yoyodyne's LSTM is left out: see {place / 'yoyo_lstm.log'}", file=sys.stderr)
-    return saved.exists()

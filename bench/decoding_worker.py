@@ -17,6 +17,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 THREADS = 2
@@ -205,6 +206,12 @@ def read(path: str) -> list[str]:
     return Path(path).read_text(encoding="utf-8").removesuffix("\n").split("\n")
 
 
+def version(system: str) -> str:
+    """The version of the package behind a system."""
+    name = system.partition("-")[0]
+    return metadata.version({"ours": "regard", "joey": "joeynmt"}.get(name, name))
+
+
 def processor_time() -> float:
     """Seconds of all threads of this process and of its copies that have ended."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -220,7 +227,7 @@ def main() -> None:
     run = load(system, model, read(texts), cut, int(longest))
     for beam in (1, 5):
         run(beam, 32, slice(64))
-    print(json.dumps({"ready": system}), file=answers)
+    print(json.dumps({"ready": system, "version": version(system)}), file=answers)
     for line in sys.stdin:
         ask = json.loads(line)
         count = ask["count"]

@@ -1,16 +1,20 @@
 """yoyodyne's models as a system of the decoding bench; runs in yoyodyne's environment.
 
 The Transformer has our weights (written by peer_yoyodyne.py). The LSTM attends in another way than
-ours, so it is trained with yoyodyne itself. Batches are cut in the order of the words, as
-yoyodyne's own loader does, and no Trainer stands around the model.
+ours, so it has random weights, and its outputs are made to end after as many symbols as the word
+has letters, less one: so long are ours in the mean. The work of a step is that of a trained model.
+Batches are cut in the order of the words, as yoyodyne's own loader does, and no Trainer stands
+around the model.
 """
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import lightning
 import torch
+from torch import Tensor
 from yoyodyne import data, special
 from yoyodyne.models import SoftAttentionLSTMModel, TransformerModel, modules
 
@@ -36,23 +40,40 @@ def transformer(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]
     return model, symbols
 
 
+class Ending(SoftAttentionLSTMModel):
+    """Ends each output where its length, which the word decides, is reached. steps: so far."""
+
+    steps = 0
+
+    def decode_step(
+        self, symbol: Tensor, context: Tensor, mask: Tensor, state: Any
+    ) -> tuple[Tensor, Any]:
+        logits, state = super().decode_step(symbol, context, mask, state)  # (B, 1, V)
+        letters = (~mask).sum(1) - 2  # without the symbols at both ends
+        done = self.steps >= (letters - 1).clamp(min=1)
+        logits[:, 0, : len(special.SPECIAL)] = -1e9  # no outputs
+        logits[:, 0, special.END_IDX] = torch.where(done, 1e9, -1e9)
+        self.steps += 1
+        return logits, state
+
+
 def lstm(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
-    """A model that yoyodyne trained: FOLDER/out/yoyo_lstm.ckpt and its index."""
-    index = data.indexes.Index.read(str(folder / "out" / "yoyo_lstm"))
-    model = SoftAttentionLSTMModel(
+    """Random weights, and all symbols by their numbers."""
+    symbols = json.loads((folder / "symbols.json").read_text(encoding="utf-8"))
+    targets = sum(not symbol.startswith("{") for symbol in symbols)
+    torch.manual_seed(1)
+    model = Ending(
         source_encoder=modules.LSTMEncoder(
             bidirectional=True, dropout=0.2, embedding_size=256, hidden_size=512, layers=1
         ),
         embedding_size=256,
         decoder_hidden_size=512,
         decoder_layers=1,
-        vocab_size=index.vocab_size,
-        target_vocab_size=index.target_vocab_size,
+        vocab_size=len(symbols),
+        target_vocab_size=targets,
         max_target_length=longest,
     )
-    saved = torch.load(folder / "out" / "yoyo_lstm.ckpt", weights_only=False)
-    model.load_state_dict(saved["state_dict"])
-    return model, [index.get_symbol(id) for id in range(len(index))]
+    return model, symbols
 
 
 def load(kind: str, folder: str, words: list[str], longest: int, threads: int) -> Run:
@@ -80,6 +101,7 @@ def load(kind: str, folder: str, words: list[str], longest: int, threads: int) -
         for at in range(0, len(chosen), batch):
             rows = [encode(word) for word in chosen[at : at + batch]]
             source = data.batches.PaddedTensor(rows)
+            model.steps = 0
             outputs = model.predict_step(data.Batch(source), 0)
             best = outputs[0][:, 0] if beam > 1 else outputs  # of (B, beam, T)
             found += [decode(row) for row in best.tolist()]
