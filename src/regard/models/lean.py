@@ -214,7 +214,9 @@ def _head(head: nn.Module) -> Map:
         try:
             packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
             multiply = torch.ops.mkldnn._linear_pointwise.default
-            alike = torch.allclose(multiply(probe, packed, bias, "none", [], ""), head(probe), 1e-4)
+            alike = torch.allclose(
+                multiply(probe, packed, bias, "none", [], ""), head(probe), 1e-4, 1e-4
+            )
         except (AttributeError, RuntimeError):
             return head
     return (lambda x: multiply(x, packed, bias, "none", [], "")) if alike else head
