@@ -80,7 +80,7 @@ def fastest(folder: Path, engine: Engine, trial: Trial) -> Engine:
     trial.run(engine)  # what is done once only is done now
     trial.grow(engine)
     expected, best = trial.run(engine)
-    name, measured = "torch", [f"torch {best:.0f}"]
+    name, measured = "torch", [f"torch {best:.3g}"]
     for other, quantize in OTHERS:
         shown = f"{other} {quantize or ''}".strip()
         try:
@@ -92,7 +92,7 @@ def fastest(folder: Path, engine: Engine, trial: Trial) -> Engine:
         answers, rate = trial.run(candidate)
         same = sum(a.symbols == b.symbols for a, b in zip(answers, expected, strict=True))
         alike = same / len(expected)
-        measured.append(f"{shown} {rate:.0f}" + ("" if alike >= ALIKE else f" ({alike:.0%} alike)"))
+        measured.append(f"{shown} {rate:.3g}" + ("" if alike >= ALIKE else f" ({alike:.0%} alike)"))
         if alike >= ALIKE and rate > best:
             engine, best, name = candidate, rate, shown
     say(f"engine auto: {', '.join(measured)} sources a second on {len(expected)}; {name} it is")
