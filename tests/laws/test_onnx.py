@@ -77,3 +77,7 @@ def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded
         return
     for one, other in zip(align(engine, source, TARGETS), wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+    search = Beam(beam=3, coverage=0.3)  # beams of a sentence, each with its own attention
+    covering = search.run(model, source, LIMITS)  # type: ignore[arg-type]
+    for found, other in zip(engine.search(search, source, LIMITS), covering, strict=True):
+        same(found, other)
