@@ -219,6 +219,16 @@ def test_search_settings_are_taken_over_or_said() -> None:
     assert names == ["length_penalty", "bad_words_ids", "do_sample", "repetition_penalty"]
 
 
+def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
+    found = import_marian(folder)
+    assert found.config.search.max_length == 48  # 50 with the first symbol and the end
+    assert found.task.limit(1) > 48
+    change(folder / "generation_config.json", max_length=None)
+    found = import_marian(folder)
+    assert found.config.search.max_length is None and found.task.limit(100) > 400
+    assert any(note.startswith("max_length: not given") for note in found.notes)
+
+
 def test_nothing_is_overwritten(folder: Path, command: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
