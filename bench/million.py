@@ -8,6 +8,7 @@ usage: python bench/million.py [--lines 1000000] [--work FOLDER] [--budget 60s] 
 """
 
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -16,7 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from surroundings import machine, regard_command
+from surroundings import RESULTS, machine, regard_command
 
 BAR = 1.5  # GB
 MODEL = ["model.encoder.kind=recurrent", "model.encoder.width=64", "model.decoder.width=64"]
@@ -80,8 +81,10 @@ def main() -> int:
     seconds, peak = watched([*regard, *predict, *options.more])
     with open(answers, "rb") as file:
         assert sum(1 for _ in file) == options.lines
-    print(machine())
     speed = options.lines / seconds
+    figures = {"lines": options.lines, "seconds": round(seconds), "lines a second": round(speed)}
+    record = {"machine": machine(), "options": options.more, **figures, "peak GB": round(peak, 2)}
+    (RESULTS / "million.json").write_text(json.dumps(record, indent=2) + "\n")
     print(f"{options.lines:,} lines in {seconds:,.0f} s, {speed:,.0f} lines/s, start included")
     print(f"peak memory, children included: {peak:.2f} GB (bar: {BAR} GB)")
     return int(peak > BAR)
