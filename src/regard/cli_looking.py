@@ -70,9 +70,13 @@ def diagnose(
 @app.command()
 def plot(
     what: Annotated[str | None, typer.Argument(metavar="[WHAT]", help="None: list them.")] = None,
-    run: Annotated[Path | None, typer.Argument(metavar="[RUN]", help="schedule: its own.")] = None,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="schedule, search: its own.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file; else WHAT.png.")] = None,
     kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds.")] = None,
+    text: Annotated[str | None, typer.Option(help="search: what RUN is to answer.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="search: outputs that go on.")] = None,
     settings: Settings = None,
     debug: Debug = False,
 ) -> None:
@@ -80,4 +84,4 @@ def plot(
     from regard.commands.plot import plot_command
     from regard.plots.wish import Wish
 
-    plot_command(what, out, Wish(kinds or [], run, settings or []))
+    plot_command(what, out, Wish(kinds or [], run, settings or [], text, beam))

@@ -21,6 +21,7 @@ def plot_command(what: str | None, out: Path | None, wish: Wish) -> None:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise UserError(f"no picture {what!r}{hint} There are: {', '.join(PICTURES)}")
     given = {"kinds": "--kind", "run": "RUN", "settings": "--set"}
+    given |= {"text": "--text", "beam": "--beam"}
     unread = [given[name] for name in given if getattr(wish, name)]
     unread = [word for word in unread if word not in map(given.get, PICTURES[what].reads)]
     if unread:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from regard.plots import functions, masks, optimizers, positions, schedules
+from regard.plots import functions, masks, optimizers, positions, schedules, search
 from regard.plots.wish import Wish
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ PICTURES = {
     ),
     "optimizers": Picture(
         "paths over a ravine, a saddle and a bent valley", optimizers.draw, ("kinds",)
+    ),
+    "search": Picture(
+        "the tree of a search: greedy against a beam, of a toy or of a model for a text",
+        search.draw,
+        ("run", "text", "beam"),
     ),
     "positions": Picture("sinusoidal positions, and how alike any two are", positions.draw),
     "attention-mask": Picture("which symbols see which in a Transformer", masks.draw),

@@ -6,8 +6,11 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Wish:
-    """kinds: only these; run, settings: the schedule of a run folder, or of settings."""
+    """kinds: only these; run, settings: the schedule of a run folder, or of settings; text, beam:
+    what the model of a run is to search for, and how widely."""
 
     kinds: list[str] = field(default_factory=list)
     run: Path | None = None
     settings: list[str] = field(default_factory=list)
+    text: str | None = None
+    beam: int | None = None

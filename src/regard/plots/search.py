@@ -1,0 +1,156 @@
+"""The tree of a search: what was looked at, what was kept, and which way won."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.errors import UserError
+from regard.nn.state import State
+from regard.plots.tree import Colours, draw_tree
+from regard.plots.wish import Wish
+from regard.search import Beam
+from regard.search.force import Stepper
+from regard.search.trace import Fate, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
+DROPPED = 2  # branches after each node that are shown though they were not kept
+
+# What follows what, and how probable it is. Greedily: a, c and the end, .24 in all.
+# But b and then the end has .36.
+A, B, C = 5, 6, 7
+NAMES = {A: "a", B: "b", C: "c"}
+TABLE = {
+    BOS: {A: 0.6, B: 0.4},
+    A: {A: 0.25, C: 0.4, EOS: 0.35},
+    B: {B: 0.1, EOS: 0.9},
+    C: {EOS: 1.0},
+}
+
+
+class Toy:
+    """A model of three letters whose probabilities are written down."""
+
+    def start(self, source: Padded) -> State:
+        return State(source.data, source.data)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        logits = torch.full((len(symbols), 1, 1 + C), float("-inf"))
+        for row, last in enumerate(symbols[:, -1].tolist()):
+            for symbol, p in TABLE[last].items() if last in TABLE else [(EOS, 1.0)]:
+                logits[row, 0, symbol] = math.log(p)
+        return logits, State(state.memory, symbols)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A symbol after those before it. p: its own probability; total: log p of the whole."""
+
+    p: float
+    total: float
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class Found:
+    """The nodes of a search, where greedy search went and where the best output is."""
+
+    nodes: dict[Key, Node]
+    greedy: Key
+    best: Key
+    scores: dict[Key, float]  # of the outputs, as the search ranks
+
+
+def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> Found:
+    """A search over one sentence, and greedy search beside it."""
+    trace = Trace()
+    (outputs,) = search.run(stepper, source, limits, search.beam, trace=trace)
+    alone = search.model_copy(update={"beam": 1, "groups": 1})
+    ((greedy,),) = alone.run(stepper, source, limits)
+    nodes: dict[Key, Node] = {}
+    for step in trace.steps[0]:
+        for branch in step:
+            key = (*branch.prefix, branch.symbol)
+            old = nodes.get(key)  # groups may come to the same place
+            if old is None or old.fate == "dropped":
+                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.fate)
+    way, total = (*greedy.symbols, EOS), 0.0
+    for n, gained in enumerate(greedy.symbol_scores, 1):
+        total += gained
+        fate: Fate = "ends" if n == len(way) else "goes"
+        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate))
+        if node.fate == "dropped":
+            nodes[way[:n]] = replace(node, fate=fate)
+    scores = {(*one.symbols, EOS): one.score for one in (greedy, *outputs)}
+    return Found(_readable(nodes), way, (*outputs[0].symbols, EOS), scores)
+
+
+def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
+    """The nodes without the least probable of those that were dropped."""
+    shown = {key: node for key, node in nodes.items() if node.fate != "dropped"}
+    dropped = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
+    count: dict[Key, int] = {}
+    for key in dropped:
+        count[key[:-1]] = count.get(key[:-1], 0) + 1
+        if count[key[:-1]] <= DROPPED:
+            shown[key] = nodes[key]
+    return shown
+
+
+def draw(wish: Wish) -> "Figure":
+    """The tree of a toy on which greedy search loses, or of a model's search for a text."""
+    if (wish.run is None) != (wish.text is None):
+        raise UserError("search: RUN and --text TEXT belong together; without both, a toy is drawn")
+    if wish.run is None or wish.text is None:
+        beam = wish.beam or 2
+        source, search = pad([[A]]), Beam(beam=beam, alpha=0, stop="full")
+        found = explore(Toy(), source, torch.tensor([5]), search)
+        return _figure(found, NAMES, beam, "")
+    return _of_model(wish.run, wish.text, wish.beam)
+
+
+def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
+    from regard.estimators import load
+    from regard.tasks.answering import Answering, as_engine
+
+    estimator = load(run)
+    task = estimator.task_
+    if not isinstance(task, Answering):
+        raise UserError(f"{run}: a {estimator.task} model searches no outputs; a transducer does")
+    search = estimator.search(kind="beam", beam=beam)
+    row = [*task.source.encode(text), EOS]
+    engine = as_engine(estimator.model_)
+    limits = torch.tensor([task.limit(len(row))])
+    found = explore(engine.stepper(), pad([row]), limits, search)
+    ids = {symbol for key in found.nodes for symbol in key} - {EOS}
+    return _figure(found, {id: task.target.name(id) for id in ids}, search.beam, text)
+
+
+def _figure(found: Found, names: dict[int, str], beam: int, text: str) -> "Figure":
+    """The tree with its two ways in colour, and what they came to."""
+    labels = {key: names.get(key[-1], "end") for key in found.nodes}
+    notes = {key: _note(found, key) for key, node in found.nodes.items() if node.fate == "ends"}
+    ways = {
+        f"greedy: {_note(found, found.greedy)}": (found.greedy, Colours.greedy),
+        f"best of a beam of {beam}: {_note(found, found.best)}": (found.best, Colours.best),
+    }
+    title = f"The search for {text!r}" if text else "Greedy search loses, a beam wins"
+    styles = {key: node.fate for key, node in found.nodes.items()}
+    chances = {key: node.p for key, node in found.nodes.items()}
+    return draw_tree(title, labels, chances, styles, notes, ways)
+
+
+def _note(found: Found, key: Key) -> str:
+    """How good an output is: its probability, or its score where lengths count."""
+    total, score = found.nodes[key].total, found.scores.get(key)
+    if score is None or math.isclose(score, total, abs_tol=1e-6):
+        return f"p = {math.exp(total):.2g}"
+    return f"score {score:.3f}"
