@@ -1,0 +1,66 @@
+"""Laws of given outputs: as probable as training finds them, seen at once or in steps."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from regard.data.batch import Batch, Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.errors import UserError
+from regard.models.generator import GeneratorOptions
+from regard.models.lean import lean
+from regard.nn.watch import watching
+from regard.search.force import align, force, next_symbols
+from regard.search.scoring import Scoring
+
+from .conftest import TARGETS
+
+
+@torch.no_grad()
+def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) -> None:
+    """In one batch, alone, and by the lean twin."""
+    true = batch.target.data[batch.target.mask]
+    loss = F.cross_entropy(model(batch), true, reduction="sum")
+    targets = [row[:-1] for row in TARGETS]
+    found = force(lean(model), batch.source, targets, Scoring("average", 1.0))
+    assert sum(one.log_probability for one in found) == pytest.approx(-float(loss), rel=1e-4)
+    for row, one in enumerate(found):
+        size = int(batch.source.mask[row].sum())
+        (alone,) = force(model, pad([batch.source.data[row, :size].tolist()]), [targets[row]])
+        assert one.symbol_scores == pytest.approx(alone.symbol_scores, abs=1e-4)
+        assert one.score == pytest.approx(one.log_probability / (len(targets[row]) + 1), abs=1e-5)
+
+
+@torch.no_grad()
+def test_alignments_are_the_attention_of_the_steps(
+    model: nn.Module, options: GeneratorOptions, source: Padded
+) -> None:
+    """Each row sums to 1 over its own source, and is what a step by itself looks at."""
+    targets = [row[:-1] for row in TARGETS]
+    if getattr(options.decoder, "score", None) == "none":
+        with pytest.raises(UserError, match="no attention to its source"):
+            align(model, source, targets)
+        return
+    found = align(lean(model), source, targets)
+    for row, weights in enumerate(found):
+        size = int(source.mask[row].sum())
+        assert weights.shape == (len(targets[row]) + 1, size)
+        assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
+        state = model.start(pad([source.data[row, :size].tolist()]))
+        for t, symbol in enumerate([BOS, *targets[row]]):
+            with watching() as seen:
+                _, state = model.step(torch.tensor([[symbol]]), state)
+            assert torch.allclose(seen.alignment()[0, 0], weights[t], atol=1e-5)
+
+
+@torch.no_grad()
+def test_what_may_follow_a_beginning(model: nn.Module, source: Padded) -> None:
+    logp = next_symbols(lean(model), source, (5, 7))
+    assert logp.exp().sum(1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
+    for symbol in (5, 6, EOS):
+        ends = [[5, 7]] * 4 if symbol == EOS else [[5, 7, symbol]] * 4
+        found = force(model, source, ends)
+        assert logp[:, symbol].tolist() == pytest.approx(
+            [one.symbol_scores[2] for one in found], abs=1e-4
+        )
