@@ -13,10 +13,13 @@ from typer.testing import CliRunner
 
 from regard.cli import app
 from regard.commands.plot import plot_command
+from regard.data.batch import pad
+from regard.data.vocabulary import EOS
 from regard.errors import UserError
-from regard.plots import PICTURES, functions, masks, optimizers, schedules
+from regard.plots import PICTURES, functions, masks, optimizers, schedules, search, tree
 from regard.plots.style import styled
 from regard.plots.wish import Wish
+from regard.search import Beam
 from regard.tasks.configs import CONFIGS
 
 SLOW = ("optimizers",)
@@ -113,6 +116,32 @@ def test_optimisers_are_drawn(tmp_path: Path) -> None:
     assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
 
+def test_the_tree_of_a_search() -> None:
+    """Greedily a, c and the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
+    limits, beam = torch.tensor([5]), Beam(beam=2, alpha=0)
+    found = search.explore(search.Toy(), pad([[5]]), limits, beam)
+    a, b, c = search.A, search.B, search.C
+    assert found.greedy == (a, c, EOS) and found.best == (b, EOS)
+    assert math.exp(found.nodes[a, c, EOS].total) == pytest.approx(0.24)
+    assert math.exp(found.nodes[b, EOS].total) == pytest.approx(0.36)
+    fates = {key: node.fate for key, node in found.nodes.items()}
+    assert fates[a,] == fates[b,] == fates[a, c] == "goes" and fates[b, EOS] == "ends"
+    assert fates[a, EOS] == fates[b, b] == "dropped"  # .21 and .04
+    assert all(key[:-1] in found.nodes for key in found.nodes if len(key) > 1)
+
+
+def test_where_nodes_of_a_tree_stand() -> None:
+    """Leaves below each other, the most probable first; a parent in the middle of its own."""
+    at = tree.places({(1,): 0.4, (2,): 0.6, (2, 1): 0.1, (2, 2): 0.9})
+    assert at == {(2, 2): (2, 0), (2, 1): (2, -1), (2,): (1, -0.5), (1,): (1, -2), (): (0, -1.25)}
+
+
+def test_the_tree_of_a_model(trained: Any, tmp_path: Path) -> None:
+    wish = Wish(run=trained.run, text="abc", beam=2)
+    plot_command("search", tmp_path / "a.svg", wish)
+    assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
+
+
 def test_what_sees_what() -> None:
     """Read off gradients: no padding, no future."""
     encoder, decoder, cross = (visible for visible, _, _ in masks.maps().values())
@@ -140,6 +169,10 @@ def test_smoothed_labels_by_the_formula() -> None:
         ("schedule", None, Wish(run=Path("nowhere")), "not a model folder"),
         ("schedule", None, Wish(settings=["training.lr=fast"]), r"training\.lr"),
         ("schedule", None, Wish(["step"], Path("x")), "leave RUN and --set out"),
+        ("search", None, Wish(text="abc"), "RUN and --text TEXT belong together"),
+        ("search", None, Wish(run=Path("x")), "RUN and --text TEXT belong together"),
+        ("search", None, Wish(run=Path("nowhere"), text="a"), "not a model folder"),
+        ("positions", None, Wish(beam=3), "--beam: means nothing for positions"),
         ("schedule", "no/such/a.png", Wish(kinds=["step"]), "cannot be written"),
     ],
 )

@@ -1,0 +1,100 @@
+"""Copies of the process that share work: in order, errors and deaths are heard, none is left."""
+
+import multiprocessing
+import os
+import signal
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.errors import UserError
+from regard.workers import in_workers, workers_there
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that cannot fork")
+
+
+def test_results_come_in_order() -> None:
+    """Though the first item takes longest, and every worker has a thread of torch to itself."""
+
+    def work(item: int) -> tuple[int, int, int]:
+        torch.randn(300, 300).matmul(torch.randn(300, 300 * (9 - item)))
+        return item, os.getpid(), torch.get_num_threads()
+
+    found = list(in_workers(work, range(9), 2))
+    assert [item for item, _, _ in found] == list(range(9))
+    assert os.getpid() not in {pid for _, pid, _ in found}
+    assert {threads for _, _, threads in found} == {1}
+    assert not multiprocessing.active_children()
+
+
+def test_an_error_is_raised_here() -> None:
+    def work(item: int) -> int:
+        if item == 3:
+            raise UserError("item 3: no such thing")
+        return item
+
+    with pytest.raises(UserError, match="item 3: no such thing"):
+        list(in_workers(work, range(6), 2))
+    assert not multiprocessing.active_children()
+
+
+def test_a_worker_that_is_killed() -> None:
+    def work(item: int) -> int:
+        if item == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return item
+
+    with pytest.raises(UserError, match="a worker process died; .* REGARD_WORKERS=1"):
+        list(in_workers(work, range(6), 2))
+    assert not multiprocessing.active_children()
+
+
+def test_who_stops_listening_leaves_nothing_behind() -> None:
+    results = in_workers(lambda item: item, range(50), 3)
+    assert next(results) == 0 and len(multiprocessing.active_children()) == 3
+    results.close()  # type: ignore[attr-defined]
+    assert not multiprocessing.active_children()
+
+
+def test_no_more_workers_than_items() -> None:
+    results = in_workers(lambda item: item, [7], 5)
+    assert next(results) == 7 and len(multiprocessing.active_children()) == 1
+    assert list(results) == []
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "two", ""])
+def test_a_number_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGARD_WORKERS", given)
+    with pytest.raises(UserError, match="REGARD_WORKERS="):
+        workers_there()
+
+
+@pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3}])
+def test_workers_change_no_answer(
+    trained: Any, words: list[str], options: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = regard.load(trained.run)
+    found = []
+    for count in ("1", "2"):
+        monkeypatch.setenv("REGARD_WORKERS", count)
+        found.append(model.predictions(words[:70], nbest=2, batch_size=8, **options))
+    for one, other in zip(*found, strict=True):
+        assert one.text == other.text and one.score == pytest.approx(other.score, abs=1e-5)
+        assert [a.text for a in one.alternatives] == [a.text for a in other.alternatives]
+
+
+def test_alternatives_at_a_place(trained: Any) -> None:
+    """The most probable first, each leading to the best answer that goes on with it."""
+    model = regard.load(trained.run)
+    task, search = model.task_, model.search()
+    best = task.predict(model.model_, ["abcd"], search)[0]
+    begun = best.symbols[0]
+    found = task.alternatives(model.model_, "abcd", begun, 3, search)
+    assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
+    assert len({symbol for symbol, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
+    for symbol, p, answer in found:
+        goes_on = (*answer.symbols, "<eos>")
+        assert goes_on[:2] == (begun, symbol)
+        assert answer.symbol_scores[1] == pytest.approx(torch.tensor(p).log().item(), abs=1e-4)
