@@ -117,7 +117,7 @@ def test_optimisers_are_drawn(tmp_path: Path) -> None:
 
 
 def test_the_tree_of_a_search() -> None:
-    """Greedily a, c and the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
+    """Greedily a, c, the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
     limits, beam = torch.tensor([5]), Beam(beam=2, alpha=0)
     found = search.explore(search.Toy(), pad([[5]]), limits, beam)
     a, b, c = search.A, search.B, search.C

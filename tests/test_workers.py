@@ -46,7 +46,7 @@ def test_a_worker_that_is_killed() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return item
 
-    with pytest.raises(UserError, match="a worker process died; .* REGARD_WORKERS=1"):
+    with pytest.raises(UserError, match=r"a worker process died; .* REGARD_WORKERS=1"):
         list(in_workers(work, range(6), 2))
     assert not multiprocessing.active_children()
 
