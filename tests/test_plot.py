@@ -171,7 +171,7 @@ def test_smoothed_labels_by_the_formula() -> None:
         ("schedule", None, Wish(["step"], Path("x")), "leave RUN and --set out"),
         ("search", None, Wish(text="abc"), "RUN and --text TEXT belong together"),
         ("search", None, Wish(run=Path("x")), "RUN and --text TEXT belong together"),
-        ("search", None, Wish(run=Path("nowhere"), text="a"), "not a model folder"),
+        ("search", None, Wish(run=Path("nowhere"), text="a"), "no such model folder"),
         ("positions", None, Wish(beam=3), "--beam: means nothing for positions"),
         ("schedule", "no/such/a.png", Wish(kinds=["step"]), "cannot be written"),
     ],
