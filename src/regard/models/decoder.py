@@ -55,7 +55,7 @@ class TransformerDecoder(nn.Module):
             past = prune(past, beams)
         at, seen, mask = past["at"], past["seen"], None
         if beams > 1 or seen is not None:
-            mask, seen = sight(seen, past["entries"], beams, x)
+            mask, seen = sight(seen, past["entries"], beams, x, *x.shape[:2])
         h = self.dropout(self.positions.embed(x, at))
         keys, layers = [], []
         for layer, key, old in zip(self.layers, state.memory["keys"], past["layers"], strict=True):

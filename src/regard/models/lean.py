@@ -50,7 +50,7 @@ class LeanStepper:
         decoder = model.decoder
         assert isinstance(decoder, TransformerDecoder)
         self.layers = [_decoder_layer(layer) for layer in decoder.layers]  # type: ignore[arg-type]
-        self.script = script_of(decoder)
+        self.script = script_of(decoder, model.target)
         self.norm, self.positions = _norm(decoder.norm), decoder.positions
         self.embed = _embedding(model.target)
         self.keys = [_keys(layer.cross) for layer in decoder.layers]  # type: ignore[arg-type]
@@ -75,20 +75,35 @@ class LeanStepper:
         k = len(symbols) // B
         if past["seen"] is not None and past["entries"] > past["room"]:
             past = prune(past, k)
-        x, mask, seen = self.embed(symbols[:, 0]), None, past["seen"]  # (R, D)
+        mask, seen = None, past["seen"]
         if k > 1 or seen is not None:
-            mask, seen = sight(seen, past["entries"], k, x.unsqueeze(1))
-        x = self.positions.embed(x.unsqueeze(1), past["at"]).squeeze(1)
+            mask, seen = sight(seen, past["entries"], k, memory["encoded"].data, len(symbols))
+        rest = (mask, memory["keys"], memory["bias"], past["layers"], B)
         if self.script is not None:
-            x, layers = self.script(x, mask, memory["keys"], memory["bias"], past["layers"], B)
+            x, layers = self.script(symbols[:, 0], past["at"], *rest)
         else:
-            layers = []
-            for run, keys, old in zip(self.layers, memory["keys"], past["layers"], strict=True):
-                x, cache = run(x, mask, keys, memory["bias"], old, B)
-                layers.append(cache)
+            x, layers = self._layered(self.embed(symbols[:, 0]), past["at"], *rest)
         counts = {"at": past["at"] + 1, "entries": past["entries"] + k, "room": past["room"]}
         after = {**counts, "seen": seen, "layers": layers}
         return self.head(self.norm(x)).unsqueeze(1), State(memory, after)
+
+    def _layered(
+        self,
+        x: Tensor,
+        at: int,
+        mask: Tensor | None,
+        keys: list[tuple[Tensor, Tensor]],
+        bias: Tensor | None,
+        past: list[Cache | None],
+        B: int,
+    ) -> tuple[Tensor, list[Cache]]:
+        """Vectors (R, D) through the layers, and the caches after it."""
+        x = self.positions.embed(x.unsqueeze(1), at).squeeze(1)
+        caches = []
+        for run, key, old in zip(self.layers, keys, past, strict=True):
+            x, cache = run(x, mask, key, bias, old, B)
+            caches.append(cache)
+        return x, caches
 
 
 def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:

@@ -14,11 +14,15 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.models.decoder import DecoderLayer, TransformerDecoder
+from regard.models.frontend import Embedding
 from regard.nn.cache import Cache
 
 
 def decode(
-    x: Tensor,
+    symbols: Tensor,
+    table: Tensor,
+    place: Tensor,
+    scale: float,
     weights: list[list[Tensor]],
     caches: list[Tensor],
     keys: list[Tensor],
@@ -30,7 +34,12 @@ def decode(
     pre: bool,
     eps: float,
 ) -> Tensor:
-    """x (R, D) through the layers; the new keys and values go into the caches, from `count` on."""
+    """Symbols (R,) to vectors (R, D) after all layers, before the last norm.
+
+    table: (V, D), their vectors, times `scale`; place: (1, D), what is added for their place. The
+    new keys and values go into the caches, from `count` on.
+    """
+    x = torch.embedding(table, symbols) * scale + place
     R, D = x.size(0), x.size(1)
     B, K = caches[0].size(1), D // heads
     k = R // B
@@ -69,8 +78,10 @@ def compiled() -> Any:
 Script = Callable[..., tuple[Tensor, list[Cache]]]
 
 
-def script_of(decoder: TransformerDecoder) -> Script | None:
+def script_of(decoder: TransformerDecoder, embedding: nn.Module) -> Script | None:
     """All layers of a decoder as one function, or None where they are not of the plain kind."""
+    if type(embedding) is not Embedding:
+        return None
     layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer)]
     weights = [layer_weights(layer) for layer in layers]
     norms = [r.norm for layer in layers for r in (layer.attend, layer.look, layer.feed)]
@@ -80,20 +91,31 @@ def script_of(decoder: TransformerDecoder) -> Script | None:
         return None
     ((place, heads),), (eps,), run = same, steps, compiled()
 
+    table, scale = embedding.weight.detach(), embedding.scale
+    width = table.shape[1]
+    places: dict[int, Tensor] = {}
+
+    def place_of(at: int) -> Tensor:
+        if at not in places:
+            places[at] = decoder.positions.embed(table.new_zeros(1, 1, width), at)[0]
+        return places[at]
+
     def script(
-        x: Tensor,
+        symbols: Tensor,
+        at: int,
         mask: Tensor | None,
         keys: list[tuple[Tensor, Tensor]],
         bias: Tensor | None,
         past: list[Cache | None],
         B: int,
     ) -> tuple[Tensor, list[Cache]]:
-        old = [Cache.empty(x, B, heads) if cache is None else cache for cache in past]
-        caches = [cache.reserve(len(x) // B) for cache in old]
+        old = [Cache.empty(table, B, heads) if cache is None else cache for cache in past]
+        caches = [cache.reserve(len(symbols) // B) for cache in old]
         both = [list(part) for part in zip(*keys, strict=True)]
         memory = [cache.memory for cache in caches]
         more = (mask, bias, old[0].count, heads, place == "pre", eps)
-        return run(x, weights, memory, *both, *more), caches
+        first = (symbols, table, place_of(at), scale)
+        return run(*first, weights, memory, *both, *more), caches
 
     return script
 

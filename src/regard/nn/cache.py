@@ -97,18 +97,19 @@ class Cache:
         return Cache(kept.view(parts, B, H, m, K), m, [m])
 
 
-def sight(seen: Tensor | None, entries: int, beams: int, new: Tensor) -> tuple[Tensor, Tensor]:
+def sight(
+    seen: Tensor | None, entries: int, beams: int, like: Tensor, rows: int, T: int = 1
+) -> tuple[Tensor, Tensor]:
     """What each new symbol sees: a mask (B, 1, k*T, n + k*T), and its last rows (k*B, n + k*T).
 
     seen: (k*B, n), 0 where a beam sees an entry and -inf elsewhere; None: all see all entries.
     A new symbol sees what its beam sees, the new symbols before it in its beam, and itself.
-    new: (k*B, T, D), the symbols as vectors.
+    like: any tensor of the kind of numbers wanted; rows: k*B.
     """
-    rows, T = new.shape[:2]
     B = rows // beams
-    old = new.new_zeros(rows, entries) if seen is None else seen
+    old = like.new_zeros(rows, entries) if seen is None else seen
     old = old.view(B, beams, 1, entries).expand(-1, -1, T, -1)
-    own = _own(beams, T, new.dtype, new.device).expand(B, -1, -1, -1)  # (B, k, T, k*T)
+    own = _own(beams, T, like.dtype, like.device).expand(B, -1, -1, -1)  # (B, k, T, k*T)
     mask = torch.cat([old, own], -1)
     return mask.flatten(1, 2).unsqueeze(1), mask[:, :, -1].flatten(0, 1)
 

@@ -13,6 +13,8 @@ from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
 from regard.search.top import Step, largest, log_normaliser
 
+FORBIDDEN = frozenset(NEVER)
+
 
 @torch.inference_mode()
 def greedy_search(
@@ -58,9 +60,11 @@ def _best(
     full = [ends[row] <= t + 1 for row in rows]
     if rules.none and not any(full):
         p = logits.softmax(-1)
-        p[:, NEVER] = 0.0
         top, symbol = largest(p, 1)
-        return top[:, 0].log(), symbol
+        if not FORBIDDEN.isdisjoint(symbol.view(-1).tolist()):
+            p[:, NEVER] = 0.0
+            top, symbol = largest(p, 1)
+        return top[:, 0].log_(), symbol
     logp = logits - log_normaliser(logits)[:, None]
     strike_specials(logp)
     if not rules.none:
