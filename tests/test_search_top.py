@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from regard.search.top import CHUNK, FEW, largest, log_normaliser
+from regard.search.hypothesis import NEVER
+from regard.search.top import CHUNK, FEW, joint, joint_fits, largest, log_normaliser
 
 
 @pytest.mark.parametrize("rows", [1, FEW - 1, FEW, 40])
@@ -51,3 +52,24 @@ def test_log_normaliser_is_logsumexp(scale: float) -> None:
     logits[3, 5:] = float("-inf")
     true = logits.double().logsumexp(-1)
     assert torch.allclose(log_normaliser(logits).double(), true, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 4])
+@pytest.mark.parametrize("size", [12 * CHUNK, 12 * CHUNK + 9])
+@pytest.mark.parametrize("k", [2, 10])
+def test_all_beams_together(beams: int, size: int, k: int) -> None:
+    """The best of log p + total over all beams of a sentence; symbols that are no output never."""
+    chance = torch.Generator().manual_seed(size + k + beams)
+    logits = 3 * torch.randn(3 * beams, size, generator=chance)
+    logits[:, NEVER] = 9.0  # the most probable of all
+    logits[1, -2] = 8.0  # behind the last whole chunk
+    total = -torch.rand(3, beams, generator=chance)
+    total[2, 1:] = float("-inf")  # beams that are dead
+    logp = logits.log_softmax(-1)
+    logp[:, NEVER] = float("-inf")
+    true = (logp.view(3, beams, size) + total[..., None]).flatten(1).topk(k)
+    assert joint_fits(logits, k) and not joint_fits(logits, 13)
+    parent, symbol, gained, found = joint(logits.clone(), total, k)
+    assert torch.allclose(found, true.values, atol=1e-5)
+    assert torch.equal(parent * size + symbol, true.indices)
+    assert torch.allclose(gained + total.gather(1, parent), found, atol=1e-5)
