@@ -97,11 +97,12 @@ def test_with_a_beginning_and_bans() -> None:
 
 
 def test_sentences_with_and_without_wishes_in_one_batch() -> None:
-    """Each as if it were alone."""
-    wishes = [wish(), wish(must="d c"), wish("b"), wish(must="bc"), wish()]
-    for beam, nbest, groups in ((1, 1, 1), (3, 3, 1), (4, 2, 2)):
+    """Each as if it were alone: also where the end is likely, and may take the place of b."""
+    ends = {"": {".": 0.4, "a": 0.35, "b": 0.25}, "a": {"c": 0.5, "d": 0.5}}
+    wishes = [wish(), wish(must="d c"), wish("b"), wish(must="bc"), wish(), wish()]
+    for beam, nbest, groups in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2)):
         search = Beam(beam=beam, groups=groups, stop="exact")
-        tables = [FREE, FREE, FREE, FREE, TABLE]
+        tables = [FREE, FREE, FREE, FREE, TABLE, ends]
         together = run(search, *tables, limit=6, nbest=nbest, wishes=wishes)
         for table, mine, found in zip(tables, wishes, together, strict=True):
             (alone,) = run(search, table, limit=6, nbest=nbest, wishes=[mine])
