@@ -10,26 +10,29 @@ B sentences, k beams of each, R = k * B rows, S source length, H heads, K head w
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, scaled_dot_product_attention
+from torch.nn.functional import scaled_dot_product_attention
 
 from regard.data.batch import Batch, Padded
+from regard.models.bare import (
+    bare_bias,
+    bare_embedding,
+    bare_feed,
+    bare_head,
+    bare_linear,
+    bare_norm,
+    bare_residual,
+)
 from regard.models.decoder import DecoderLayer, TransformerDecoder, prune
 from regard.models.encoder import EncoderLayer, TransformerEncoder
-from regard.models.frontend import Embedding, SymbolFrontend
-from regard.models.generator import Generator, Head
+from regard.models.frontend import SymbolFrontend
+from regard.models.generator import Generator
 from regard.models.script import script_of
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.cache import Cache, sight
-from regard.nn.feedforward import FeedForward
-from regard.nn.int8 import Int8Linear
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norm import Residual
 from regard.nn.state import State
 from regard.nn.watch import watched
-
-Map = Callable[[Tensor], Tensor]
 
 
 def lean(model: nn.Module) -> Any:
@@ -51,11 +54,11 @@ class LeanStepper:
         assert isinstance(decoder, TransformerDecoder)
         self.layers = [_decoder_layer(layer) for layer in decoder.layers]  # type: ignore[arg-type]
         self.script = script_of(decoder, model.target)
-        self.norm, self.positions = _norm(decoder.norm), decoder.positions
-        self.embed = _embedding(model.target)
+        self.norm, self.positions = bare_norm(decoder.norm), decoder.positions
+        self.embed = bare_embedding(model.target)
         self.keys = [_keys(layer.cross) for layer in decoder.layers]  # type: ignore[arg-type]
         self.encode = _encoder(model)
-        self.head = _head(model.head)
+        self.head = bare_head(model.head)
 
     def start(self, source: Padded) -> State:
         """The decoder's state before its first symbol, keys projected."""
@@ -63,7 +66,7 @@ class LeanStepper:
         state = self.model.decoder.start(memory)
         whole = bool(memory.mask.all())
         keys = [project(memory.data) for project in self.keys]
-        bias = None if whole else _bias(memory.mask, memory.data)
+        bias = None if whole else bare_bias(memory.mask, memory.data)
         return State({"encoded": memory, "keys": keys, "bias": bias}, state.past)
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
@@ -109,11 +112,11 @@ class LeanStepper:
 def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:
     """A decoder layer as one function of a symbol for each row (R, D)."""
     heads = layer.attention.heads
-    project, join = _linear(layer.attention.project), _linear(layer.attention.join)
-    query, found = _linear(layer.cross.query), _linear(layer.cross.join)
-    feed = _feed(layer.feedforward)
+    project, join = bare_linear(layer.attention.project), bare_linear(layer.attention.join)
+    query, found = bare_linear(layer.cross.query), bare_linear(layer.cross.join)
+    feed = bare_feed(layer.feedforward)
     (enter1, leave1), (enter2, leave2), (enter3, leave3) = map(
-        _residual, (layer.attend, layer.look, layer.feed)
+        bare_residual, (layer.attend, layer.look, layer.feed)
     )
 
     def run(
@@ -148,12 +151,12 @@ def _encoder(model: Generator) -> Callable[[Padded], Padded]:
     if not (isinstance(encoder, TransformerEncoder) and type(frontend) is SymbolFrontend):
         return lambda source: encoder(frontend(Batch(source)))
     layers = [_encoder_layer(layer) for layer in encoder.layers]  # type: ignore[arg-type]
-    embed, norm = _embedding(frontend.symbols), _norm(encoder.norm)
+    embed, norm = bare_embedding(frontend.symbols), bare_norm(encoder.norm)
 
     def run(source: Padded) -> Padded:
         B, S = source.data.shape
         x = encoder.positions.embed(embed(source.data), 0).flatten(0, 1)  # (B*S, D)
-        bias = None if bool(source.mask.all()) else _bias(source.mask, x)
+        bias = None if bool(source.mask.all()) else bare_bias(source.mask, x)
         for layer in layers:
             x = layer(x, bias, B)
         return Padded(norm(x).view(B, S, -1), source.mask)
@@ -164,9 +167,9 @@ def _encoder(model: Generator) -> Callable[[Padded], Padded]:
 def _encoder_layer(layer: EncoderLayer) -> Callable[[Tensor, Tensor | None, int], Tensor]:
     """An encoder layer as one function of all symbols (B*S, D)."""
     heads = layer.attention.heads
-    project, join = _linear(layer.attention.project), _linear(layer.attention.join)
-    feed = _feed(layer.feedforward)
-    (enter1, leave1), (enter2, leave2) = map(_residual, (layer.attend, layer.feed))
+    project, join = bare_linear(layer.attention.project), bare_linear(layer.attention.join)
+    feed = bare_feed(layer.feedforward)
+    (enter1, leave1), (enter2, leave2) = map(bare_residual, (layer.attend, layer.feed))
 
     def run(x: Tensor, bias: Tensor | None, B: int) -> Tensor:
         R, D = x.shape
@@ -180,7 +183,7 @@ def _encoder_layer(layer: EncoderLayer) -> Callable[[Tensor, Tensor | None, int]
 
 def _keys(cross: CrossAttention) -> Callable[[Tensor], tuple[Tensor, ...]]:
     """Memory (B, S, M) to the keys and values (B, H, S, K) of a layer."""
-    project, heads = _linear(cross.project), cross.heads
+    project, heads = bare_linear(cross.project), cross.heads
 
     def run(memory: Tensor) -> tuple[Tensor, ...]:
         B, S, M = memory.shape
@@ -188,71 +191,3 @@ def _keys(cross: CrossAttention) -> Callable[[Tensor], tuple[Tensor, ...]]:
         return both.permute(2, 0, 3, 1, 4).contiguous().unbind(0)
 
     return run
-
-
-def _residual(residual: Residual) -> tuple[Map, Callable[[Tensor, Tensor], Tensor]]:
-    """`enter` and `leave` of a residual branch."""
-    norm = _norm(residual.norm)
-    if residual.place == "pre":
-        return norm, torch.add
-    return (lambda x: x), (lambda x, branch: norm(x + branch))
-
-
-def _feed(feedforward: FeedForward) -> Map:
-    widen, narrow = _linear(feedforward.widen), _linear(feedforward.narrow)
-    activation = torch.relu_ if feedforward.activation is nn.functional.relu else None
-    if activation is None:
-        return lambda x: narrow(feedforward.activation(widen(x)))
-    return lambda x: narrow(activation(widen(x)))
-
-
-def _linear(module: nn.Module) -> Map:
-    """(R, inputs) to (R, outputs); what is no plain linear map is called as it is."""
-    if isinstance(module, Int8Linear):
-        return module.bare()
-    if type(module) is not nn.Linear or module.bias is None:
-        return module
-    weight, bias = module.weight.detach().t(), module.bias.detach()
-    return lambda x: torch.addmm(bias, x, weight)
-
-
-def _head(head: nn.Module) -> Map:
-    """(R, D) to logits (R, V), by oneDNN with weights laid out for it, where torch has that.
-
-    For a matrix as large as this it is up to twice as fast; for the small ones it is not.
-    """
-    if type(head) is not Head or head.weight.device.type != "cpu":
-        return head
-    weight, bias = head.weight.detach(), None if head.bias is None else head.bias.detach()
-    probe = torch.linspace(-1, 1, 3 * weight.shape[1], dtype=weight.dtype).view(3, -1)
-    with torch.no_grad():
-        try:
-            packed = torch.ops.mkldnn._reorder_linear_weight(weight.contiguous())
-            multiply = torch.ops.mkldnn._linear_pointwise.default
-            alike = torch.allclose(
-                multiply(probe, packed, bias, "none", [], ""), head(probe), 1e-4, 1e-4
-            )
-        except (AttributeError, RuntimeError):
-            return head
-    return (lambda x: multiply(x, packed, bias, "none", [], "")) if alike else head
-
-
-def _norm(module: nn.Module) -> Map:
-    if type(module) is not nn.LayerNorm:
-        return (lambda x: x) if isinstance(module, nn.Identity) else module
-    shape, eps = module.normalized_shape, module.eps
-    weight, bias = module.weight.detach(), module.bias.detach()
-    return lambda x: torch.layer_norm(x, shape, weight, bias, eps, False)
-
-
-def _embedding(module: nn.Module) -> Map:
-    if type(module) is not Embedding:
-        return module
-    weight, scale = module.weight.detach(), module.scale
-    return lambda symbols: embedding(symbols, weight) * scale
-
-
-def _bias(mask: Tensor, like: Tensor) -> Tensor:
-    """The mask (B, S) as what is added to scores, (B, 1, 1, S)."""
-    bias = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)
-    return bias.masked_fill_(~mask, float("-inf"))[:, None, None]

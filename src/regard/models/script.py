@@ -5,7 +5,6 @@ two small operations is then a microsecond. R = k * B rows, D width, H heads, K 
 """
 
 import warnings
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Optional
 
@@ -75,32 +74,23 @@ def compiled() -> Any:
         return decode
 
 
-Script = Callable[..., tuple[Tensor, list[Cache]]]
+class Script:
+    """All layers of a decoder as one function of a symbol for each row."""
 
+    def __init__(
+        self, decoder: TransformerDecoder, embedding: Embedding, weights: list[list[Tensor]]
+    ) -> None:
+        first = decoder.layers[0]
+        assert isinstance(first, DecoderLayer) and isinstance(first.attend.norm, nn.LayerNorm)
+        self.weights, self.heads = weights, first.attention.heads
+        self.pre, self.eps = first.attend.place == "pre", first.attend.norm.eps
+        self.table, self.scale = embedding.weight.detach(), embedding.scale
+        self.positions = decoder.positions
+        self._places: dict[int, Tensor] = {}
+        self._run = compiled()
 
-def script_of(decoder: TransformerDecoder, embedding: nn.Module) -> Script | None:
-    """All layers of a decoder as one function, or None where they are not of the plain kind."""
-    if type(embedding) is not Embedding:
-        return None
-    layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer)]
-    weights = [layer_weights(layer) for layer in layers]
-    norms = [r.norm for layer in layers for r in (layer.attend, layer.look, layer.feed)]
-    same = {(layer.attend.place, layer.attention.heads) for layer in layers}
-    steps = {getattr(norm, "eps", None) for norm in norms}
-    if None in weights or len(layers) < len(decoder.layers) or len(same) != 1 or len(steps) != 1:
-        return None
-    ((place, heads),), (eps,), run = same, steps, compiled()
-
-    table, scale = embedding.weight.detach(), embedding.scale
-    width = table.shape[1]
-    places: dict[int, Tensor] = {}
-
-    def place_of(at: int) -> Tensor:
-        if at not in places:
-            places[at] = decoder.positions.embed(table.new_zeros(1, 1, width), at)[0]
-        return places[at]
-
-    def script(
+    def __call__(
+        self,
         symbols: Tensor,
         at: int,
         mask: Tensor | None,
@@ -109,15 +99,30 @@ def script_of(decoder: TransformerDecoder, embedding: nn.Module) -> Script | Non
         past: list[Cache | None],
         B: int,
     ) -> tuple[Tensor, list[Cache]]:
-        old = [Cache.empty(table, B, heads) if cache is None else cache for cache in past]
+        """Symbols (R,) at place `at` to vectors (R, D), and the caches after it."""
+        old = [Cache.empty(self.table, B, self.heads) if c is None else c for c in past]
         caches = [cache.reserve(len(symbols) // B) for cache in old]
         both = [list(part) for part in zip(*keys, strict=True)]
         memory = [cache.memory for cache in caches]
-        more = (mask, bias, old[0].count, heads, place == "pre", eps)
-        first = (symbols, table, place_of(at), scale)
-        return run(*first, weights, memory, *both, *more), caches
+        first = (symbols, self.table, self._place(at), self.scale)
+        more = (mask, bias, old[0].count, self.heads, self.pre, self.eps)
+        return self._run(*first, self.weights, memory, *both, *more), caches
 
-    return script
+    def _place(self, at: int) -> Tensor:
+        """(1, D), what is added to vectors at this place."""
+        if at not in self._places:
+            nothing = self.table.new_zeros(1, 1, self.table.shape[1])
+            self._places[at] = self.positions.embed(nothing, at)[0]
+        return self._places[at]
+
+
+def script_of(decoder: TransformerDecoder, embedding: nn.Module) -> Script | None:
+    """The layers of a decoder as one function, or None where they are not of the plain kind."""
+    layers = [layer for layer in decoder.layers if isinstance(layer, DecoderLayer)]
+    weights = [found for layer in layers if (found := layer_weights(layer)) is not None]
+    if type(embedding) is not Embedding or len(weights) < len(decoder.layers):
+        return None
+    return Script(decoder, embedding, weights)
 
 
 def layer_weights(layer: DecoderLayer) -> list[Tensor] | None:
