@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_answers, cli_decoding, cli_import, cli_looking
+from regard import cli_answers, cli_decoding, cli_import, cli_looking, cli_shortlist
 from regard.cli_options import (
     DATA,
     BatchSize,
@@ -36,6 +36,7 @@ app.add_typer(cli_answers.app)
 app.add_typer(cli_decoding.app)
 app.add_typer(cli_looking.app)
 app.add_typer(cli_import.app)
+app.add_typer(cli_shortlist.app)
 
 
 def main() -> None:
@@ -124,6 +125,8 @@ def evaluate(
     batch_size: BatchSize = 64,
     engine: EngineName = None,
     quantize: Quantize = None,
+    shortlist: cli_shortlist.Short = False,
+    shortlist_file: cli_shortlist.ShortFile = None,
     json_object: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -132,7 +135,8 @@ def evaluate(
     from regard.data.open import Place
 
     place = Place(data, source, target, source_column, target_column)
-    evaluate_command(model, place, beam, batch_size, json_object, quantize, engine)
+    short = shortlist_file or shortlist
+    evaluate_command(model, place, beam, batch_size, json_object, quantize, engine, short)
 
 
 @app.command()

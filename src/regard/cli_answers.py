@@ -17,6 +17,7 @@ from regard.cli_options import (
     TargetColumn,
     TargetFile,
 )
+from regard.cli_shortlist import Short, ShortFile
 from regard.errors import UserError
 
 app = typer.Typer()
@@ -95,6 +96,8 @@ def predict(
     quantize: Annotated[
         str | None, typer.Option(metavar="int8", help="Small weights.", rich_help_panel=SPEED)
     ] = None,
+    shortlist: Short = False,
+    shortlist_file: ShortFile = None,
     batch_size: Annotated[
         int | None,
         typer.Option(
@@ -141,6 +144,7 @@ def predict(
         others=tuple(others or ()),
         engine=engine,
         quantize=quantize,
+        shortlist=shortlist_file or shortlist,
         batch_size=batch_size,
         batch_tokens=batch_tokens,
         columns=(source_column, target_column),

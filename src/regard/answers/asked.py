@@ -22,6 +22,11 @@ def model_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def file_digest(path: Path) -> str:
+    """A digest of what is in a file."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
+
+
 def _files(folder: Path) -> Iterator[Path]:
     yield from (folder / name for name in FILES if (folder / name).is_file())
     for name in FOLDERS:

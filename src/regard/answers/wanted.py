@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard.answers.asked import model_digest
+from regard.answers.asked import file_digest, model_digest
 from regard.answers.ensembles import joined
 from regard.answers.lines import Form
 from regard.answers.shares import Share
 from regard.config import put
 from regard.errors import UserError
 from regard.estimators import Estimator, load
+from regard.estimators.shortlisting import shortlist_path
 from regard.tasks.batches import TOKENS
 from regard.tasks.values import Request
 
@@ -35,6 +36,7 @@ class Wanted:
     others: tuple[str, ...] = ()
     engine: str | None = None
     quantize: str | None = None
+    shortlist: bool | Path = False
     batch_size: int | None = None
     batch_tokens: int = TOKENS
     columns: tuple[str | None, str | None] = (None, None)
@@ -43,7 +45,10 @@ class Wanted:
 
     def load(self) -> Estimator:
         """The model that answers."""
-        given = {"engine": self.engine, "quantize": self.quantize}
+        if self.shortlist and self.others:
+            raise UserError("--shortlist: not for several models that answer together (--with)")
+        given: dict[str, Any] = {"engine": self.engine, "quantize": self.quantize}
+        given |= {"shortlist": self.shortlist or None}
         how = {name: value for name, value in given.items() if value is not None}
         estimator = load(self.model, **how)
         return joined(estimator, {other: load(other, **how) for other in self.others})
@@ -68,10 +73,12 @@ class Wanted:
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """All that answers depend on but the sources. The size of batches is not among it."""
         form, asked = self.form, self.request
+        short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None
         return {
             "model": model_digest(Path(self.model)),
             "with": [model_digest(Path(other)) for other in self.others],
             "engine": {"name": self.engine, "quantize": self.quantize},
+            "shortlist": short and file_digest(short),
             "search": search.model_dump(mode="json"),
             "prefix": asked.prefix,
             "must": list(asked.must),

@@ -20,6 +20,7 @@ RUN_FILES = (  # all that training writes; the first one says that a run is ther
     *("model.safetensors", "last", "last.new", "last.old"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, FOLDER),
     "diagnosis.json",  # of regard diagnose
+    "shortlist.safetensors",  # of regard shortlist
     "version.txt",  # the first that is written and the last that is deleted: the folder is ours
 )
 RUNS = Path("runs")

@@ -28,11 +28,12 @@ def evaluate_command(
     json_object: bool,
     quantize: str | None = None,
     engine: str | None = None,
+    shortlist: bool | Path = False,
 ) -> None:
     """Measures a model and prints the figures."""
-    estimator = load(model, engine, quantize)
+    estimator = load(model, engine, quantize, shortlist)
     task, config = estimator.task_, estimator.config_
-    place = _columns(place, trained_on(estimator.folder_))
+    place = trained_columns(place, trained_on(estimator.folder_))
     pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:
         say(note)
@@ -60,7 +61,7 @@ def evaluate_command(
         say(f"{name}: {signature}")
 
 
-def _columns(place: Place, trained: dict[str, Any]) -> Place:
+def trained_columns(place: Place, trained: dict[str, Any]) -> Place:
     """The place with the columns that were trained on, where the user names none."""
     named = place.source_column or place.target_column
     if named or place.data is None or is_builtin(place.data):

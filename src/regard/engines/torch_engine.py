@@ -6,20 +6,23 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.engines.base import Engine
+from regard.engines.narrow import narrow_search, output_layer
 from regard.models.ensemble import Ensemble
 from regard.models.lean import lean
 from regard.models.places import SIDES, places
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
+from regard.search.shortlist import Shortlist
 from regard.tasks.base import device_of
 
 
 class TorchEngine(Engine):
-    """A Generator, or an ensemble of them."""
+    """A Generator, or an ensemble of them; a Generator also with a shortlist."""
 
     name = "torch"
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, shortlist: Shortlist | None = None) -> None:
+        self._narrow = None if shortlist is None else (output_layer(model), shortlist)
         self.device = device_of(model)
         self.forks = self.device.type == "cpu"
         self.source_places, self.target_places = (_least(model, side) for side in SIDES)
@@ -33,6 +36,10 @@ class TorchEngine(Engine):
         nbest: int = 1,
         wishes: Sequence[Wish] | None = None,
     ) -> list[list[Hypothesis]]:
+        if self._narrow is not None:
+            head, own = self._narrow
+            stepper = self.stepper()
+            return narrow_search(stepper, head, own, options, source, limits, nbest, wishes)
         return options.run(self.stepper(), source, limits, nbest, wishes)
 
     def stepper(self) -> Stepper:

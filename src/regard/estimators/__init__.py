@@ -13,6 +13,7 @@ from regard.errors import UserError
 from regard.estimators.base import Estimator
 from regard.estimators.labels import Classifier, Regressor, Tagger
 from regard.estimators.language import LanguageModel
+from regard.estimators.shortlisting import with_shortlist
 from regard.estimators.transducer import Transducer
 from regard.training.memory import keep_freed_memory
 from regard.training.run import check_version, read_config
@@ -33,11 +34,18 @@ KINDS: dict[str, type[Estimator]] = {
 }
 
 
-def load(folder: str | Path, engine: str | None = None, quantize: str | None = None) -> Estimator:
+def load(
+    folder: str | Path,
+    engine: str | None = None,
+    quantize: str | None = None,
+    shortlist: bool | str | Path = False,
+) -> Estimator:
     """The fitted estimator of a run folder, or of an exported one.
 
     engine: what runs a transducer: torch (as it was trained), ctranslate2, onnx, or auto, the
     fastest of them; an exported folder has its own. quantize: how its weights are rounded.
+    shortlist: only target symbols that are likely for a source are looked at; True: those of
+    the folder's shortlist, which `regard shortlist` made, or else the file of one.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -52,10 +60,12 @@ def load(folder: str | Path, engine: str | None = None, quantize: str | None = N
     task = config.task.load(folder)
     estimator = KINDS[config.task.kind]()
     if exported(folder, engine, quantize):
-        return estimator._take(folder, config, task, open_engine(folder))
+        estimator._take(folder, config, task, open_engine(folder))
+        return with_shortlist(estimator, shortlist) if shortlist else estimator
     rounded = quantize if engine in (None, "torch") else None
     model = _model(folder, lambda: task.build(config.model), rounded)
-    return run_by(estimator._take(folder, config, task, model), engine, quantize)
+    estimator = run_by(estimator._take(folder, config, task, model), engine, quantize)
+    return with_shortlist(estimator, shortlist) if shortlist else estimator
 
 
 def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:

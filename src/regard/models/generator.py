@@ -71,8 +71,12 @@ class Generator(nn.Module):
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
-        h, state = self.decoder(self.target(symbols), state)
+        h, state = self.vectors(symbols, state)
         return self.head(h), state
+
+    def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """A step without the output layer: symbols (k*B, T) to (k*B, T, D), and the new state."""
+        return self.decoder(self.target(symbols), state)
 
 
 class GeneratorOptions(Options):

@@ -71,8 +71,20 @@ class LeanStepper:
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (R, T) to the logits (R, T, V) of what follows each, and the new state."""
-        if symbols.shape[1] != 1 or "bias" not in state.memory or watched() is not None:
+        if not _plain(symbols, state):
             return self.model.step(symbols, state)
+        x, state = self._row(symbols, state)
+        return self.head(x).unsqueeze(1), state
+
+    def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """A step without the output layer: symbols (R, T) to (R, T, D), and the new state."""
+        if not _plain(symbols, state):
+            return self.model.vectors(symbols, state)
+        x, state = self._row(symbols, state)
+        return x.unsqueeze(1), state
+
+    def _row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """One symbol for each row (R, 1) to vectors (R, D), and the new state."""
         memory, past = state.memory, state.past
         B = len(memory["encoded"].mask)
         k = len(symbols) // B
@@ -88,7 +100,12 @@ class LeanStepper:
             x, layers = self._layered(self.embed(symbols[:, 0]), past["at"], *rest)
         counts = {"at": past["at"] + 1, "entries": past["entries"] + k, "room": past["room"]}
         after = {**counts, "seen": seen, "layers": layers}
-        return self.head(self.norm(x)).unsqueeze(1), State(memory, after)
+        return self.norm(x), State(memory, after)
+
+
+def _plain(symbols: Tensor, state: State) -> bool:
+    """Whether a step is one symbol for each row, from a state of our own, and nobody watches."""
+    return symbols.shape[1] == 1 and "bias" in state.memory and watched() is None
 
     def _layered(
         self,

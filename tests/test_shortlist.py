@@ -1,0 +1,244 @@
+"""Shortlists: the lexicon by hand, laws of the search among them, the command, refusals."""
+
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save
+
+import regard
+from regard.data.batch import pad
+from regard.data.vocabulary import EOS, SPECIALS, CharVocabulary
+from regard.engines import TorchEngine
+from regard.errors import UserError
+from regard.models.ensemble import Ensemble
+from regard.models.generator import Generator, GeneratorOptions
+from regard.models.lean import LeanStepper, lean
+from regard.nn.watch import watching
+from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.lexical import Lexicon, learn_lexicon
+from regard.search.shortlist import Shortlist
+
+SIZE, FIRST = 40, len(SPECIALS)
+SOURCES = [[5, 6, 7, EOS], [8, EOS], [9, 6, 5, 8, 7, 12, EOS], [30, EOS]]
+LIMITS = torch.tensor([7, 4, 9, 8])
+SEARCHES = [
+    Beam(beam=1),
+    Beam(beam=3),
+    Beam(beam=4, groups=2, no_repeat=2, min_length=3),
+    Beam(beam=2, coverage=0.3),
+    Sample(top_p=0.9, seed=3),
+]
+DAS, HAUS, BUCH, EIN = range(5, 9)
+THE, HOUSE, BOOK, A = range(5, 9)
+BOOKS = ([[DAS, HAUS], [DAS, BUCH], [EIN, BUCH]], [[THE, HOUSE], [THE, BOOK], [A, BOOK]])
+
+
+def chances(lexicon: Lexicon, source: int) -> dict[int, float]:
+    own = lexicon.source == source
+    return dict(zip(lexicon.target[own].tolist(), lexicon.chance[own].tolist(), strict=True))
+
+
+def test_the_lexicon_by_hand() -> None:
+    """Round 1 is by counts. In round 2 "the" of the first pair is 1/2 to 1/2 from both, "house"
+    1/4 to 1/2; "the" of the second 1/2 to 1/4, "book" 1/4 to 1/2."""
+    first, second = (learn_lexicon(*BOOKS, rounds=rounds) for rounds in (1, 2))
+    assert chances(first, DAS) == pytest.approx({THE: 1 / 2, HOUSE: 1 / 4, BOOK: 1 / 4})
+    assert chances(first, HAUS) == pytest.approx({THE: 1 / 2, HOUSE: 1 / 2})
+    # das: the 1/2 + 2/3, house 1/3, book 1/3; Haus: the 1/2, house 2/3
+    assert chances(second, DAS) == pytest.approx({THE: 7 / 11, HOUSE: 2 / 11, BOOK: 2 / 11})
+    assert chances(second, HAUS) == pytest.approx({THE: 3 / 7, HOUSE: 4 / 7})
+
+
+def test_the_lexicon_does_not_depend_on_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = learn_lexicon([*BOOKS[0], [], [EIN, EIN]], [*BOOKS[1], [A], [A, THE, A]])
+    monkeypatch.setattr("regard.search.lexical.PART", 1)
+    parts = learn_lexicon([*BOOKS[0], [], [EIN, EIN]], [*BOOKS[1], [A], [A, THE, A]])
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other)
+    sums = np.bincount(whole.source, whole.chance)
+    np.testing.assert_allclose(sums[[DAS, HAUS, BUCH, EIN]], 1)
+
+
+def test_the_best_of_each_symbol_and_the_frequent_ones() -> None:
+    found = Shortlist.learn(*BOOKS, 10, 9, best=1, frequent=0)
+    always = list(range(FIRST))
+    assert found.of([DAS]).tolist() == [*always, THE]
+    assert found.of([EIN, HAUS]).tolist() == [*always, HOUSE, A]
+    assert found.of([9, EOS]).tolist() == always and found.of([9], [BOOK]).tolist()[-1] == BOOK
+    often = Shortlist.learn(*BOOKS, 10, 9, best=1, frequent=2)
+    assert often.of([9]).tolist() == [*always, THE, BOOK]
+    assert found.coverage([[DAS, HAUS], [9]], [[THE, BOOK], [A]]) == (6.0, 1 / 3)
+
+
+def built(kind: str, bias: bool = False, seed: int = 1) -> Generator:
+    side = {"kind": kind, "layers": 2, "width": 8, "dropout": 0.0}
+    side |= {"heads": 2, "feedforward": 12} if kind == "transformer" else {}
+    torch.manual_seed(seed)
+    tree = {"encoder": side, "decoder": side, "embedding": 0, "head_bias": bias}
+    model = GeneratorOptions.model_validate(tree).build(SIZE, SIZE, False)
+    if model.head.bias is not None:
+        torch.nn.init.normal_(model.head.bias)
+    return model.eval()
+
+
+def listed() -> Shortlist:
+    """Random symbols, more for some source symbols than for others; none for symbol 30."""
+    draw = np.random.default_rng(1)
+    own = [draw.choice(np.arange(FIRST, SIZE), 1 + s % 5, replace=False) for s in range(30)]
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in own]), [75 + 15] * (SIZE - 30)])
+    return Shortlist(starts, np.concatenate(own).astype(np.int32), np.arange(7, dtype=np.int32))
+
+
+def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
+    assert [[h.symbols for h in row] for row in one] == [[h.symbols for h in row] for row in other]
+    for left, right in zip(chain(*one), chain(*other), strict=True):
+        assert left.score == pytest.approx(right.score, abs=1e-4)
+        assert left.symbol_scores == pytest.approx(right.symbol_scores, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_the_batch_is_invisible(kind: str, search: Beam | Sample) -> None:
+    engine = TorchEngine(built(kind, bias=True), listed())
+    together = engine.search(search, pad(SOURCES), LIMITS, 2)
+    alone = [
+        engine.search(search, pad([source]), LIMITS[row : row + 1], 2)[0]
+        for row, source in enumerate(SOURCES)
+    ]
+    same(together, alone)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_a_list_of_all_symbols_changes_nothing(kind: str, search: Beam | Sample) -> None:
+    model, every = built(kind, bias=kind == "recurrent"), np.arange(SIZE, dtype=np.int32)
+    short = TorchEngine(model, Shortlist(np.zeros(SIZE + 1, np.int64), every[:0], every))
+    given = (search, pad(SOURCES), LIMITS, 3)
+    same(short.search(*given), TorchEngine(model).search(*given))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
+    """Against the whole output layer, its other symbols struck out."""
+    model, shortlist = built(kind), listed()
+    found = TorchEngine(model, shortlist).search(Beam(beam=3), pad(SOURCES), LIMITS, 2)
+    for source, row in zip(SOURCES, found, strict=True):
+        own = shortlist.of(source).tolist()
+        for one in row:
+            inputs = torch.tensor([[2, *one.symbols]])
+            with torch.no_grad():
+                logits = model.step(inputs, model.start(pad([source])))[0][0, :, own]
+            logp = logits.log_softmax(-1)
+            true = [float(logp[t, own.index(s)]) for t, s in enumerate((*one.symbols, EOS))]
+            assert one.symbol_scores == pytest.approx(true, abs=1e-4)
+            assert set(one.symbols) <= set(own)
+
+
+def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
+    model = built("transformer")
+    twin, source = lean(model), pad(SOURCES)
+    assert isinstance(twin, LeanStepper)
+    first = torch.full((4, 1), 2)
+    with torch.inference_mode():
+        expected, _ = model.vectors(first, model.start(source))
+        found, _ = twin.vectors(first, twin.start(source))
+        with watching():
+            watched, _ = twin.vectors(first, twin.start(source))
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(watched, expected)
+
+
+def test_wishes_reach_outside_of_the_list() -> None:
+    engine, shortlist = TorchEngine(built("transformer"), listed()), listed()
+    outside = [
+        s for s in range(FIRST, SIZE) if s not in set.union(*map(set, map(shortlist.of, SOURCES)))
+    ]
+    one, other, third = outside[:3]
+    wishes = [Wish((one, 5)), Wish(must=((other, one),)), Wish(banned=((third,), (5,))), Wish()]
+    found = engine.search(Beam(beam=4), pad(SOURCES), LIMITS, 1, wishes)
+    texts = [row[0].symbols for row in found]
+    assert texts[0][:2] == (one, 5)
+    assert (other, one) in zip(texts[1], texts[1][1:], strict=False)
+    assert 5 not in texts[2] and third not in texts[2]
+    plain = engine.search(Beam(beam=4), pad(SOURCES), LIMITS)
+    same(found[3:], plain[3:])
+    absent = engine.search(Beam(beam=4), pad(SOURCES), LIMITS, 1, [Wish(banned=((third,),))] * 4)
+    same(absent, plain)  # nothing becomes likelier or less likely by a ban of what cannot come
+
+
+def test_files(tmp_path: Path) -> None:
+    one, other = CharVocabulary(list("abcdefgh")), CharVocabulary(list("abcdefgx"))
+    found = Shortlist.learn(*BOOKS, len(one), len(other), 2, 1)
+    path = tmp_path / "shortlist.safetensors"
+    found.save(path, one, other)
+    again = Shortlist.load(path, one, other)
+    for name in ("starts", "symbols", "frequent"):
+        assert np.array_equal(getattr(found, name), getattr(again, name))
+    with pytest.raises(UserError, match="made for another model: its target vocabulary"):
+        Shortlist.load(path, one, one)
+    with pytest.raises(UserError, match="made for another model: its source size is 13"):
+        Shortlist.load(path, CharVocabulary(list("abc")), other)
+    Shortlist(found.starts, found.symbols + 9, found.frequent).save(path, one, other)
+    with pytest.raises(UserError, match="damaged; make it anew"):
+        Shortlist.load(path, one, other)
+    path.write_bytes(save({"starts": np.zeros(3)}))
+    with pytest.raises(UserError, match="no shortlist"):
+        Shortlist.load(path, one, other)
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(UserError, match="damaged"):
+        Shortlist.load(path, one, other)
+    with pytest.raises(UserError, match="no such file; make it: regard shortlist"):
+        Shortlist.load(tmp_path / "none", one, other)
+
+
+def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
+    """The letters of a reversed word are those of the word, so all of them are found."""
+    file, asked = tmp_path / "short", ("abc", "fed", "cafe")
+    said = command("shortlist", trained.run, trained.train, "--out", file, "--best", "2")
+    assert said.code == 0, said.err
+    assert "true symbols among them" in said.out and "100.00%" in said.out
+    assert not (trained.run / "shortlist.safetensors").exists()
+    given = ("--shortlist-file", file)
+    said = command("predict", trained.run, *asked, *given)
+    model = regard.load(trained.run, shortlist=file)
+    assert said.code == 0 and said.out.splitlines() == model.predict(list(asked))
+    assert all(set(answer) <= set("abcdef") for answer in said.out.splitlines())
+    said = command("evaluate", trained.run, trained.dev, *given)
+    assert said.code == 0 and "exact" in said.out
+    texts = tmp_path / "texts"
+    texts.write_text("abc\nfed\n")
+    output = ("--output", tmp_path / "answers", "--input", texts)
+    assert command("predict", trained.run, *given, *output).code == 0
+
+
+def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path: Path) -> None:
+    model = regard.load(trained.run)
+    task: Any = model.task_
+    size, f = len(task.target), task.target.encode("f")[0]
+    every = np.array([id for id in range(size) if id != f], np.int32)
+    none = np.zeros(len(task.source) + 1, np.int64)
+    Shortlist(none, every[:0], every).save(tmp_path / "short", task.source, task.target)
+    short = regard.load(trained.run, shortlist=tmp_path / "short")
+    words = ["fad", "fed", "fee"]
+    assert any("f" in answer for answer in model.predict(words))
+    assert not any("f" in answer for answer in short.predict(words))
+
+
+def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> None:
+    model = built("recurrent")
+    with pytest.raises(UserError, match="shortlist: several models that answer together"):
+        TorchEngine(Ensemble([model, model]), listed())
+    said = command("predict", trained.run, "abc", "--shortlist", "--with", trained.run)
+    assert said.code == 2 and "--shortlist: not for several models" in said.err
+    said = command("predict", trained.run, "abc", "--shortlist")
+    assert said.code == 2 and "shortlist.safetensors: no such file" in said.err
+    tags = models("tag")
+    with pytest.raises(UserError, match="only for transducers; this is a tag model"):
+        regard.load(tags.run, shortlist=True)
+    said = command("shortlist", tags.run, tags.train)
+    assert said.code == 2 and "only transducers have shortlists" in said.err
