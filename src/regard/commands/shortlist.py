@@ -23,7 +23,7 @@ def shortlist_command(model: str, place: Place, best: int, frequent: int, out: P
     data = options.open(trained_columns(place, trained_on(estimator.folder_)), Place())
     kept, left_out = options.usable(data.train)
     for note in [*data.notes, *left_out]:
-        say(note)
+        say(note.removesuffix("; --dev names your own"))
     sizes = (len(task.source), len(task.target))
     found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
     path = out or estimator.folder_ / FILE

@@ -24,7 +24,7 @@ class Lexicon(NamedTuple):
 def learn_lexicon(sources: Rows, targets: Rows, rounds: int = 5) -> Lexicon:
     """The lexicon after so many rounds of EM, which begins with all symbols equally likely."""
     size = 1 + max((max(row, default=0) for row in targets), default=0)
-    parts = []
+    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for at in range(0, len(sources), PART):
         links, width = _links(sources[at : at + PART], targets[at : at + PART], size)
         own, place = np.unique(links, return_inverse=True)
