@@ -15,6 +15,7 @@ from regard.data.batch import pad
 from regard.data.vocabulary import EOS, SPECIALS, CharVocabulary
 from regard.engines import TorchEngine
 from regard.errors import UserError
+from regard.estimators.shortlisting import with_shortlist
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
@@ -235,6 +236,13 @@ def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> Non
         TorchEngine(Ensemble([model, model]), listed())
     said = command("predict", trained.run, "abc", "--shortlist", "--with", trained.run)
     assert said.code == 2 and "--shortlist: not for several models" in said.err
+    model.head = torch.nn.Linear(8, SIZE)  # type: ignore[assignment]
+    with pytest.raises(UserError, match="shortlist: not for rounded weights"):
+        TorchEngine(model, listed())
+    loaded = regard.load(trained.run)
+    loaded.model_ = TorchEngine(loaded.model_)
+    with pytest.raises(UserError, match="shortlist: the engine torch has none"):
+        with_shortlist(loaded, True)
     said = command("predict", trained.run, "abc", "--shortlist")
     assert said.code == 2 and "shortlist.safetensors: no such file" in said.err
     tags = models("tag")

@@ -102,11 +102,6 @@ class LeanStepper:
         after = {**counts, "seen": seen, "layers": layers}
         return self.norm(x), State(memory, after)
 
-
-def _plain(symbols: Tensor, state: State) -> bool:
-    """Whether a step is one symbol for each row, from a state of our own, and nobody watches."""
-    return symbols.shape[1] == 1 and "bias" in state.memory and watched() is None
-
     def _layered(
         self,
         x: Tensor,
@@ -124,6 +119,11 @@ def _plain(symbols: Tensor, state: State) -> bool:
             x, cache = run(x, mask, key, bias, old, B)
             caches.append(cache)
         return x, caches
+
+
+def _plain(symbols: Tensor, state: State) -> bool:
+    """Whether a step is one symbol for each row, from a state of our own, and nobody watches."""
+    return symbols.shape[1] == 1 and "bias" in state.memory and watched() is None
 
 
 def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:
