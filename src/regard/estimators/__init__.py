@@ -15,6 +15,7 @@ from regard.estimators.labels import Classifier, Regressor, Tagger
 from regard.estimators.language import LanguageModel
 from regard.estimators.shortlisting import with_shortlist
 from regard.estimators.transducer import Transducer
+from regard.tasks.values import Request
 from regard.training.memory import keep_freed_memory
 from regard.training.run import check_version, read_config
 from regard.training.weights import load_weights
@@ -25,6 +26,7 @@ __all__ = [
     "Estimator",
     "LanguageModel",
     "Regressor",
+    "Request",
     "Tagger",
     "Transducer",
     "load",
