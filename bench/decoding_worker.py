@@ -31,12 +31,11 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
     """regard, as `regard predict` calls it."""
     import regard
 
-    estimator = regard.load(model, quantize=quantize) if quantize else regard.load(model)
-    task = estimator.task_
+    estimator = regard.load(model, quantize=quantize)
 
     def run(beam: int, batch: int, which: slice) -> Outputs:
-        search = estimator.search(beam=beam, alpha=ALPHA, max_length=longest)
-        found = task.predict(estimator.model_, texts[which], search, 1, batch)
+        search = {"beam": beam, "alpha": ALPHA, "max_length": longest}
+        found = estimator.predictions(texts[which], batch_size=batch, **search)
         return [list(one.symbols) for one in found]
 
     return run
