@@ -12,11 +12,11 @@ from regard.errors import UserError
 from regard.nn.positions import too_long
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
-from regard.threads import in_threads
+from regard.threads import in_threads, one_thread_each
 from regard.workers import in_workers, workers_there
 
 WORTH = 32  # sources for which copies of this process are worth their start
-FEW = 16  # sources in a batch below which threads only wait for each other
+FEW = 32  # sources in a batch below which threads only wait for each other
 
 Result = TypeVar("Result")
 Find = Callable[["Engine", list[int]], list[list[Hypothesis]]]
@@ -60,6 +60,11 @@ class Engine(ABC):
         """
         return self
 
+    def share(self, count: int) -> int:
+        """How many of so many sources one processor answers, where several share them."""
+        workers = workers_there() if self.forks and count >= WORTH else 1
+        return max(1, -(-count // workers))
+
     def spread(
         self, work: Callable[[list[int]], Result], parts: list[list[int]]
     ) -> Iterable[Result]:
@@ -68,5 +73,9 @@ class Engine(ABC):
         workers = workers_there() if count >= WORTH and self.forks else 1
         if workers > 1 and len(parts) > 1:
             return in_workers(work, parts, workers)
-        shared = self.device.type == "cpu" and len(parts) > 1 and count >= FEW * len(parts)
-        return in_threads(work, parts, torch.get_num_threads() if shared else 1)
+        if self.device.type != "cpu":
+            return map(work, parts)
+        if count < FEW * len(parts):  # so little that threads would only wait for each other
+            with one_thread_each():
+                return [work(part) for part in parts]
+        return in_threads(work, parts, torch.get_num_threads() if len(parts) > 1 else 1)

@@ -68,8 +68,10 @@ def _best(
     logp = logits - log_normaliser(logits)[:, None]
     strike_specials(logp)
     if not rules.none:
-        so_far = torch.tensor([symbols[row] for row in rows], device=logp.device)
-        rules.apply(logp.unsqueeze(1), so_far.long().view(len(rows), 1, t), rows)
+        so_far = torch.empty(len(rows), 1, t, dtype=torch.long, device=logp.device)
+        if rules.look_back and t:
+            so_far[:, 0] = torch.tensor([symbols[row] for row in rows], device=logp.device)
+        rules.apply(logp.unsqueeze(1), so_far, rows)
     if any(full):
         only_the_end(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
     top, symbol = largest(logp, 1)

@@ -28,6 +28,11 @@ class Rules:
         """Whether every symbol is allowed everywhere."""
         return not (self.shortest or self.no_repeat or self.wishes)
 
+    @property
+    def look_back(self) -> bool:
+        """Whether it matters which symbols came before, and not only how many."""
+        return bool(self.no_repeat or self.wishes)
+
     def apply(self, logits: Tensor, symbols: Tensor, rows: list[int]) -> None:
         """Strikes out of logits (B, W, V) what may not follow symbols (B, W, t).
 

@@ -52,8 +52,10 @@ class Answering:
             wished = None if wishes is None else [wishes[i] for i in part]
             return source, engine.search(search, source, limits, nbest, wished)
 
-        parts = batches([len(row) for row in rows], batch_size, work.tokens)
-        engine = as_engine(model).suited(parts, lambda engine, part: find(engine, part)[1])
+        runner = as_engine(model)
+        size = min(batch_size, runner.share(len(rows)))
+        parts = batches([len(row) for row in rows], size, work.tokens)
+        engine = runner.suited(parts, lambda engine, part: find(engine, part)[1])
         engine.check(max(map(len, rows), default=0))
 
         def answer(part: list[int]) -> list[Prediction]:
