@@ -201,8 +201,11 @@ def test_a_part_without_a_record_is_not_gone_on_with(
     command: Command, trained: Any, begun: Any, words: list[str]
 ) -> None:
     Path("out.part.json").unlink()
+    before = Path("out.part").read_bytes()
     said = command(*begun)
-    assert said.code == 0 and "nothing says what these answers are of; begun anew" in said.err
+    assert said.code == 2 and "out.part: a file that nothing says" in said.err
+    assert Path("out.part").read_bytes() == before
+    assert command(*begun, "--force").code == 0
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
 
 

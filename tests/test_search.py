@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
+from regard.errors import UserError
 from regard.nn.state import State
 from regard.search.beam import Plan, beam_search
 from regard.search.hypothesis import Hypothesis
@@ -147,3 +148,14 @@ def test_symbols_that_are_no_output_never_come() -> None:
     assert math.exp(found[0].score) == pytest.approx(0.06, rel=1e-4)
     ((greedy,),) = search(table, beam=1)  # four of them come before the first letter
     assert text(greedy) == "a"
+
+
+@pytest.mark.parametrize("beam", [2, 5])
+def test_numbers_that_are_none_are_refused(beam: int) -> None:
+    """A model that has diverged has no answer; the search must not look for one for ever."""
+
+    def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        return torch.full((len(symbols), 1, 8), float("nan")), state
+
+    with pytest.raises(UserError, match="not finite"):
+        beam_search(step, State(torch.arange(2), None), torch.tensor([4, 4]), Plan(beam))

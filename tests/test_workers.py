@@ -3,12 +3,17 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 import regard
+from regard import Request
 from regard.errors import UserError
 from regard.workers import in_workers, workers_there
 
@@ -91,10 +96,32 @@ def test_alternatives_at_a_place(trained: Any) -> None:
     task, search = model.task_, model.search()
     best = task.predict(model.model_, ["abcd"], search)[0]
     begun = best.symbols[0]
-    found = task.alternatives(model.model_, "abcd", begun, 3, search)
+    found = task.alternatives(model.model_, "abcd", Request(begun), 3, search)
     assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
     assert len({symbol for symbol, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
     for symbol, p, answer in found:
         goes_on = (*answer.symbols, "<eos>")
         assert goes_on[:2] == (begun, symbol)
         assert answer.symbol_scores[1] == pytest.approx(torch.tensor(p).log().item(), abs=1e-4)
+
+
+def test_workers_end_with_their_original() -> None:
+    """Also when that is killed and can tell them nothing."""
+    script = """
+import os, signal, sys
+from regard.workers import in_workers
+found = in_workers(lambda item: os.getpid(), list(range(8)), 2)
+print(next(found), next(found), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60
+    )  # returns only when nobody holds its output any more
+    assert done.returncode == -signal.SIGKILL and len(done.stdout.split()) == 2
+    alive = set(done.stdout.split())
+    for _ in range(100):
+        alive = {pid for pid in alive if Path("/proc", pid).exists()}
+        if not alive:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"still there: {alive}")

@@ -49,7 +49,7 @@ MaxLength = Annotated[
 ]
 NoRepeat = Annotated[
     int | None,
-    typer.Option(metavar="N", help="No N symbols come twice in a row.", rich_help_panel=SEARCH),
+    typer.Option(metavar="N", help="No run of N symbols comes twice.", rich_help_panel=SEARCH),
 ]
 SearchSettings = Annotated[
     list[str] | None,

@@ -30,9 +30,12 @@ def workers_there() -> int:
     caller is the main thread. REGARD_WORKERS overrides.
     """
     given = os.environ.get("REGARD_WORKERS")
+    if given is not None and (not given.isdecimal() or int(given) < 1):
+        raise UserError(f"REGARD_WORKERS={given}: a number of processes expected, 1 or more")
+    can = "fork" in multiprocessing.get_all_start_methods()
+    if not can or multiprocessing.current_process().daemon:  # who may have no children
+        return 1
     if given is not None:
-        if not given.isdecimal() or int(given) < 1:
-            raise UserError(f"REGARD_WORKERS={given}: a number of processes expected, 1 or more")
         return int(given)
     main = threading.current_thread() is threading.main_thread()
     safe = sys.platform.startswith("linux") and main and not torch.cuda.is_initialized()
@@ -54,10 +57,11 @@ def in_workers(
         with _quiet_fork():
             for _ in range(min(count, len(items))):
                 here, there = context.Pipe()
-                process = context.Process(target=_serve, args=(work, items, there), daemon=True)
+                pipes.append(here)
+                own = (work, items, there, pipes)
+                process = context.Process(target=_serve, args=own, daemon=True)
                 process.start()
                 there.close()
-                pipes.append(here)
                 processes.append(process)
         yield from _results(pipes, len(items))
     finally:
@@ -94,8 +98,16 @@ def _results(pipes: list[Connection], count: int) -> Iterator[Any]:
             given_back += 1
 
 
-def _serve(work: Callable[[Any], Any], items: Sequence[Any], pipe: Connection) -> None:
-    """What a worker does: items by number, until nobody asks any more."""
+def _serve(
+    work: Callable[[Any], Any], items: Sequence[Any], pipe: Connection, others: list[Connection]
+) -> None:
+    """What a worker does: items by number, until nobody asks any more.
+
+    others: the ends of pipes that belong to the original. A copy that kept them open would never
+    learn that the original is gone.
+    """
+    for other in others:
+        other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the original stops us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)

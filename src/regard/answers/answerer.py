@@ -67,10 +67,10 @@ class Answerer:
     def _options(self, question: Question, done: Callable[[int], None]) -> str:
         """How the answer to one source may go on behind its prefix."""
         assert isinstance(self.task, Answering)
-        prefix = self._request(question).prefix
+        wish = self._request(question)
         count, source = self.form.alternatives, question.source
-        found = self.task.alternatives(self.model, source, prefix, count, self.search)
+        found = self.task.alternatives(self.model, source, wish, count, self.search)
         for prediction in [found[0][2]] if found else []:
             self.odd.add(prediction)
         done(1)
-        return self.form.options(source, prefix, found)
+        return self.form.options(source, wish.prefix, found)

@@ -113,7 +113,8 @@ def _answer(asked: Asked, answerer: Answerer, rest: Iterator[Question], sink: Si
     windows = fixed_windows(rest, sink.answered) if fixed else live_windows(rest)
     first = asked.bounds[0] + sink.answered
     unit = "sentences" if isinstance(asked.estimator.task_, Tag) else "lines"
-    with Progress(asked.count, unit, sink.answered, not parallel.first()) as progress:
+    quiet, printed = not parallel.first(), isinstance(sink, Stream)
+    with Progress(asked.count, unit, sink.answered, quiet, printed) as progress:
         for window in windows:
             sink.write(window, answerer(window, first, progress.advance))
             first += len(window)

@@ -82,12 +82,13 @@ class Form:
         return _json({"source": source, "prefix": prefix, "alternatives": rows})
 
     def _symbols(self, found: Prediction) -> dict[str, Any]:
-        """Each symbol with its log probability; the last one is the end of the answer."""
+        """Each symbol with its log probability, where the engine gives one; the end comes last."""
         if not (self.symbols or self.alignment):
             return {}
         names = [*found.symbols, SPECIALS[EOS]]
-        pairs = zip(names, found.symbol_scores, strict=False)
-        return {"symbols": [[name, round(score, 6)] for name, score in pairs]}
+        scores: list[float | None] = [round(score, 6) for score in found.symbol_scores]
+        scores = scores or [None] * len(names)
+        return {"symbols": [list(pair) for pair in zip(names, scores, strict=True)]}
 
 
 def _json(record: dict[str, Any]) -> str:

@@ -71,7 +71,10 @@ class PartFile:
         there = os.fstat(self.file.fileno()).st_size
         if force or not self.record_path.exists():
             if there and not force:
-                say(f"{self.path}: nothing says what these answers are of; begun anew")
+                raise UserError(
+                    f"{self.path}: a file that nothing says what it is of is in the way; remove "
+                    "it, or overwrite it with --force"
+                )
             return None
         found = self._read_record()
         anew = "go on with the command of then, or begin anew with --force"

@@ -22,17 +22,24 @@ class Progress:
 
     count: how many there are, if that can be known; it is called when something is to be shown,
     which it is not for little work. done: how many were answered before. quiet: shows nothing.
+    printed: whether the answers go to the terminal as well.
     """
 
     def __init__(
-        self, count: Callable[[], int | None], unit: str, done: int = 0, quiet: bool = False
+        self,
+        count: Callable[[], int | None],
+        unit: str,
+        done: int = 0,
+        quiet: bool = False,
+        printed: bool = True,
     ) -> None:
         self.count, self.unit, self.before, self.done = count, unit, done, done
         self.quiet = quiet
         self.begun = self.shown = time.monotonic()
         self.bar: Bar | None = None
         self.lock = threading.Lock()
-        self.live = not quiet and sys.stderr.isatty() and not sys.stdout.isatty()
+        among = printed and sys.stdout.isatty()  # a bar would stand among the answers
+        self.live = not quiet and sys.stderr.isatty() and not among
 
     def __enter__(self) -> "Progress":
         return self

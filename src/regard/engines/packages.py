@@ -7,12 +7,12 @@ from regard.errors import UserError
 
 
 def need(name: str) -> Any:
-    """The package; where it is not installed, how to install it is said."""
+    """The package; where it cannot be imported, how to install it is said."""
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         package = name.partition(".")[0]
         raise UserError(
-            f"the package {package} is not installed; pip install 'regard[export]' or "
+            f"the package {package} is not there ({error}); pip install 'regard[export]' or "
             f"pip install {package}"
         ) from error

@@ -17,7 +17,7 @@ def changed_search(config: Config, changes: dict[str, Any]) -> Any:
     if kind not in kinds:
         raise UserError(f"a {task} model has no search of kind {kind}")
     if kind != search.kind:
-        search = kinds[kind]()
+        search = _carried(search, kinds[kind])
     for name in given:
         if name not in type(search).model_fields:
             known = [key for key in type(search).model_fields if key != "kind"]
@@ -40,3 +40,11 @@ def _kinds(config: Config) -> dict[str, Any]:
     annotation: Any = type(config).model_fields["search"].annotation
     kinds = get_args(annotation) or (annotation,)
     return {one.model_fields["kind"].default: one for one in kinds}
+
+
+def _carried(search: Any, kind: Any) -> Any:
+    """The search of another kind with the limits of this one; the longest has two names."""
+    limits = {name: getattr(search, name, None) for name in ("min_length", "no_repeat")}
+    longest = "length" if "length" in kind.model_fields else "max_length"
+    limits |= {longest: getattr(search, "max_length", None)}
+    return kind(**{name: v for name, v in limits.items() if v and name in kind.model_fields})

@@ -72,7 +72,8 @@ class Transducer(Estimator):
         """What runs the model; made anew only where the model or its weights have changed."""
         if isinstance(self.model_, Engine):
             return self.model_
-        state = (self.model_, [weight._version for weight in self.model_.parameters()])
+        weights = [(w._version, w.data_ptr(), w.dtype, w.device) for w in self.model_.parameters()]
+        state = (self.model_, weights)
         if self._kept is None or self._kept[0] != state:
             self._kept = (state, as_engine(self.model_))
         return self._kept[1]

@@ -119,7 +119,7 @@ def queries(
     if type(attention.kernel) is not SoftmaxAttention:
         raise refuse(attention.kernel)
     width = attention.join.in_features
-    factor = torch.ones(layer.out_features)
+    factor = torch.ones(layer.out_features, device=layer.weight.device)
     factor[:width] = (width // attention.heads) ** -0.5
     weight, bias = layer.weight * factor[:, None], layer.bias * factor
     return graph("Gemm", x, graph.changed(weight), graph.changed(bias), transB=1)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from regard.estimators import Estimator
 
 COUNT = 48  # sources
+LONGEST = 64  # symbols of an answer, at most
 BEAMS = (1, 5)
 # The share of best answers that must be equal. onnx has our own search around the same numbers.
 LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
@@ -34,13 +35,17 @@ def check_parity(
     """
     from regard.estimators import load
 
-    assert isinstance(estimator.task_, Transduce)
-    rows = some_rows(estimator.task_, estimator.folder_)
+    if not isinstance(estimator.task_, Transduce):
+        return {}  # only transducers have answers that a search can turn round
     engines = (as_engine(estimator.model_), as_engine(load(folder).model_))
+    most = min((e.source_places for e in engines if e.source_places is not None), default=LONGEST)
+    rows = [row[-most:] for row in some_rows(estimator.task_, estimator.folder_)]
+    places = [e.target_places for e in engines if e.target_places is not None]
+    limits = [min(LONGEST, *places, estimator.task_.limit(len(row))) for row in rows]
     least = LEAST[engines[1].name] if quantize in (None, "float32") else LEAST_ROUNDED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
-        ours, theirs = (_answers(one, estimator.task_, rows, beam) for one in engines)
+        ours, theirs = (_answers(one, rows, limits, beam) for one in engines)
         equal, apart = compare(ours, theirs)
         facts[f"beam {beam}"] = {"equal": equal, "score_difference": apart}
         say(
@@ -71,12 +76,14 @@ def some_rows(task: Transduce, folder: Path) -> list[list[int]]:
     return [[*row, EOS] for row in rows]
 
 
-def _answers(engine: Engine, task: Transduce, rows: list[list[int]], beam: int) -> list[Hypothesis]:
+def _answers(
+    engine: Engine, rows: list[list[int]], limits: list[int], beam: int
+) -> list[Hypothesis]:
     """The best answer to each row."""
     source = pad(rows)
     source = source._replace(data=source.data.to(engine.device), mask=source.mask.to(engine.device))
-    limits = torch.tensor([task.limit(len(row)) for row in rows], device=engine.device)
-    return [found[0] for found in engine.search(Beam(beam=beam), source, limits)]
+    longest = torch.tensor(limits, device=engine.device)
+    return [found[0] for found in engine.search(Beam(beam=beam), source, longest)]
 
 
 def compare(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:

@@ -119,7 +119,7 @@ def draw(wish: Wish) -> "Figure":
 
 def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
     from regard.estimators import load
-    from regard.tasks.answering import Answering, as_engine
+    from regard.tasks.answering import Answering, as_engine, on_device
 
     estimator = load(run)
     task = estimator.task_
@@ -128,8 +128,8 @@ def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
     search = estimator.search(kind="beam", beam=beam)
     row = [*task.source.encode(text), EOS]
     engine = as_engine(estimator.model_)
-    limits = torch.tensor([task.limit(len(row))])
-    found = explore(engine.stepper(), pad([row]), limits, search)
+    limits = task.limits([len(row)], search, engine)
+    found = explore(engine.stepper(), on_device(pad([row]), engine.device), limits, search)
     ids = {symbol for key in found.nodes for symbol in key} - {EOS}
     return _figure(found, {id: task.target.name(id) for id in ids}, search.beam, text)
 

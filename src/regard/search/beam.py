@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.data.vocabulary import BOS, PAD
+from regard.errors import UserError
 from regard.nn.state import State
 from regard.nn.watch import watching
 from regard.search.choose import Best, Choose, Chosen, Continuations
@@ -21,6 +22,10 @@ from regard.search.scoring import Scoring
 from regard.search.top import Step, joint, joint_fits, largest, log_normaliser
 from regard.search.trace import Trace
 
+NOT_FINITE = (
+    "the model's numbers are not finite (nan), so it has no answer; its training went wrong, or "
+    "its weights are damaged: see regard diagnose"
+)
 Stop = Literal["likely", "full", "exact", "first"]
 
 
@@ -91,6 +96,8 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     while True:
         logits, state = _looked(step, last, state, live)
         found = continuations(live, logits[:, -1].float(), plan.rules, choose)
+        if bool(found.total.isnan().any()):
+            raise UserError(NOT_FINITE)
         chosen = choose(found, plan.beam, live.rows)
         if plan.trace is not None:
             plan.trace.add(live.rows, live.symbols, found, chosen)

@@ -47,8 +47,8 @@ class Answering:
         wishes = None if requests is None else [self.wish(request) for request in requests]
 
         def find(engine: Engine, part: list[int]) -> tuple[Padded, list[list[Hypothesis]]]:
-            source = _on(pad([rows[i] for i in part]), engine.device)
-            limits = self._limits([len(rows[i]) for i in part], search, engine)
+            source = on_device(pad([rows[i] for i in part]), engine.device)
+            limits = self.limits([len(rows[i]) for i in part], search, engine)
             wished = None if wishes is None else [wishes[i] for i in part]
             return source, engine.search(search, source, limits, nbest, wished)
 
@@ -72,7 +72,7 @@ class Answering:
             work.done(len(part))
         return [flat[i] for i in range(len(rows))]
 
-    def _limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
+    def limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
         """(B,) the most symbols, EOS included, for sources of these lengths."""
         limits = torch.tensor([self.limit(length) for length in lengths], device=engine.device)
         if search.max_length is not None:
@@ -124,30 +124,33 @@ class Answering:
         lengths = [max(len(row), len(target)) for row, target in zip(rows, targets, strict=True)]
         found: dict[int, Prediction] = {}
         for part in batches(lengths, batch_size, TOKENS):
-            source = _on(pad([rows[i] for i in part]), engine.device)
+            source = on_device(pad([rows[i] for i in part]), engine.device)
             scored = force(engine.stepper(), source, [targets[i] for i in part], search.scoring)
             for i, hypothesis in zip(part, scored, strict=True):
                 found[i] = self._prediction(pairs[i].source, rows[i], [hypothesis])
         return [found[i] for i in range(len(rows))]
 
     def alternatives(
-        self, model: nn.Module | Engine, source: str, prefix: str, count: int, search: Beam
+        self, model: nn.Module | Engine, source: str, request: Request, count: int, search: Beam
     ) -> list[tuple[str, float, Prediction]]:
         """How an answer may go on after a beginning: symbol, probability, the best such answer.
 
-        The most probable symbol first.
+        The most probable symbol first. request: the beginning, and words that answers must have
+        or not have.
         """
         engine = as_engine(model)
         row = [*self.source.encode(source), EOS]
-        begun = self.wish(Request(prefix)).prefix
-        source_row = _on(pad([row]), engine.device)
+        wish = self.wish(request)
+        begun = wish.prefix
+        source_row = on_device(pad([row]), engine.device)
         logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
-        logp[NEVER] = float("-inf")
-        best = logp.topk(min(count, len(self.target) - len(NEVER)))
+        single = [phrase[0] for phrase in wish.banned if len(phrase) == 1]
+        logp[[*NEVER, *single]] = float("-inf")
+        best = logp.topk(min(count, len(self.target) - len(NEVER) - len(single)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
-        wishes = [Wish((*begun, symbol)) for symbol in symbols]
-        limits = self._limits([len(row)] * len(symbols), search, engine)
-        rows = _on(pad([row] * len(symbols)), engine.device)
+        wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
+        limits = self.limits([len(row)] * len(symbols), search, engine)
+        rows = on_device(pad([row] * len(symbols)), engine.device)
         found = engine.search(search, rows, limits, 1, wishes)
         return [
             (self.target.name(symbol), p, self._prediction(source, row, hypotheses))
@@ -179,6 +182,6 @@ def as_engine(model: nn.Module | Engine) -> Engine:
     return model if isinstance(model, Engine) else TorchEngine(model)
 
 
-def _on(x: Padded, device: torch.device) -> Padded:
+def on_device(x: Padded, device: torch.device) -> Padded:
     """Symbols on another device."""
     return Padded(x.data.to(device), x.mask.to(device))
