@@ -70,7 +70,7 @@ def compiled() -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
             return torch.jit.script(decode)
-    except Exception:  # whatever a later torch has instead
+    except (AttributeError, OSError, RuntimeError, TypeError):  # a torch without it, or no source
         return decode
 
 
