@@ -29,8 +29,7 @@ PATIENCE = datetime.timedelta(days=1)  # the others wait while the first one cut
 def processes() -> Iterator[None]:
     """All processes of this job in touch with each other; nothing where there is only this one."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
-        yield
-        return
+        return (yield)
     if torch.cuda.is_available():
         if local_rank() >= torch.cuda.device_count():
             raise UserError(
@@ -38,7 +37,11 @@ def processes() -> Iterator[None]:
                 f"{local_rank()} (from 0) was started on it; lower --nproc-per-node"
             )
         torch.cuda.set_device(local_rank())
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    backend = "nccl" if torch.cuda.is_available() else "gloo"
+    store, number, count = next(dist.rendezvous("env://", timeout=PATIENCE))
+    # torchrun keeps its store over restarts, with the addresses of processes that are gone.
+    store = dist.PrefixStore(f"start-{starts()}", store)
+    dist.init_process_group(backend, None, PATIENCE, count, number, store)
     try:
         yield
     finally:
@@ -70,9 +73,9 @@ def device() -> torch.device:
     return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
 
 
-def restarted() -> bool:
-    """Whether torchrun started this job again after a process was lost."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def starts() -> int:
+    """How often torchrun started this job again after a process was lost."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def job() -> str:
@@ -182,8 +185,7 @@ def exchange(engine: nn.Module, now: bool) -> Iterator[None]:
     """Backward in here sums gradients over processes, or leaves that to a later one."""
     if isinstance(engine, DistributedDataParallel) and not now:
         with engine.no_sync():
-            yield
-        return
+            return (yield)
     for part in _sharded_parts(engine)[:1]:  # it tells the others
         part.set_requires_gradient_sync(now)
     yield
@@ -226,8 +228,7 @@ def sharded(tensor: Tensor) -> bool:
 
 def whole(tensor: Any) -> Tensor:
     """A tensor of which each process may have only a part, as a whole."""
-    full: Tensor = tensor.full_tensor() if sharded(tensor) else tensor
-    return full.detach()
+    return (tensor.full_tensor() if sharded(tensor) else tensor).detach()
 
 
 def divided(value: Tensor, like: Any) -> Tensor:
@@ -245,6 +246,5 @@ def dot(ones: Sequence[Any], others: Sequence[Any]) -> float:
     apart = any(map(sharded, ones))
     if apart:
         ones, others = ([tensor.to_local() for tensor in tensors] for tensors in (ones, others))
-    products = [(one * other).sum() for one, other in zip(ones, others, strict=True)]
-    result = float(torch.stack(products).sum())
+    result = float(sum((one * other).sum() for one, other in zip(ones, others, strict=True)))
     return total([result])[0] if apart else result

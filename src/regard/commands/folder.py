@@ -31,7 +31,7 @@ def choose_folder(wish: Wish, print_config: bool) -> tuple[Path, bool]:
     """Where the run lies or will lie, and whether it goes on. The first process decides."""
     if not parallel.first():
         return Path(), False
-    if parallel.restarted() and not wish.resume:
+    if parallel.starts() and not wish.resume:
         folder = _of_this_job(wish)
         if folder is not None:
             return folder, True
@@ -64,7 +64,7 @@ def _new_folder(wish: Wish) -> Path:
     if wish.out.is_file():
         raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
     if wish.out.exists() and any(wish.out.iterdir()):
-        again = wish.resume or wish.force or parallel.restarted()
+        again = wish.resume or wish.force or parallel.starts()
         begun = (wish.out / "run.json").exists()
         if not begun and again and _ours(wish.out):
             return wish.out  # a run that was killed before it began
