@@ -13,6 +13,7 @@ from regard.errors import UserError
 from regard.version import __version__
 
 if TYPE_CHECKING:
+    from regard.capturing import capture, silence
     from regard.estimators import (
         Classifier,
         LanguageModel,
@@ -32,12 +33,18 @@ __all__ = [
     "Transducer",
     "UserError",
     "__version__",
+    "capture",
     "load",
+    "silence",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, imported when first used: `regard --help` need not wait for torch."""
+    """What needs torch, imported when first used: `regard --help` need not wait for it."""
+    if name in ("capture", "silence"):
+        from regard import capturing
+
+        return getattr(capturing, name)
     if name in __all__:
         from regard import estimators
 

@@ -10,6 +10,8 @@ from torch import Tensor
 from regard.data.batch import Padded
 from regard.errors import UserError
 from regard.nn.positions import too_long
+from regard.nn.silence import silenced
+from regard.nn.watch import captured
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 from regard.threads import in_threads, one_thread_each
@@ -62,15 +64,24 @@ class Engine(ABC):
 
     def share(self, count: int) -> int:
         """How many of so many sources one processor answers, where several share them."""
-        workers = workers_there() if self.forks and count >= WORTH else 1
-        return max(1, -(-count // workers))
+        return max(1, -(-count // self._workers(count)))
+
+    def _workers(self, count: int) -> int:
+        """How many processes so many sources are worth."""
+        seen = captured() or silenced()
+        return workers_there() if self.forks and count >= WORTH and not seen else 1
 
     def spread(
         self, work: Callable[[list[int]], Result], parts: list[list[int]]
     ) -> Iterable[Result]:
-        """The results of batches, in their order, by all the processors there are."""
+        """The results of batches, in their order, by all the processors there are.
+
+        What is captured or silenced is so in this thread, so then all is done here.
+        """
+        if captured() or silenced():
+            return [work(part) for part in parts]
         count = sum(map(len, parts))
-        workers = workers_there() if count >= WORTH and self.forks else 1
+        workers = self._workers(count)
         if workers > 1 and len(parts) > 1:
             return in_workers(work, parts, workers)
         if self.device.type != "cpu":

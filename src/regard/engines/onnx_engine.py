@@ -17,7 +17,7 @@ from regard.engines.packages import need
 from regard.errors import UserError
 from regard.nn.positions import too_long
 from regard.nn.state import State
-from regard.nn.watch import watched
+from regard.nn.watch import look, watched
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 
@@ -83,9 +83,8 @@ class OnnxEngine(Engine):
             weights += [given["attention"]] if "attention" in given else []
             past = {name: given[f"next/{name.removeprefix('past/')}"] for name in past}
             at += 1
-        seen = watched()
-        if seen is not None and weights:
-            seen.cross.append(torch.stack([_unfold(one) for one in weights], 2))
+        if weights:
+            look(None, lambda: torch.stack([_unfold(one) for one in weights], 2), at="source")
         joined = logits[0] if len(logits) == 1 else torch.cat(logits, 1)
         return joined, State(state.memory, {"at": at, "tensors": past})
 

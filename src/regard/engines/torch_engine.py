@@ -22,6 +22,7 @@ class TorchEngine(Engine):
     name = "torch"
 
     def __init__(self, model: nn.Module, shortlist: Shortlist | None = None) -> None:
+        self.model = model
         self._narrow = None if shortlist is None else (output_layer(model), shortlist)
         self.device = device_of(model)
         self.forks = self.device.type == "cpu"

@@ -21,6 +21,7 @@ from regard.models.window import Mlp, MlpEncoder
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Cell, Recurrence
 from regard.nn.state import State, Tree, tree_map
+from regard.nn.watch import reading
 from regard.options import Options
 
 
@@ -95,7 +96,8 @@ class CausalModel(nn.Module):
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)
-        h, state = self.decoder(self.target(opened(inputs)), state)
+        with reading(mask):
+            h, state = self.decoder(self.target(opened(inputs)), state)
         whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None
         return self.head(whole), carry

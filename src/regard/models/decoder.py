@@ -23,7 +23,7 @@ from regard.nn.positions import Position
 from regard.nn.recurrent import Cell, Hidden, Recurrence
 from regard.nn.scores import ScoreKind, build_score
 from regard.nn.state import State, Tree, tree_map
-from regard.nn.watch import watched
+from regard.nn.watch import show, together
 from regard.options import Options
 
 PRUNE = 16  # entries of a cache beyond twice those in use, from which it is pruned
@@ -110,7 +110,9 @@ class DecoderLayer(nn.Module):
         x = self.attend.leave(x, mixed)
         found, keys = self.cross(self.look.enter(x), memory, keys)
         x = self.look.leave(x, found)
-        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), keys, past
+        x = self.feed.leave(x, self.feedforward(self.feed.enter(x)))
+        show(self, x)
+        return x, keys, past
 
 
 class RecurrentDecoder(nn.Module):
@@ -156,14 +158,12 @@ class RecurrentDecoder(nn.Module):
         else:
             last = x.new_zeros(len(x), 1, self.join.out_features) if last is None else last
             steps = []
-            for t in range(x.shape[1]):
-                h, hidden = self.body(torch.cat([x[:, t : t + 1], last], -1), hidden)
-                last, keys = self._attend(h, memory, keys)
-                steps.append(last)
+            with together():
+                for t in range(x.shape[1]):
+                    h, hidden = self.body(torch.cat([x[:, t : t + 1], last], -1), hidden)
+                    last, keys = self._attend(h, memory, keys)
+                    steps.append(last)
             out = torch.cat(steps, 1)
-            seen = watched()
-            if seen is not None:
-                seen.join(len(steps))
         return out, State({"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last})
 
     def _first(self, memory: Padded, rows: int) -> Hidden:

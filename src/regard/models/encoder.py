@@ -19,6 +19,7 @@ from regard.nn.norm import NormKind, NormPlace, Residual, build_norm
 from regard.nn.positions import Position, Positions, Sinusoidal
 from regard.nn.recurrent import Bidirectional, Cell, Recurrence, ends
 from regard.nn.state import Tree
+from regard.nn.watch import reading, show
 from regard.options import Options
 
 
@@ -40,8 +41,9 @@ class TransformerEncoder(nn.Module):
         if source.bias is not None:
             mask = source.bias.masked_fill(~mask, float("-inf"))
         x = self.dropout(self.positions.embed(source.data, 0))
-        for layer in self.layers:
-            x = layer(x, mask)
+        with reading(source.mask):
+            for layer in self.layers:
+                x = layer(x, mask)
         return Padded(self.norm(x), source.mask)
 
 
@@ -60,7 +62,9 @@ class SelfLayer(nn.Module):
         """(B, S, D) to (B, S, D), and what later steps need."""
         mixed, past = self.attention(self.attend.enter(x), mask, past, causal)
         x = self.attend.leave(x, mixed)
-        return self.feed.leave(x, self.feedforward(self.feed.enter(x))), past
+        x = self.feed.leave(x, self.feedforward(self.feed.enter(x)))
+        show(self, x)
+        return x, past
 
 
 Layer = TypeVar("Layer", bound=SelfLayer)

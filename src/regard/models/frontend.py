@@ -15,6 +15,7 @@ from regard.data.vocabulary import SPECIALS, UNK
 from regard.nn.dropout import Dropout, own_generator
 from regard.nn.int8 import Int8Embedding, Weights
 from regard.nn.recurrent import Bidirectional, ends
+from regard.nn.watch import entered
 from regard.options import Options
 
 
@@ -28,7 +29,7 @@ class Embedding(nn.Module):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return F.embedding(symbols, self.weight) * self.scale
+        return entered(self, F.embedding(symbols, self.weight) * self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
         """The same with int8 weights."""
@@ -60,7 +61,7 @@ class VectorFrontend(nn.Module):
     def forward(self, batch: Batch) -> Padded:
         """(B, 1, F) to (B, 1, D)."""
         assert batch.source is not None
-        return batch.source._replace(data=self.adapt(batch.source.data))
+        return batch.source._replace(data=self.adapt(entered(self, batch.source.data)))
 
 
 class WordFrontend(nn.Module):
@@ -89,7 +90,7 @@ class WordFrontend(nn.Module):
             assert batch.letters is not None
             spelt = self.spelling(batch.letters)  # (U, C)
             x = torch.cat([x, F.embedding(places, spelt)], -1)
-        return batch.source._replace(data=self.join(x))
+        return batch.source._replace(data=entered(self, self.join(x)))
 
 
 def hide(symbols: Tensor, share: float) -> Tensor:

@@ -18,6 +18,7 @@ from regard.models.encoder import Auto, Encoder
 from regard.models.frontend import Embedding, SymbolFrontend
 from regard.nn.int8 import Int8Linear, Weights
 from regard.nn.state import State
+from regard.nn.watch import reading
 from regard.options import Options
 
 
@@ -62,7 +63,9 @@ class Generator(nn.Module):
         assert batch.source is not None and batch.target is not None
         symbols, mask = batch.target.data, batch.target.mask
         inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
-        h, _ = self.decoder(self.target(inputs), self.start(batch.source))
+        state = self.start(batch.source)
+        with reading(mask):
+            h, _ = self.decoder(self.target(inputs), state)
         return self.head(h[mask])
 
     def start(self, source: Padded) -> State:

@@ -13,6 +13,8 @@ from regard.data.batch import Batch, Padded
 from regard.errors import UserError
 from regard.models.encoder import Auto, Encoder
 from regard.models.frontend import Embedding, SymbolFrontend, VectorFrontend, Words
+from regard.nn.silence import hush
+from regard.nn.watch import look
 from regard.options import Options
 
 PoolKind = Literal["mean", "max", "last", "first", "attention"]
@@ -60,6 +62,7 @@ class Pool(nn.Module):
     def __init__(self, kind: PoolKind, width: int) -> None:
         super().__init__()
         self.kind = kind
+        self.heads = int(kind == "attention")
         self.weigh: nn.Module | None = None
         if kind == "attention":
             self.weigh = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
@@ -78,7 +81,8 @@ class Pool(nn.Module):
             return x.gather(1, last).squeeze(1)
         if self.weigh is not None:
             weight = self.weigh(x).masked_fill(~real, float("-inf")).softmax(1)  # (B, S, 1)
-            return (x * weight).sum(1)
+            look(self, lambda: weight.transpose(1, 2).unsqueeze(1), at="itself")
+            return hush(self, (x * weight).sum(1, keepdim=True)).squeeze(1)
         return (x * real).sum(1) / real.sum(1)
 
 

@@ -31,8 +31,9 @@ from regard.models.script import script_of
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.cache import Cache, sight
 from regard.nn.kernels.softmax import SoftmaxAttention
+from regard.nn.silence import silenced
 from regard.nn.state import State
-from regard.nn.watch import watched
+from regard.nn.watch import captured, watched
 
 
 def lean(model: nn.Module) -> Any:
@@ -61,7 +62,9 @@ class LeanStepper:
         self.head = bare_head(model.head)
 
     def start(self, source: Padded) -> State:
-        """The decoder's state before its first symbol, keys projected."""
+        """The decoder's state before its first symbol, keys projected; seen, it is the model's."""
+        if captured() or silenced():
+            return self.model.start(source)
         memory = self.encode(source)
         state = self.model.decoder.start(memory)
         whole = bool(memory.mask.all())
@@ -123,7 +126,8 @@ class LeanStepper:
 
 def _plain(symbols: Tensor, state: State) -> bool:
     """Whether a step is one symbol for each row, from a state of our own, and nobody watches."""
-    return symbols.shape[1] == 1 and "bias" in state.memory and watched() is None
+    undisturbed = watched() is None and not silenced()
+    return symbols.shape[1] == 1 and "bias" in state.memory and undisturbed
 
 
 def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.data.batch import Padded
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import ACTIVATIONS, Activation
+from regard.nn.watch import show
 from regard.options import Options
 
 
@@ -45,6 +46,7 @@ class MlpEncoder(nn.Module):
         """(..., inputs) to (..., D)."""
         for layer in self.layers:
             x = self.activation(layer(self.dropout(x)))
+            show(layer, x)
         return self.dropout(x)
 
 

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.errors import UserError
+from regard.nn.watch import entered
 
 LARGEST = 127  # of int8 on both sides of zero
 TILE = 1 << 19  # numbers turned back into fp32 at a time: two megabytes, which a cache holds
@@ -116,7 +117,7 @@ class Int8Embedding(Int8):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return self.matrix.rows(symbols).mul_(self.scale)
+        return entered(self, self.matrix.rows(symbols).mul_(self.scale))
 
 
 class Int8Recurrent(Int8):

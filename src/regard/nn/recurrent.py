@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.dropout import Dropout
+from regard.nn.watch import show, turned
 
 Cell = Literal["rnn", "gru", "lstm"]
 CELLS: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -53,6 +54,7 @@ class Recurrence(nn.Module):
                 parts = [part[:, i].unsqueeze(0).contiguous() for part in hidden]  # (1, B, D)
                 start = tuple(parts) if self.parts == 2 else parts[0]
             out, end = layer(self.dropout(x) if i > 0 else x, start)
+            show(layer, out)
             last.append(tuple(end) if self.parts == 2 else (end,))
             x = out + x if i > 0 else out
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
@@ -63,6 +65,7 @@ class Recurrence(nn.Module):
         for i, layer in enumerate(self.layers):
             before = tuple(part[:, i] for part in hidden)
             after = one_step(layer, self.dropout(x) if i > 0 else x, before)
+            show(layer, after[0].unsqueeze(1))
             last.append(after)
             x = after[0] + x if i > 0 else after[0]
         return x.unsqueeze(1), tuple(torch.stack(part, 1) for part in zip(*last, strict=True))
@@ -99,7 +102,8 @@ class Bidirectional(nn.Module):
         for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             seen = self.dropout(x) if i > 0 else x
             left, _ = ahead(seen)  # (B, S, D/2)
-            right, _ = back(seen.gather(1, flip.expand_as(seen)))
+            with turned(flip):
+                right, _ = back(seen.gather(1, flip.expand_as(seen)))
             both = torch.cat([left, right.gather(1, flip.expand_as(right))], -1)  # (B, S, D)
             x = both + x if i > 0 else both
         return x

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.batch import Padded
+from regard.nn.silence import hush
 from regard.nn.state import fold, unfold
-from regard.nn.watch import watched
+from regard.nn.watch import look
 
 ScoreKind = Literal["none", "additive", "dot", "scaled_dot", "bilinear"]
 
@@ -28,6 +29,8 @@ class FixedContext(nn.Module):
 class ScoredContext(nn.Module):
     """A weighted mean of the memory, weighted by softmax over a score of each place."""
 
+    heads = 1
+
     def project(self, memory: Padded) -> Tensor:
         """What the score needs of the memory, computed once a sentence: (B, S, any)."""
         return memory.data
@@ -41,10 +44,9 @@ class ScoredContext(nn.Module):
         if keys is None:
             keys = self.project(memory)
         weights = self.weights(fold(h, len(memory.data)), memory, keys)
-        seen = watched()
-        if seen is not None:
-            seen.cross.append(unfold(weights, h).unsqueeze(1))
-        return unfold(weights @ memory.data, h), keys
+        look(self, lambda: unfold(weights, h).unsqueeze(1), at="source")
+        found = hush(self, (weights @ memory.data).unsqueeze(1)).squeeze(1)
+        return unfold(found, h), keys
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:
         """The attention (B, T, S); each row sums to one."""

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.data.batch import Padded, pad
 from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import State
-from regard.nn.watch import watching
+from regard.nn.watch import reading, watching
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 
@@ -33,7 +33,8 @@ def force(
     scoring = scoring or Scoring()
     true = pad([[*target, EOS] for target in targets])
     inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
-    logits, _ = stepper.step(inputs, stepper.start(source))
+    with reading(true.mask):
+        logits, _ = stepper.step(inputs, stepper.start(source))
     logp = logits.float().log_softmax(-1).gather(-1, true.data.to(logits.device)[..., None])
     rows = logp.squeeze(-1).cpu()  # (B, T)
     found = []
@@ -49,7 +50,7 @@ def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Te
     """For each target the attention (T + 1, S) of its symbols and EOS to its source symbols."""
     true = pad([[*target, EOS] for target in targets])
     inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
-    with watching() as seen:
+    with watching() as seen, reading(true.mask):
         stepper.step(inputs, stepper.start(source))
     weights = seen.alignment().cpu()  # (B, T, S)
     sizes = source.mask.sum(1).tolist()
