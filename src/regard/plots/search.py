@@ -1,7 +1,6 @@
 """The tree of a search: what was looked at, what was kept, and which way won."""
 
 import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +14,10 @@ from regard.nn.state import State
 from regard.plots.tree import Colours, draw_tree
 from regard.plots.wish import Wish
 from regard.search import Beam
-from regard.search.force import Stepper
-from regard.search.trace import Fate, Trace
+from regard.search.explore import Found, Key, explore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
-DROPPED = 2  # branches after each node that are shown though they were not kept
 
 # What follows what, and how probable it is. Greedily: a, c and the end, .24 in all.
 # But b and then the end has .36.
@@ -48,61 +43,6 @@ class Toy:
             for symbol, p in TABLE[last].items() if last in TABLE else [(EOS, 1.0)]:
                 logits[row, 0, symbol] = math.log(p)
         return logits, State(state.memory, symbols)
-
-
-@dataclass(frozen=True)
-class Node:
-    """A symbol after those before it. p: its own probability; total: log p of the whole."""
-
-    p: float
-    total: float
-    fate: Fate
-
-
-@dataclass(frozen=True)
-class Found:
-    """The nodes of a search, where greedy search went and where the best output is."""
-
-    nodes: dict[Key, Node]
-    greedy: Key
-    best: Key
-    scores: dict[Key, float]  # of the outputs, as the search ranks
-
-
-def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> Found:
-    """A search over one sentence, and greedy search beside it."""
-    trace = Trace()
-    (outputs,) = search.run(stepper, source, limits, search.beam, trace=trace)
-    alone = search.model_copy(update={"beam": 1, "groups": 1})
-    ((greedy,),) = alone.run(stepper, source, limits)
-    nodes: dict[Key, Node] = {}
-    for step in trace.steps[0]:
-        for branch in step:
-            key = (*branch.prefix, branch.symbol)
-            old = nodes.get(key)  # groups may come to the same place
-            if old is None or old.fate == "dropped":
-                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.fate)
-    way, total = (*greedy.symbols, EOS), 0.0
-    for n, gained in enumerate(greedy.symbol_scores, 1):
-        total += gained
-        fate: Fate = "ends" if n == len(way) else "goes"
-        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate))
-        if node.fate == "dropped":
-            nodes[way[:n]] = replace(node, fate=fate)
-    scores = {(*one.symbols, EOS): one.score for one in (greedy, *outputs)}
-    return Found(_readable(nodes), way, (*outputs[0].symbols, EOS), scores)
-
-
-def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
-    """The nodes without the least probable of those that were dropped."""
-    shown = {key: node for key, node in nodes.items() if node.fate != "dropped"}
-    dropped = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
-    count: dict[Key, int] = {}
-    for key in dropped:
-        count[key[:-1]] = count.get(key[:-1], 0) + 1
-        if count[key[:-1]] <= DROPPED:
-            shown[key] = nodes[key]
-    return shown
 
 
 def draw(wish: Wish) -> "Figure":

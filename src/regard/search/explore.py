@@ -1,0 +1,81 @@
+"""A search over one sentence that is looked at: every way that was tried, and greedy beside it."""
+
+import math
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from regard.data.batch import Padded
+from regard.data.vocabulary import EOS
+from regard.search.force import Stepper
+from regard.search.hypothesis import Hypothesis
+from regard.search.options import Beam
+from regard.search.trace import Fate, Trace
+
+Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
+DROPPED = 2  # branches after each node that are shown though they were not kept
+
+
+@dataclass(frozen=True)
+class Node:
+    """A symbol after those before it. p: its own probability; total: log p of the whole."""
+
+    p: float
+    total: float
+    fate: Fate
+
+
+@dataclass(frozen=True)
+class Found:
+    """The nodes of a search, where greedy search went and where the best output is."""
+
+    nodes: dict[Key, Node]
+    greedy: Key
+    best: Key
+    scores: dict[Key, float]  # of the outputs, as the search ranks
+    answer: Hypothesis  # the best output
+
+
+def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> Found:
+    """A search over one sentence, and greedy search beside it."""
+    trace = Trace()
+    ((answer,),) = search.run(stepper, source, limits, trace=trace)
+    alone = search.model_copy(update={"beam": 1, "groups": 1})
+    ((greedy,),) = alone.run(stepper, source, limits)
+    nodes: dict[Key, Node] = {}
+    for step in trace.steps[0]:
+        for branch in step:
+            key = (*branch.prefix, branch.symbol)
+            old = nodes.get(key)  # groups may come to the same place
+            if old is None or old.fate == "dropped":
+                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.fate)
+    way, total = (*greedy.symbols, EOS), 0.0
+    for n, gained in enumerate(greedy.symbol_scores, 1):
+        total += gained
+        fate: Fate = "ends" if n == len(way) else "goes"
+        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate))
+        if node.fate == "dropped":
+            nodes[way[:n]] = replace(node, fate=fate)
+    scores = _scores(nodes, search) | {(*one.symbols, EOS): one.score for one in (greedy, answer)}
+    return Found(_readable(nodes), way, (*answer.symbols, EOS), scores, answer)
+
+
+def _scores(nodes: dict[Key, Node], search: Beam) -> dict[Key, float]:
+    """How the search ranks what ended; with coverage, only it knows."""
+    if search.coverage:
+        return {}
+    ended = {key: node.total for key, node in nodes.items() if node.fate == "ends"}
+    score = search.scoring.score
+    return {key: float(score(Tensor([total]), len(key), None)) for key, total in ended.items()}
+
+
+def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
+    """The nodes without the least probable of those that were dropped."""
+    shown = {key: node for key, node in nodes.items() if node.fate != "dropped"}
+    dropped = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
+    count: dict[Key, int] = {}
+    for key in dropped:
+        count[key[:-1]] = count.get(key[:-1], 0) + 1
+        if count[key[:-1]] <= DROPPED:
+            shown[key] = nodes[key]
+    return shown
