@@ -7,6 +7,7 @@ import os
 # reads this when torch is first imported, so it stands before every other import.
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from regard.errors import UserError
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
         Transducer,
         load,
     )
+    from regard.inspection import Inspection, inspect
 
 __all__ = [
     "Classifier",
+    "Inspection",
     "LanguageModel",
     "Regressor",
     "Request",
@@ -34,19 +37,20 @@ __all__ = [
     "UserError",
     "__version__",
     "capture",
+    "inspect",
     "load",
     "silence",
 ]
+ROOMS = {
+    "capture": "capturing",
+    "silence": "capturing",
+    "Inspection": "inspection",
+    "inspect": "inspection",
+}  # the modules of names that are not among the estimators
 
 
 def __getattr__(name: str) -> Any:
     """What needs torch, imported when first used: `regard --help` need not wait for it."""
-    if name in ("capture", "silence"):
-        from regard import capturing
-
-        return getattr(capturing, name)
-    if name in __all__:
-        from regard import estimators
-
-        return getattr(estimators, name)
-    raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    return getattr(import_module(f"regard.{ROOMS.get(name, 'estimators')}"), name)

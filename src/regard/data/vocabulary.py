@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import unicodedata
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 
 from regard.data.amount import amount_of
 from regard.data.cut import GLUED, cut_chunk
+from regard.data.names import printable
 from regard.data.pieces import close_rows
 from regard.errors import UserError
 from regard.files import write_json
@@ -74,16 +74,7 @@ class Vocabulary(ABC):
 
     def name(self, id: int) -> str:
         """A printable name for an id, for plots and tables: white space and marks made visible."""
-        symbol = self.symbol(id)
-        if unicodedata.combining(symbol[0]):
-            symbol = "\u25cc" + symbol
-        return "".join(
-            "\u2423" if character == " " else _printable(character) for character in symbol
-        )
-
-
-def _printable(character: str) -> str:
-    return character if character.isprintable() else f"U+{ord(character):04X}"
+        return printable(self.symbol(id))
 
 
 class TableVocabulary(Vocabulary):

@@ -144,7 +144,7 @@ class Tag(Task):
             part = [i for i in part if sources[i]]
             if not part:
                 continue
-            batch = self._batch([sources[i] for i in part]).to(device)
+            batch = self.batch([sources[i] for i in part]).to(device)
             labels, sure = decode(model, batch)
             for row, i in enumerate(part):
                 length = len(sources[i])
@@ -153,7 +153,7 @@ class Tag(Task):
                 )
         return found
 
-    def _batch(self, sentences: Sequence[tuple[str, ...]]) -> Batch:
+    def batch(self, sentences: Sequence[tuple[str, ...]]) -> Batch:
         """Sentences as a batch without tags."""
         forms, side = split_words(sentences, self.words, self.letters)
         source, letters = forms.batch(pad_flat(side.flat, side.starts, side.lengths))

@@ -1,0 +1,122 @@
+"""A model that fills gaps seen from inside: each symbol hidden in turn, and what it takes it for.
+
+n copies, S symbols, V vocabulary.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.data.batch import Batch, Padded, pad
+from regard.data.names import printable
+from regard.data.vocabulary import MASK, UNK, TableVocabulary
+from regard.data.words import Forms, split_words
+from regard.errors import UserError
+from regard.estimators.language import LanguageModel
+from regard.inspection.about import about
+from regard.inspection.inside import inside
+from regard.inspection.question import Question, copied
+from regard.inspection.steps import steps_of
+from regard.inspection.texts import names_of, refuse_longer
+from regard.inspection.value import Inspection, Side
+from regard.models.masked import MaskedModel
+from regard.search.hypothesis import NEVER
+from regard.tasks.base import device_of
+from regard.tasks.language_model import LanguageModel as Task
+
+
+@dataclass(frozen=True)
+class Gaps(Question):
+    """A text of which any symbol can be hidden. forms: of words that are read by letters."""
+
+    model: MaskedModel
+    source: Padded  # (1, S) symbols, or places among the forms
+    symbols: tuple[int, ...]
+    forms: Forms | None
+
+    def logits(self, hidden: list[int]) -> Tensor:
+        """(n, V): of each of these symbols, hidden in a copy of its own."""
+        source = copied(self.source, len(hidden))
+        chosen = torch.zeros(source.data.shape, dtype=torch.bool)
+        chosen[torch.arange(len(hidden)), hidden] = True
+        mask = MASK if self.forms is None else 0  # the first form is no word
+        batch = self._batch(source._replace(data=source.data.masked_fill(chosen, mask)))
+        device = device_of(self.model)
+        return self.model(batch.to(device), chosen.to(device)).float()
+
+    def each(self, parts: list[int]) -> Tensor:
+        logp = self.logits(parts).log_softmax(-1)
+        return logp[torch.arange(len(parts)), [self.symbols[part] for part in parts]]
+
+    def scores(self, copies: int) -> Tensor:
+        raise NotImplementedError("no single pass has the scores of all gaps")
+
+    def read(self) -> None:
+        """Runs the model over the text as it is, nothing hidden."""
+        everything = torch.ones(self.source.data.shape, dtype=torch.bool)
+        device = device_of(self.model)
+        self.model(self._batch(self.source).to(device), everything.to(device))
+
+    def _batch(self, source: Padded) -> Batch:
+        if self.forms is None:
+            return Batch(source)
+        words, letters = self.forms.batch(source)
+        return Batch(words, letters=letters)
+
+    def lengths(self) -> tuple[int, int]:
+        return len(self.symbols), len(self.symbols)
+
+
+def inspect_gaps(
+    estimator: LanguageModel, text: str, target: str | None, most: int
+) -> Inspection:
+    """What the model takes each symbol for when it is hidden, and what is behind that."""
+    task, model = estimator.task_, estimator.model_.eval()
+    assert isinstance(task, Task) and isinstance(model, MaskedModel)
+    if target is not None:
+        raise UserError("target: this model fills gaps in TEXT and writes nothing; leave it out")
+    question, names = _question(task, model, text)
+    count, longest = len(names), task.options.context
+    if not count:
+        raise UserError("TEXT is empty: there is no symbol to hide; give a text")
+    refuse_longer("TEXT", count, most, "give a shorter text")
+    if count > longest:
+        raise UserError(f"TEXT: {count:,} symbols, the model reads {longest:,}; give a shorter text")
+    parts, chances = list(range(count)), []
+    with torch.inference_mode():
+        for at in range(0, count, question.at_once()):
+            logits = question.logits(parts[at : at + question.at_once()])
+            chances.append(logits.softmax(-1).cpu())
+    steps = steps_of(torch.cat(chances), question.symbols, task.vocabulary.name, NEVER)
+    looked = inside(question, "target", whole=False)
+    odd = [name for name, id in zip(names, question.symbols, strict=True) if id == UNK]
+    notes = (
+        "Each symbol was hidden in turn; its probability is that of the symbol that stands there.",
+        "Attention is that of the text with nothing hidden.",
+    )
+    return Inspection(
+        model=about(estimator),
+        source=Side(text, tuple(names)),
+        target=Side(text, tuple(step.symbol for step in steps)),
+        steps=tuple(steps),
+        unknown=tuple(odd),
+        attention=looked.attention,
+        saliency=looked.saliency,
+        gates=looked.gates,
+        notes=(*notes, *looked.notes),
+    )
+
+
+def _question(task: Task, model: MaskedModel, text: str) -> tuple[Gaps, list[str]]:
+    """The text as the model reads it, and the names of its symbols."""
+    if task.letters is None:
+        ids, names = names_of(task.vocabulary, text)
+        return Gaps(model, pad([ids]), tuple(ids), None), names
+    assert isinstance(task.vocabulary, TableVocabulary)
+    words = text.split()
+    forms, side = split_words([words], task.vocabulary, task.letters)
+    source = pad([np.asarray(side.flat).tolist()])
+    ids = forms.words[source.data[0].numpy()].tolist() if words else []
+    return Gaps(model, source, tuple(ids), forms), [printable(word) for word in words]

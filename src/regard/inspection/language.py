@@ -1,0 +1,143 @@
+"""A language model seen from inside: how probable a text is, and how the model writes on.
+
+n copies, T symbols, V vocabulary.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.data.vocabulary import BOS, EOS, SPECIALS
+from regard.errors import UserError
+from regard.estimators.language import LanguageModel
+from regard.inspection.about import about
+from regard.inspection.gaps import inspect_gaps
+from regard.inspection.inside import Inside, inside
+from regard.inspection.question import Question
+from regard.inspection.steps import steps_of
+from regard.inspection.texts import names_of, refuse_longer, unknown_in
+from regard.inspection.value import Inspection, Side, Step
+from regard.models.ngram import NGram
+from regard.search import Sample
+from regard.search.hypothesis import NEVER
+from regard.search.sample import sample
+from regard.tasks.base import device_of
+from regard.tasks.language_model import LanguageModel as Task
+
+COUNTS = Inside(notes=("An n-gram model only counts: it has no attention, no layers, no gradients.",))
+
+
+@dataclass(frozen=True)
+class Text(Question):
+    """A text, each of its symbols predicted from those before it."""
+
+    model: nn.Module
+    symbols: tuple[int, ...]
+
+    def logits(self, copies: int) -> Tensor:
+        """(n, T, V): of each symbol after those before it."""
+        model: Any = self.model
+        true = torch.tensor([self.symbols], device=device_of(model))
+        inputs = F.pad(true[:, :-1], (1, 0), value=BOS).expand(copies, -1)
+        return model.step(inputs, model.start(copies))[0].float()
+
+    def scores(self, copies: int) -> Tensor:
+        logits = self.logits(copies)
+        true = torch.tensor(self.symbols, device=logits.device).expand(copies, -1)
+        return logits.log_softmax(-1).gather(-1, true[..., None]).squeeze(-1)
+
+    def lengths(self) -> tuple[int, int]:
+        return len(self.symbols), len(self.symbols)
+
+
+def inspect_language(
+    estimator: LanguageModel, text: str, target: str | None, search: Sample, most: int
+) -> Inspection:
+    """A text and what follows it, symbol by symbol, and what is behind that."""
+    task, model = estimator.task_, estimator.model_.eval()
+    assert isinstance(task, Task)
+    if task.masked:
+        return inspect_gaps(estimator, text, target, most)
+    prompt, names = names_of(task.vocabulary, text)
+    refuse_longer("TEXT", len(prompt), most, "give a shorter text")
+    if target is None:
+        written, notes = _written(task, model, prompt, search)
+    else:
+        written, notes = _given(task, model, prompt, text, target), []
+    whole = (*prompt, *written)
+    if not whole:
+        raise UserError("TEXT and target are empty: there is nothing to look at")
+    refuse_longer("TEXT and what follows", len(whole), most, "give a shorter text or --length")
+    question = Text(model, whole)
+    with torch.inference_mode():
+        chances = question.logits(1)[0].softmax(-1).cpu()
+        score = float(question.scores(1).sum())
+    steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
+    looked = COUNTS if isinstance(model, NGram) else inside(question, "target")
+    symbols = (*names, *(task.vocabulary.name(id) for id in written))
+    return Inspection(
+        model=about(estimator),
+        source=Side(text, tuple(names)),
+        target=Side(text + _text(task, prompt, written), symbols),
+        steps=tuple(_marked(steps, names)),
+        given=target is not None,
+        inputs=(SPECIALS[BOS], *symbols[:-1]),
+        score=score,
+        cut=target is None and EOS not in written,
+        unknown=unknown_in(task.vocabulary, text + (target or "")),
+        attention=looked.attention,
+        saliency=looked.saliency,
+        gates=looked.gates,
+        notes=(*notes, *looked.notes),
+    )
+
+
+def _written(
+    task: Task, model: Any, prompt: list[int], search: Sample
+) -> tuple[list[int], list[str]]:
+    """The symbols that the model writes on, EOS where it ended, and how they came about."""
+    reach = task.reach(model)
+    room = None if reach is None else reach - len(prompt)
+    if room is not None and room < 1:
+        raise UserError(
+            f"TEXT: {len(prompt):,} symbols, but the model looks back on {reach:,} at most, and "
+            "one more must have room; give a shorter text"
+        )
+    how = "drawn" if search.temperature else "the most probable symbol each time"
+    notes = [f"What follows the text is {how}, at most {search.longest} symbols."]
+    if room is not None and search.longest > room:
+        notes.append(f"It ends after {room}: the model looks back on {reach:,} symbols at most.")
+        search = search.model_copy(update={"length": room})
+    found = list(sample(model.step, model.start, prompt, search, 0, reach))
+    return (found if len(found) == search.longest else [*found, EOS]), notes
+
+
+def _given(task: Task, model: Any, prompt: list[int], text: str, target: str) -> list[int]:
+    """The symbols of a given continuation."""
+    whole = task.vocabulary.encode(text + target)
+    joined = whole[: len(prompt)] == prompt
+    found = whole[len(prompt) :] if joined else task.vocabulary.encode(target)
+    reach = task.reach(model)
+    if reach is not None and len(prompt) + len(found) > reach:
+        raise UserError(
+            f"TEXT and target: {len(prompt) + len(found):,} symbols, but the model looks back on "
+            f"{reach:,} at most; shorten them"
+        )
+    return found
+
+
+def _text(task: Task, prompt: list[int], written: list[int]) -> str:
+    """The text of what follows a prompt."""
+    before = task.vocabulary.decode(prompt)
+    return task.vocabulary.decode([*prompt, *written])[len(before) :]
+
+
+def _marked(steps: list[Step], prompt: list[str]) -> list[Step]:
+    """The steps, those of the prompt marked as given and under the names they came with."""
+    return [
+        replace(step, symbol=prompt[place], given=True) if place < len(prompt) else step
+        for place, step in enumerate(steps)
+    ]

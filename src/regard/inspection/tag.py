@@ -1,0 +1,122 @@
+"""A tagger seen from inside: the tags of a sentence, and what each rests on.
+
+n copies, S words, C tags.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from regard.data.batch import Batch
+from regard.data.names import printable
+from regard.errors import UserError
+from regard.estimators.labels import Tagger
+from regard.inspection.about import about
+from regard.inspection.inside import inside
+from regard.inspection.question import Question, copied
+from regard.inspection.steps import steps_of
+from regard.inspection.texts import refuse_longer
+from regard.inspection.value import Inspection, Side
+from regard.models.labeller import Labeller
+from regard.names import nearest
+from regard.nn import crf
+from regard.tasks.tag import Tag, decode
+
+
+@dataclass(frozen=True)
+class Sentence(Question):
+    """A sentence and the tag that each of its words is held to have."""
+
+    model: Labeller
+    batch: Batch  # of one row
+    tags: tuple[int, ...]
+
+    def chances(self, copies: int) -> Tensor:
+        """(n, S, C): the probability of each tag of each word."""
+        scores, transitions, mask = self._run(copies)
+        if transitions is None:
+            return scores.softmax(-1)
+        return crf.marginals(scores, transitions, mask)
+
+    def scores(self, copies: int) -> Tensor:
+        tags = torch.tensor(self.tags, device=_device(self.batch)).expand(copies, -1)
+        chances = self.chances(copies).clamp(min=1e-30)
+        return chances.log().gather(-1, tags[..., None]).squeeze(-1)
+
+    def each(self, parts: list[int]) -> Tensor:
+        """(n,): with a CRF, log Z of all ways through the tag less log Z of all ways."""
+        scores, transitions, mask = self._run(len(parts))
+        places = torch.arange(len(parts))
+        if transitions is None:
+            own = [self.tags[part] for part in parts]
+            return scores.log_softmax(-1)[places, parts, own]
+        held = torch.zeros_like(scores, dtype=torch.bool)
+        for copy, part in enumerate(parts):
+            held[copy, part] = True
+            held[copy, part, self.tags[part]] = False
+        through = crf.partition_in_logs(scores.masked_fill(held, float("-inf")), transitions, mask)
+        return through - crf.partition_in_logs(scores, transitions, mask)
+
+    def _run(self, copies: int) -> tuple[Tensor, Tensor | None, Tensor]:
+        assert self.batch.source is not None
+        source = copied(self.batch.source, copies)
+        scores, transitions = self.model(self.batch._replace(source=source))
+        return scores.float(), transitions, source.mask
+
+    def lengths(self) -> tuple[int, int]:
+        return len(self.tags), len(self.tags)
+
+
+def inspect_tagger(
+    estimator: Tagger, words: tuple[str, ...], target: str | None, most: int
+) -> Inspection:
+    """The tags of a sentence, or given ones, and what is behind them."""
+    task, model = estimator.task_, estimator.model_.eval()
+    assert isinstance(task, Tag) and isinstance(model, Labeller)
+    if not words:
+        raise UserError("TEXT: a sentence without words; give the words with spaces between them")
+    refuse_longer("TEXT", len(words), most, "give a shorter sentence")
+    (found,) = task.predict(model, [words], estimator.search())
+    batch = task.batch([words]).to(next(model.parameters()).device)
+    if target is None:
+        labels = tuple(decode(model, batch)[0][0].tolist())
+    else:
+        labels = _given(task, words, target)
+    question = Sentence(model, batch, labels)
+    with torch.inference_mode():
+        chances = question.chances(1)[0].cpu()
+        score = float(question.scores(1).sum())
+    looked = inside(question, "target")
+    tags = tuple(task.tags[label] for label in labels)
+    return Inspection(
+        model=about(estimator),
+        source=Side(" ".join(words), tuple(map(printable, words))),
+        target=Side(" ".join(tags), tags),
+        steps=tuple(steps_of(chances, labels, lambda label: task.tags[label])),
+        given=target is not None,
+        score=score,
+        unknown=found.unknown,
+        attention=looked.attention,
+        saliency=looked.saliency,
+        gates=looked.gates,
+        notes=looked.notes,
+    )
+
+
+def _given(task: Tag, words: tuple[str, ...], target: str) -> tuple[int, ...]:
+    """The tags of a target, one for each word."""
+    tags = target.split()
+    if len(tags) != len(words):
+        raise UserError(
+            f"target: {len(words)} tags expected, one for each word, {len(tags)} found"
+        )
+    for tag in tags:
+        if tag not in task.numbers:
+            raise UserError(f"target: no tag {tag!r}{nearest(tag, task.tags)}")
+    return tuple(task.numbers[tag] for tag in tags)
+
+
+def _device(batch: Batch) -> torch.device:
+    assert batch.source is not None
+    return batch.source.data.device

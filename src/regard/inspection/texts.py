@@ -1,0 +1,40 @@
+"""Symbols of texts as they are shown, and how many of them can be."""
+
+from regard.data.names import printable
+from regard.data.vocabulary import EOS, UNK, Vocabulary
+from regard.errors import UserError
+
+MOST = 200  # symbols of a side
+
+
+def names_of(vocabulary: Vocabulary, text: str) -> tuple[list[int], list[str]]:
+    """The ids of a text and the names of its symbols; those that are not known keep theirs."""
+    ids = vocabulary.encode(text)
+    cut = vocabulary.symbols(text)
+    return ids, [
+        printable(symbol) if id == UNK else vocabulary.name(id)
+        for id, symbol in zip(ids, cut, strict=True)
+    ]
+
+
+def unknown_in(vocabulary: Vocabulary, text: str) -> tuple[str, ...]:
+    """The symbols of a text that training never saw."""
+    ids = vocabulary.encode(text)
+    if UNK not in ids:
+        return ()
+    cut = vocabulary.symbols(text)
+    return tuple(symbol for symbol, id in zip(cut, ids, strict=True) if id == UNK)
+
+
+def text_of(vocabulary: Vocabulary, ids: list[int]) -> str:
+    """The text of ids, the end left out."""
+    return vocabulary.decode([id for id in ids if id != EOS])
+
+
+def refuse_longer(what: str, count: int, most: int, how: str) -> None:
+    """Refuses a side of so many symbols: a map of it would be too large to look at."""
+    if count > most:
+        raise UserError(
+            f"{what}: {count:,} symbols, but maps of more than {most:,} a side are too large to "
+            f"look at; {how}, or raise the limit: --most {count}"
+        )

@@ -1,0 +1,177 @@
+"""A classifier or a regressor seen from inside: one answer, and what it rests on.
+
+n copies, C outputs, R parts of the answer: labels or numbers; F numbers of a vector.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.data.batch import Batch
+from regard.data.vocabulary import BOS, EOS, SPECIALS
+from regard.errors import UserError
+from regard.estimators.labels import Classifier, Regressor
+from regard.inspection.about import about
+from regard.inspection.inside import Inside, inside
+from regard.inspection.question import Question, copied
+from regard.inspection.steps import OTHERS
+from regard.inspection.texts import names_of, refuse_longer
+from regard.inspection.value import Axis, Inspection, Saliency, Side, Step
+from regard.models.labeller import Labeller
+from regard.names import nearest
+from regard.tasks.base import Prediction, device_of
+from regard.tasks.classify import Classify
+from regard.tasks.inputs import Texts
+from regard.tasks.regress import Regress
+
+NONE = "(no label)"
+
+
+@dataclass(frozen=True)
+class Row(Question):
+    """A text or a vector. pick: outputs (n, C) to the scores (n, R) of what was answered."""
+
+    model: Labeller
+    batch: Batch  # of one row
+    pick: Callable[[Tensor], Tensor]
+    parts: int
+
+    def scores(self, copies: int) -> Tensor:
+        assert self.batch.source is not None
+        source = copied(self.batch.source, copies)
+        return self.pick(self.model(self.batch._replace(source=source)).data.float())
+
+    def lengths(self) -> tuple[int, int]:
+        assert self.batch.source is not None
+        return self.parts, self.batch.source.data.shape[1]
+
+
+def inspect_whole(
+    estimator: Classifier | Regressor, source: Any, target: str | None, search: Any, most: int
+) -> Inspection:
+    """The label or the number of a text or a vector, and what is behind it."""
+    task, model = estimator.task_, estimator.model_.eval()
+    assert isinstance(task, Classify | Regress) and isinstance(model, Labeller)
+    side = _side(task, source)
+    refuse_longer("TEXT", len(side.symbols), most, "give a shorter text")
+    (found,) = task.predict(model, [source], search)
+    batch = task.inputs.batch([source]).to(device_of(model))
+    if isinstance(task, Classify):
+        answer = _labels(task, found, target)
+        steps, pick = _label_steps(task, found, answer), _label_scores(task, answer)
+    else:
+        if target is not None:
+            raise UserError("target: a number has no probability to be held to; leave it out")
+        steps, pick = _number_steps(found), _numbers(task)
+    rows: Axis = "one" if len(steps) == 1 else "target"
+    question = Row(model, batch, pick, len(steps))
+    texts = isinstance(task.inputs, Texts)
+    looked = inside(question, rows) if texts else _vector_inside(question, rows)
+    with torch.inference_mode():
+        score = float(question.scores(1).sum()) if isinstance(task, Classify) else None
+    symbols = tuple(step.symbol for step in steps)
+    return Inspection(
+        model=about(estimator),
+        source=side,
+        target=Side(found.text if target is None else ", ".join(symbols), symbols),
+        steps=tuple(steps),
+        given=target is not None,
+        score=score,
+        unknown=found.unknown,
+        attention=looked.attention,
+        saliency=looked.saliency,
+        gates=looked.gates,
+        notes=(*looked.notes, *_remarks(task)),
+    )
+
+
+def _side(task: Classify | Regress, source: Any) -> Side:
+    """The symbols of a text between its marks, or the numbers of a vector."""
+    if isinstance(task.inputs, Texts):
+        if not isinstance(source, str):
+            raise UserError(f"a text expected, {source!r} found")
+        read = source.lower() if task.inputs.lower else source
+        _, names = names_of(task.inputs.vocabulary, read)
+        return Side(source, (SPECIALS[BOS], *names, SPECIALS[EOS]))
+    task.inputs.batch([source])  # refuses a vector of another size
+    numbers = tuple(f"x{place}={number:.6g}" for place, number in enumerate(source, 1))
+    return Side(", ".join(f"{number:.6g}" for number in source), numbers)
+
+
+def _labels(task: Classify, found: Prediction, target: str | None) -> list[int]:
+    """The labels that the model is held to: its own, or given ones."""
+    if target is None:
+        return [task.numbers[label] for label in found.value]
+    parts = [part.strip() for part in target.split(",")] if task.several else [target]
+    names = [target] if target in task.numbers else parts
+    for name in names:
+        if name not in task.numbers:
+            raise UserError(f"target: no label {name!r}{nearest(name, task.labels)}")
+    return [task.numbers[name] for name in names]
+
+
+def _label_steps(task: Classify, found: Prediction, answer: list[int]) -> list[Step]:
+    """A step for each label that is given; one where there is none."""
+    shares = found.probabilities or {}
+    own = [task.labels[label] for label in answer]
+    ordered = sorted(shares.items(), key=lambda pair: -pair[1])
+    others = tuple((label, p) for label, p in ordered if label not in own)[:OTHERS]
+    if not own:
+        return [Step(NONE, found.confidence, others)]
+    return [Step(label, shares[label], others) for label in own]
+
+
+def _label_scores(task: Classify, answer: list[int]) -> Callable[[Tensor], Tensor]:
+    """Outputs to the log probabilities of the labels."""
+    if not task.several:
+        return lambda out: (out / task.temperature).log_softmax(-1)[:, answer]
+    if not answer:  # that there is none
+        return lambda out: F.logsigmoid(-out / task.temperature).sum(1, keepdim=True)
+    return lambda out: F.logsigmoid(out / task.temperature)[:, answer]
+
+
+def _number_steps(found: Prediction) -> list[Step]:
+    return [Step(f"{number:.6g}", None, value=number) for number in found.value]
+
+
+def _numbers(task: Regress) -> Callable[[Tensor], Tensor]:
+    """Outputs to numbers in the unit of the data."""
+
+    def pick(out: Tensor) -> Tensor:
+        mean, deviation = (out.new_tensor(one) for one in (task.mean, task.deviation))
+        return out * deviation + mean
+
+    return pick
+
+
+def _vector_inside(question: Row, rows: Axis) -> Inside:
+    """The gradient by each number of a vector: there is nothing else to see."""
+    assert question.batch.source is not None
+    source = question.batch.source
+    values = []
+    for part in range(question.parts):
+        data = source.data.detach().clone().requires_grad_()  # (1, 1, F)
+        held = Row(
+            question.model,
+            question.batch._replace(source=source._replace(data=data)),
+            question.pick,
+            question.parts,
+        )
+        (slope,) = torch.autograd.grad(held.scores(1)[0, part], data)
+        values.append(slope[0, 0].abs())
+    note = (
+        "A vector is read at once, so there is no attention. Gradients are by numbers of mean 0 and "
+        "deviation 1, as the model reads them."
+    )
+    return Inside(saliency=Saliency(rows, "source", torch.stack(values).cpu()), notes=(note,))
+
+
+def _remarks(task: Classify | Regress) -> list[str]:
+    """What numbers mean that elsewhere are probabilities."""
+    if isinstance(task, Regress):
+        return ["Heads silenced and gradients change the number itself, in the unit of the data."]
+    return []
