@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_answers, cli_decoding, cli_import, cli_looking, cli_shortlist
+from regard import cli_answers, cli_decoding, cli_import, cli_inspect, cli_looking, cli_shortlist
 from regard.cli_options import (
     DATA,
     BatchSize,
@@ -35,6 +35,7 @@ app = typer.Typer(
 app.add_typer(cli_answers.app)
 app.add_typer(cli_decoding.app)
 app.add_typer(cli_looking.app)
+app.add_typer(cli_inspect.app)
 app.add_typer(cli_import.app)
 app.add_typer(cli_shortlist.app)
 

@@ -55,6 +55,10 @@ class Wanted:
 
     def chosen_search(self, estimator: Estimator) -> Any:
         """The model's search with all that is wanted otherwise."""
+        return estimator.search(**self.changes(estimator))
+
+    def changes(self, estimator: Estimator) -> dict[str, Any]:
+        """The settings of the search that are wanted otherwise; None: as the model has it."""
         tree: dict[str, Any] = {}
         for setting in self.settings:
             put(tree, setting)
@@ -68,7 +72,7 @@ class Wanted:
         kind = changes.get("kind") or estimator.config_.search.kind
         longest = changes.pop("max_length", None)
         changes["length" if kind == "sample" and longest else "max_length"] = longest
-        return estimator.search(**changes)
+        return changes
 
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """All that answers depend on but the sources. The size of batches is not among it."""

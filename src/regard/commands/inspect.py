@@ -1,0 +1,89 @@
+"""What `regard inspect` does, without the parsing of its words."""
+
+import json
+import webbrowser
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from regard.answers.wanted import Wanted
+from regard.errors import UserError, say
+from regard.estimators import load
+from regard.files import write_text
+from regard.inspection import inspect
+
+MORE = "All layers and heads, the tree and the gradients: add --out page.html"
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where an inspection goes; nowhere: to the terminal, in short. json: also - for stdout."""
+
+    page: Path | None = None
+    json: str | None = None
+    pictures: dict[str, Path] = field(default_factory=dict)  # by png or svg
+    browser: bool = False
+
+    def check(self) -> None:
+        """Refuses what cannot be written, before anything is computed."""
+        if self.browser and self.page is None:
+            raise UserError("--open shows the page in the browser: give --out page.html too")
+        for kind, path in self.pictures.items():
+            if path.suffix.lower() != f".{kind}":
+                raise UserError(f"--{kind} {path}: a name that ends in .{kind} expected")
+        files = [self.page, *self.pictures.values(), *([] if self.json in (None, "-") else [self.json])]
+        for path in map(Path, filter(None, files)):
+            if not path.parent.is_dir():
+                raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+
+
+def inspect_command(
+    wanted: Wanted, text: str, target: str | None, most: int, outputs: Outputs
+) -> None:
+    """Looks into a model while it answers a text, and writes what was seen."""
+    outputs.check()
+    estimator = load(wanted.model)
+    found = inspect(estimator, text, target, most=most, **wanted.changes(estimator)).as_dict()
+    if outputs.json is not None:
+        _write_json(outputs.json, found)
+    for path in outputs.pictures.values():
+        _draw(path, found)
+    if outputs.page is not None:
+        _write_page(outputs.page, found, outputs.browser)
+    if outputs == Outputs():
+        from regard.inspection.terminal import show
+
+        show(found, Console(highlight=False, markup=False, emoji=False, soft_wrap=True), MORE)
+        return
+    for note in found["notes"]:
+        say(note)
+
+
+def _write_json(place: str, found: dict[str, Any]) -> None:
+    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
+    if place == "-":
+        print(text)
+        return
+    write_text(Path(place), text + "\n")
+    say(f"written: {place}")
+
+
+def _draw(path: Path, found: dict[str, Any]) -> None:
+    from regard.plots.style import save, styled
+
+    with styled():
+        from regard.inspection.figures import draw
+
+        save(draw(found), path)
+    say(f"drawn: {path}")
+
+
+def _write_page(path: Path, found: dict[str, Any], browser: bool) -> None:
+    from regard.inspection.page import inspection_page
+
+    write_text(path, inspection_page(found))
+    say(f"written: {path}")
+    if browser and not webbrowser.open(path.resolve().as_uri()):
+        raise UserError(f"{path}: is written, but no browser could be opened; open it by hand")
