@@ -21,6 +21,7 @@ from regard.errors import UserError
 from regard.models.generator import Generator, Head
 from regard.nn.state import State
 from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.follow import Follower, Outputs, current, followed
 from regard.search.hypothesis import NOTHING
 from regard.search.shortlist import Shortlist
 
@@ -90,11 +91,29 @@ def narrow_search(
     mapped = (
         [_within(wish, own) for wish, own in zip(wishes, lists, strict=True)] if wishes else None
     )
-    found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
+    with followed(_translated(current(), lists)):
+        found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
     return [
         [replace(one, symbols=tuple(own[list(one.symbols)].tolist())) for one in row]
         for row, own in zip(found, lists, strict=True)
     ]
+
+
+def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower | None:
+    """The follower, told of symbols as all know them."""
+    if follower is None:
+        return None
+
+    def tell(rows: Sequence[int], outputs: Outputs) -> None:
+        follower(
+            rows,
+            lambda: [
+                lists[row][list(symbols)].tolist()
+                for row, symbols in zip(rows, outputs(), strict=True)
+            ],
+        )
+
+    return tell
 
 
 def _within(wish: Wish, own: np.ndarray) -> Wish:

@@ -15,6 +15,7 @@ from regard.nn.state import State
 from regard.nn.watch import watching
 from regard.search.choose import Best, Choose, Chosen, Continuations
 from regard.search.finished import Finished
+from regard.search.follow import tell
 from regard.search.hypothesis import Hypothesis
 from regard.search.must import Must
 from regard.search.rules import Rules, only_the_end, strike_specials
@@ -103,6 +104,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             plan.trace.add(live.rows, live.symbols, found, chosen)
         finished.add(live, found, chosen)
         parent = _go_on(live, found, chosen)
+        tell(live.rows, lambda: _best_so_far(live, finished))
         going = finished.going(live)  # (B,)
         if going is None:  # all of them
             state = state.select(_flat(parent, logits))
@@ -114,6 +116,18 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             live.keep(kept)
             finished.keep(kept)
         last = live.symbols[:, :, -1].reshape(-1, 1)
+
+
+def _best_so_far(live: Live, finished: Finished) -> list[tuple[int, ...]]:
+    """For each sentence what it would be answered with now: an output that ended, or goes on."""
+    now = finished.scoring.score(live.total[:, :1], max(1, live.symbols.shape[-1]), None)[:, 0]
+    best = []
+    for row, symbols, score in zip(
+        live.rows, live.symbols[:, 0].tolist(), now.tolist(), strict=True
+    ):
+        ended = max(finished.found[row], key=lambda one: one.score, default=None)
+        best.append(tuple(symbols) if ended is None or ended.score < score else ended.symbols)
+    return best
 
 
 def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor, State]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from regard.data.vocabulary import BOS, EOS, PAD
 from regard.nn.state import State
 from regard.search.filters import Filters, filter_logits, pick
+from regard.search.follow import tell
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.top import Step
@@ -75,6 +76,7 @@ def draw(
             rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
             state = state.select(rows, there)
             live.keep(kept)
+        tell(live.rows, lambda: [_without_end(row) for row in live.symbols[:, 0].tolist()])
         fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 
@@ -98,6 +100,11 @@ def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None
     symbol, gained = symbol.view(shape).masked_fill(over, PAD), gained.masked_fill(over, 0.0)
     live.symbols = torch.cat([live.symbols, symbol[..., None]], -1)
     live.scores = torch.cat([live.scores, gained[..., None]], -1)
+
+
+def _without_end(symbols: list[int]) -> list[int]:
+    """The symbols before the end, where there is one already."""
+    return symbols[: symbols.index(EOS)] if EOS in symbols else symbols
 
 
 def _collect(live: Drawn, b: int) -> list[Hypothesis]:

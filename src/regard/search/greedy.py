@@ -8,6 +8,7 @@ from torch import Tensor
 
 from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import State
+from regard.search.follow import tell_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
@@ -41,6 +42,7 @@ def greedy_search(
             if rows:
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
+        tell_rows(rows, symbols)
     totals = torch.tensor([sum(row) for row in scores])
     return [
         [_hypothesis(found, row, total, end, scoring)]

@@ -19,6 +19,7 @@ from regard.nn.state import State
 from regard.options import Options
 from regard.search.draw import chances, draw
 from regard.search.filters import Filters, filter_logits, pick
+from regard.search.follow import tell_rows
 from regard.search.force import Stepper
 from regard.search.hypothesis import NEVER, Hypothesis, Wish
 from regard.search.rules import Rules, with_room
@@ -100,7 +101,7 @@ def sample(
     symbols the decoder can look back on, or None; when its state has taken in so many, it starts
     anew with the later half.
     """
-    for drawn in _draw(step, start, {row: prompt}, options, context):
+    for drawn in _draw(step, start, [prompt], [row], options, context):
         yield from drawn.values()
 
 
@@ -110,38 +111,49 @@ def sample_many(
     prompts: list[list[int]],
     options: Sample,
     context: int | None = None,
-    first: int = 0,
+    rows: Sequence[int] | None = None,
     batch_size: int = 64,
 ) -> list[list[int]]:
-    """What `sample` gives for each prompt, its row its place in the list, counted from `first`.
+    """What `sample` gives for each prompt. rows: the number of each; else its place in the list.
 
     Prompts of the same length go together, at most `batch_size`.
     """
+    rows = range(len(prompts)) if rows is None else rows
     groups: dict[int, list[int]] = defaultdict(list)
-    for row, prompt in enumerate(prompts, first):
-        groups[len(prompt)].append(row)
+    for place, prompt in enumerate(prompts):
+        groups[len(prompt)].append(place)
     answers: list[list[int]] = [[] for _ in prompts]
-    for rows in groups.values():
-        for at in range(0, len(rows), batch_size):
-            group = {row: prompts[row - first] for row in rows[at : at + batch_size]}
-            for drawn in _draw(step, start, group, options, context):
-                for row, symbol in drawn.items():
-                    answers[row - first].append(symbol)
+    for places in groups.values():
+        for at in range(0, len(places), batch_size):
+            group = places[at : at + batch_size]
+            some, numbers = [prompts[place] for place in group], [rows[place] for place in group]
+            for drawn in _draw(step, start, some, numbers, options, context):
+                for at_group, symbol in drawn.items():
+                    answers[group[at_group]].append(symbol)
+                tell_rows([group[at_group] for at_group in drawn], answers)
     return answers
 
 
 @torch.inference_mode()
 def _draw(
-    step: Step, start: Start, prompts: dict[int, list[int]], options: Sample, context: int | None
+    step: Step,
+    start: Start,
+    prompts: list[list[int]],
+    numbers: list[int],
+    options: Sample,
+    context: int | None,
 ) -> Iterator[dict[int, int]]:
-    """One symbol after the other of each row, for prompts of one length; ended rows drop out."""
-    rows = list(prompts)
-    seen = torch.tensor([[BOS, *prompts[row]] for row in rows])  # (B, T)
+    """One symbol after the other by the places of prompts, all of one length; ended ones drop out.
+
+    numbers: of the prompts; what is drawn for one depends on its own, so the batch does not matter.
+    """
+    rows = list(range(len(prompts)))
+    seen = torch.tensor([[BOS, *prompt] for prompt in prompts])  # (B, T)
     chance = torch.from_numpy(
         np.stack(
-            [np.random.default_rng([options.seed, row]).random(options.longest) for row in rows]
+            [np.random.default_rng([options.seed, n]).random(options.longest) for n in numbers]
         )
-    )  # (B, length): each row has its own numbers, so the batch does not matter
+    )  # (B, length)
     fed, taken, state = seen, 0, start(len(rows))
     for t in range(options.longest):
         if context is not None and taken + fed.shape[1] > context:

@@ -13,6 +13,7 @@ from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.engines import Engine, TorchEngine
 from regard.errors import UserError
 from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.follow import followed, placed
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
@@ -59,7 +60,8 @@ class Answering:
         engine.check(max(map(len, rows), default=0))
 
         def answer(part: list[int]) -> list[Prediction]:
-            source, found = find(engine, part)
+            with followed(placed(work.follower, part)):
+                source, found = find(engine, part)
             answers = [
                 self._prediction(sources[i], rows[i], hypotheses)
                 for i, hypotheses in zip(part, found, strict=True)
@@ -156,6 +158,11 @@ class Answering:
             (self.target.name(symbol), p, self._prediction(source, row, hypotheses))
             for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
         ]
+
+    def grown(self, source: str, symbols: Sequence[int]) -> Prediction:
+        """An answer that is not whole yet."""
+        text = self.target.decode(symbols)
+        return Prediction(text, None, symbols=tuple(map(self.target.name, symbols)), value=text)
 
     def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""

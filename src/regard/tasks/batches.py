@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from regard.search.follow import Follower
+
 TOKENS = 8192  # symbols of a batch, padding among them
 
 
@@ -16,12 +18,20 @@ class Work:
 
     tokens: symbols of a batch at most, padding among them; a longer source is alone. No answer
     depends on it. first: the number of the first source, where there were others before; samples
-    are drawn by it. done: is told how many more sources are answered.
+    are drawn by it. numbers: of each source, where they do not follow each other. done: is told
+    how many more sources are answered. follower: is told of each step of a search, with the places
+    of the sources that go on.
     """
 
     tokens: int = TOKENS
     first: int = 0
     done: Callable[[int], None] = _nobody
+    numbers: Sequence[int] | None = None
+    follower: Follower | None = None
+
+    def numbered(self, count: int) -> Sequence[int]:
+        """The numbers of so many sources."""
+        return range(self.first, self.first + count) if self.numbers is None else self.numbers
 
 
 ALL = Work()  # all there is

@@ -15,12 +15,7 @@ from regard.data.check_documents import DocumentCheck, check_documents
 from regard.data.corpus import Corpus, Side
 from regard.data.read import Example, Pair
 from regard.data.stream import MaskedCorpus, StreamCorpus, cut, masked_words
-from regard.data.vocabulary import (
-    EOS,
-    UNK,
-    TableVocabulary,
-    Vocabulary,
-)
+from regard.data.vocabulary import EOS, UNK, TableVocabulary, Vocabulary
 from regard.errors import UserError
 from regard.files import write_json
 from regard.models.causal import CausalModel
@@ -28,14 +23,9 @@ from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
+from regard.search.follow import followed, placed
 from regard.search.sample import sample, sample_many
-from regard.tasks.base import (
-    Evaluation,
-    Facts,
-    Prediction,
-    Task,
-    losses,
-)
+from regard.tasks.base import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.batches import ALL, Work
 from regard.tasks.surprise import carried_surprise, document_row, figures, window_surprise
 from regard.tasks.symbols import SUBWORDS
@@ -118,8 +108,11 @@ class LanguageModel(Task):
         self._refuse_masked()
         prompts = [self.vocabulary.encode(source) for source in sources]
         wanted = [prompt for prompt in prompts for _ in range(nbest)]
-        reach, first = self.reach(model), nbest * work.first
-        found = sample_many(model.step, model.start, wanted, search, reach, first, batch_size)
+        numbers = [nbest * n + k for n in work.numbered(len(sources)) for k in range(nbest)]
+        places = [place for place in range(len(sources)) for _ in range(nbest)]
+        reach = self.reach(model)
+        with followed(placed(work.follower, places)):
+            found = sample_many(model.step, model.start, wanted, search, reach, numbers, batch_size)
         work.done(len(sources))
         texts = [
             Prediction(
@@ -135,6 +128,11 @@ class LanguageModel(Task):
         ]
         groups = [texts[at : at + nbest] for at in range(0, len(texts), nbest)]
         return [replace(group[0], alternatives=tuple(group)) for group in groups]
+
+    def grown(self, source: str, symbols: Sequence[int]) -> Prediction:
+        """An answer that is not whole yet."""
+        text = source + self._join(self.vocabulary.encode(source), symbols)
+        return Prediction(text, None, symbols=tuple(map(self.vocabulary.name, symbols)), value=text)
 
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""

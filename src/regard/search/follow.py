@@ -1,0 +1,59 @@
+"""The door through which a search is followed, step by step, while it goes on."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+Outputs = Callable[[], Sequence[Sequence[int]]]
+
+
+class Follower(Protocol):
+    """Is told after each step which rows of the batch go on.
+
+    outputs: makes the best symbols so far of each of these rows. What a follower raises ends the
+    search; `Unwanted` says that nobody waits for its outputs any more.
+    """
+
+    def __call__(self, rows: Sequence[int], outputs: Outputs) -> None: ...
+
+
+class Unwanted(Exception):
+    """Nobody waits for the outputs of a search any more."""
+
+
+_here = threading.local()
+
+
+@contextlib.contextmanager
+def followed(follower: Follower | None) -> Iterator[None]:
+    """Within, in this thread, each step of a search is told to the follower."""
+    before, _here.follower = current(), follower
+    try:
+        yield
+    finally:
+        _here.follower = before
+
+
+def current() -> Follower | None:
+    """Who follows the searches of this thread, if anybody does."""
+    return getattr(_here, "follower", None)
+
+
+def tell(rows: Sequence[int], outputs: Outputs) -> None:
+    """Tells a step to whoever follows."""
+    follower = current()
+    if follower is not None and rows:
+        follower(rows, outputs)
+
+
+def tell_rows(rows: Sequence[int], symbols: Sequence[Sequence[int]]) -> None:
+    """Tells a step after which symbols[row] are those of each row so far."""
+    tell(rows, lambda: [symbols[row] for row in rows])
+
+
+def placed(follower: Follower | None, places: Sequence[int]) -> Follower | None:
+    """The follower of a search whose row r is number places[r] for the one who asked."""
+    if follower is None:
+        return None
+    return lambda rows, outputs: follower([places[row] for row in rows], outputs)
