@@ -3,12 +3,7 @@
 R parts of the answer, H heads, T rows, S columns, D width of a layer.
 """
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
 
 from regard.inspection.question import Question
 from regard.inspection.value import Axis, Gate, Map, Part, Saliency
