@@ -1,0 +1,52 @@
+// What else could stand at a place of an answer; choosing one lets the answer go on from there.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+
+  function row(one, question, choose) {
+    const begins = regard.beginnings(one.answer);
+    const prefix = begins?.[question.place + 1];
+    const now = one.answer.symbols?.[question.place] === question.answer.symbols?.[question.place];
+    const inside = [
+      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), regard.meter(one.p), make("span", { class: "number" }, regard.percent(one.p)),
+      make("span", { class: "said", dir: "auto" }, now ? [one.answer.text] : regard.marked(one.answer.text, question.answer.text)),
+    ];
+    if (prefix === undefined || now) {
+      return make("li", { class: now ? "now" : null, "aria-current": now ? "true" : null }, make("span", { class: "option" }, inside));
+    }
+    const named = { symbol: regard.plain(one.symbol), p: regard.percent(one.p), text: one.answer.text };
+    return make("li", {}, make("button", {
+      type: "button", class: "option", "aria-label": regard.say("app.pick", named),
+      data: { symbol: one.symbol }, on: { click: () => choose(prefix) },
+    }, inside));
+  }
+
+  function head(question, close) {
+    const where = question.prefix ? regard.say("app.after", { prefix: question.prefix }) : regard.say("app.first");
+    return make("div", { class: "head" },
+      make("h3", {}, `${regard.say("app.choose")} `, make("span", { class: "muted", dir: "auto" }, where)),
+      make("button", { type: "button", class: "ghost", data: { role: "close" }, on: { click: close } }, regard.say("app.close")));
+  }
+
+  // Asks and draws. question: {model, text, answer, place, prefix, search, request}; choose gets
+  // the beginning that was chosen; close is called by the button and by Escape.
+  regard.alternatives = async (element, question, { choose, close, signal }) => {
+    const body = make("div", { class: "muted" }, regard.say("app.working"));
+    const panel = make("div", { class: "choices", role: "group", "aria-label": regard.say("app.choose"), on: {
+      keydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } },
+    } }, head(question, close), body);
+    element.replaceChildren(panel);
+    try {
+      const found = await regard.api.json("alternatives", {
+        model: question.model.name, text: question.text, count: 6,
+        request: { ...question.request, prefix: question.prefix }, search: question.search,
+      }, signal);
+      body.replaceWith(make("ol", { class: "options" }, found.alternatives.map((one) => row(one, question, choose))));
+      const first = panel.querySelector("button.option");
+      (first || panel.querySelector("button")).focus({ preventScroll: true });
+    } catch (problem) {
+      if (problem.name !== "AbortError") regard.showError(body, problem);
+    }
+  };
+})();

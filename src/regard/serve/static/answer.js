@@ -1,0 +1,130 @@
+// An answer as it is read: by the task of the model, with its symbols, notes and rivals.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+  const SHOWN = 12; // labels of a classifier that are listed before "all"
+
+  function meter(p) {
+    const level = Math.max(0, Math.min(1, p));
+    return make("span", { class: level < 0.5 ? "meter low" : "meter", style: { "--p": level.toFixed(4) } });
+  }
+  regard.meter = meter;
+
+  function words(text, other) {
+    if (text === "") return [make("span", { class: "muted" }, regard.say("app.nothing"))];
+    return other === undefined || other === null ? [text] : regard.marked(text, other);
+  }
+
+  // The symbols of an answer, each with its probability; pick(place) asks what else could stand there.
+  function symbols(answer, pick) {
+    const names = [...(answer.symbols || [])];
+    const scores = answer.symbol_scores || [];
+    if (scores.length > names.length) names.push("</s>");
+    const cells = names.map((name, place) => {
+      const p = place < scores.length ? Math.exp(scores[place]) : null;
+      const inside = [regard.symbol(name), meter(p ?? 0), make("small", {}, p === null ? "\u00a0" : regard.percent(p))];
+      if (p === null || !pick) return make("li", {}, make("span", { class: "cell" }, inside));
+      return make("li", {}, make("button", {
+        type: "button", class: "cell", data: { place }, "aria-expanded": "false",
+        "aria-label": regard.say("app.symbol", { symbol: regard.plain(name), p: regard.percent(p) }),
+        on: { click: (event) => pick(place, event.currentTarget) },
+      }, inside));
+    });
+    const list = make("ol", { class: "symbols", data: { role: "symbols" }, dir: regard.direction(names) }, cells);
+    if (pick && cells.length) regard.roving(list, "button.cell");
+    return list;
+  }
+
+  function rivals(answer, best) {
+    const others = answer.alternatives || [];
+    if (others.length < 2) return null;
+    const top = Math.max(...others.map((one) => one.score ?? 0));
+    const rows = others.map((one) => make("li", {},
+      make("span", { class: "number" }, regard.number(one.score, 3)),
+      meter(Math.exp((one.score ?? 0) - top)),
+      make("span", { dir: "auto", class: "said" }, one.text === best ? words(one.text) : words(one.text, best))));
+    return make("div", { class: "rivals", data: { role: "nbest" } },
+      make("h3", {}, regard.say("app.others")), make("ol", {}, rows));
+  }
+
+  function transduced({ answer, other, pick }) {
+    return [
+      make("p", { class: "said large", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
+      symbols(answer, pick),
+      make("div", { data: { role: "alternatives" } }),
+      rivals(answer, answer.text),
+    ];
+  }
+
+  function tagged({ text, answer, otherAnswer }) {
+    const tags = Array.isArray(answer.value) ? answer.value : answer.text.split(" ");
+    const cells = text.trim().split(/\s+/).filter(Boolean).map((word, place) => {
+      const p = answer.symbol_scores?.[place];
+      const tag = tags[place] ?? "";
+      const differs = otherAnswer && (otherAnswer.value || [])[place] !== tag;
+      return make("li", {}, make("span", { class: "cell" },
+        make("span", { class: "word", dir: "auto" }, word),
+        make(differs ? "mark" : "b", { class: differs ? "differs tag" : "tag" }, tag),
+        p === undefined ? null : meter(p),
+        p === undefined ? null : make("small", {}, regard.percent(p))));
+    });
+    return [make("ol", { class: "symbols tags", dir: regard.direction([text]), data: { role: "text" } }, cells)];
+  }
+
+  function classified({ answer, other }) {
+    const all = Object.entries(answer.probabilities || {}).sort((a, b) => b[1] - a[1]);
+    const given = new Set([answer.value].flat());
+    const row = ([label, p]) => make("li", { class: given.has(label) ? "given" : null },
+      make("span", { class: "said", dir: "auto" }, label), meter(p),
+      make("span", { class: "number" }, regard.percent(p)));
+    const rest = all.slice(SHOWN);
+    return [
+      make("p", { class: "said large", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
+      make("ol", { class: "bars", data: { role: "probabilities" } }, all.slice(0, SHOWN).map(row)),
+      rest.length ? make("details", {}, make("summary", {}, regard.say("app.all", { count: all.length })),
+        make("ol", { class: "bars" }, rest.map(row))) : null,
+    ];
+  }
+
+  function measured({ answer, other }) {
+    return [make("p", { class: "said value", data: { role: "text" } }, words(answer.text.replaceAll("\t", "  "), other))];
+  }
+
+  function written({ text, answer, other }) {
+    const begun = answer.text.startsWith(text) ? text : "";
+    const said = make("p", { class: "said written", dir: "auto", data: { role: "text" } },
+      begun ? make("span", { class: "muted" }, begun) : null,
+      words(answer.text.slice(begun.length), other?.startsWith(begun) ? other.slice(begun.length) : other));
+    return [said];
+  }
+
+  const DRAW = { transduce: transduced, tag: tagged, classify: classified, regress: measured, "language-model": written };
+
+  function notes(answer) {
+    const unknown = [...new Set(answer.unknown || [])];
+    return [
+      unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, `${regard.say("app.unknown")} `,
+        unknown.flatMap((one, place) => [place ? " " : "", make("code", {}, regard.symbol(one))])) : null,
+      answer.cut ? make("p", { class: "note warn", data: { role: "cut" } }, regard.say("app.cut")) : null,
+    ];
+  }
+
+  // Score, time and size in one line.
+  regard.facts = (answer) => [
+    typeof answer.score === "number" ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
+      regard.say("app.score", { score: regard.number(answer.score, 3) })) : null,
+    typeof answer.confidence === "number"
+      ? make("span", {}, regard.say("app.confidence", { p: regard.percent(answer.confidence) })) : null,
+    answer.symbols?.length ? make("span", {}, regard.say("app.symbols", { count: answer.symbols.length })) : null,
+    typeof answer.milliseconds === "number" ? make("span", { data: { role: "time" } },
+      regard.say("app.milliseconds", { count: answer.milliseconds.toFixed(answer.milliseconds < 10 ? 1 : 0) })) : null,
+  ];
+
+  // Draws an answer. shown: {model, text, answer, other: the text it is compared with, pick}.
+  regard.answer = (element, shown) => {
+    const draw = DRAW[shown.model.task] || transduced;
+    const parts = [...notes(shown.answer), ...draw(shown)];
+    element.replaceChildren(...parts.filter(Boolean));
+  };
+})();

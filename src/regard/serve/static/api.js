@@ -1,0 +1,100 @@
+// The server: requests, server-sent events, the token, and errors as the server words them.
+(() => {
+  "use strict";
+  const regard = (window.regard = window.regard || {});
+  const TOKEN = "regard.token";
+  let token = null;
+  try { token = sessionStorage.getItem(TOKEN); } catch { /* kept in memory only */ }
+
+  // status: of HTTP; 0 where the server could not be reached or went away.
+  class ServerError extends Error {
+    constructor(message, status, body = {}) {
+      super(message);
+      this.status = status;
+      this.at = body.at;
+      this.again = status === 0 || status === 503;
+    }
+  }
+
+  function headers(body) {
+    return {
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+    };
+  }
+
+  async function refusal(response) {
+    let body = {};
+    try { body = await response.json(); } catch { /* not ours: a proxy's page */ }
+    const said = typeof body.error === "string" ? body.error : "";
+    const where = Array.isArray(body.at) ? body.at.join(".") : body.at;
+    const message = said || `${response.status} ${response.statusText}`.trim();
+    return new ServerError(where && !said.includes(where) ? `${where}: ${message}` : message, response.status, body);
+  }
+
+  function gone(problem) {
+    if (problem.name === "AbortError" || problem instanceof ServerError) return problem;
+    return new ServerError(regard.say("app.offline"), 0);
+  }
+
+  async function ask(path, body, signal) {
+    const method = body === undefined ? "GET" : "POST";
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    try {
+      const response = await fetch(path, { method, body: text, headers: headers(body), signal, cache: "no-store" });
+      if (!response.ok) throw await refusal(response);
+      return response;
+    } catch (problem) {
+      throw gone(problem);
+    }
+  }
+
+  async function json(path, body, signal) {
+    const response = await ask(path, body, signal);
+    try { return await response.json(); } catch (problem) { throw gone(problem); }
+  }
+
+  function parsed(block) {
+    const lines = block.split("\n");
+    const of = (name) => lines.filter((line) => line.startsWith(`${name}:`))
+      .map((line) => line.slice(name.length + 1).replace(/^ /, ""));
+    return { event: of("event")[0], data: of("data").join("\n") };
+  }
+
+  // The answer at the end of a stream; `grow` is called with what there is so far.
+  async function stream(body, grow, signal) {
+    const response = await ask("stream", body, signal);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    try {
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done) throw new ServerError(regard.say("app.broken"), 0);
+        const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
+        rest = blocks.pop();
+        for (const { event, data } of blocks.map(parsed)) {
+          if (event === "grow") grow(JSON.parse(data));
+          if (event === "answer") return JSON.parse(data);
+          if (event === "error") throw new ServerError(JSON.parse(data).error, 400);
+        }
+      }
+    } catch (problem) {
+      throw gone(problem);
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  regard.api = {
+    json,
+    stream,
+    hasToken: () => Boolean(token),
+    setToken(value) {
+      token = value || null;
+      try {
+        if (token) sessionStorage.setItem(TOKEN, token);
+        else sessionStorage.removeItem(TOKEN);
+      } catch { /* kept in memory only */ }
+    },
+  };
+})();

@@ -1,0 +1,117 @@
+// How a pane asks: the request, the growing answer, the list of the best, what else could stand there.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+
+  Object.assign(regard.Pane.prototype, {
+    stop() {
+      this.abort?.abort();
+      this.abort = null;
+      this.body.removeAttribute("aria-busy");
+      this.element.classList.remove("busy");
+    },
+
+    drawAnswer() {
+      if (!this.shown) {
+        this.facts.replaceChildren();
+        this.body.replaceChildren(make("p", { class: "muted waiting" }, regard.say("app.waiting")));
+        return;
+      }
+      const { answer, text, model, whole } = this.shown;
+      const can = whole && model.can.includes("alternatives") && regard.beginnings(answer);
+      const other = this.rival?.text === text ? this.rival.answer : null;
+      regard.answer(this.body, {
+        model, text, answer, other: other?.text, otherAnswer: other,
+        pick: can ? (place, button) => this.pick(place, button) : null,
+      });
+      this.facts.replaceChildren(...(whole ? regard.facts(answer).filter(Boolean) : []));
+    },
+
+    // What the other pane said to the same text, so that differences can be marked.
+    against(rival) {
+      this.rival = rival;
+      if (this.shown?.whole) this.drawAnswer();
+    },
+
+    show(answer, text, whole) {
+      this.shown = { answer, text, model: this.model, whole };
+      this.drawAnswer();
+    },
+
+    // Answers a text; what was asked before is given up.
+    async answer(text) {
+      this.stop();
+      this.rival = null;
+      this.error.replaceChildren();
+      const abort = (this.abort = new AbortController());
+      this.body.setAttribute("aria-busy", "true");
+      this.element.classList.add("busy");
+      try {
+        const answer = await this.ask(text, abort.signal);
+        this.show(answer, text, true);
+        this.answered(this);
+        await this.list(text, answer, abort.signal);
+      } catch (problem) {
+        if (problem.name === "AbortError") return;
+        regard.showError(this.error, problem, () => this.answer(text));
+        if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
+      }
+      if (this.abort === abort) this.stop();
+    },
+
+    async ask(text, signal) {
+      const body = regard.predictBody(text, this.value, this.model);
+      if (!this.model.can.includes("stream")) {
+        const found = await regard.api.json("predict", body, signal);
+        return { ...found.answers[0], milliseconds: found.milliseconds };
+      }
+      const grow = (part) => {
+        if (!signal.aborted) this.show(part, text, false);
+      };
+      return regard.api.stream({
+        model: body.model, text, search: body.search, request: body.requests?.[0],
+      }, grow, signal);
+    },
+
+    // The n best, which a stream does not give.
+    async list(text, answer, signal) {
+      const body = regard.predictBody(text, this.value, this.model);
+      if (!body.nbest || (answer.alternatives || []).length > 1) return;
+      const found = await regard.api.json("predict", body, signal);
+      if (signal.aborted || this.shown?.answer !== answer) return;
+      answer.alternatives = found.answers[0].alternatives;
+      const focused = document.activeElement?.dataset?.place;
+      if (!this.body.querySelector(".choices")) this.drawAnswer();
+      if (focused !== undefined) this.body.querySelector(`[data-place="${focused}"]`)?.focus();
+    },
+
+    // What else could stand at a place; the button is pressed while the list is open.
+    pick(place, button) {
+      const box = this.body.querySelector("[data-role=alternatives]");
+      const open = button.getAttribute("aria-expanded") === "true";
+      for (const one of this.body.querySelectorAll("[aria-expanded=true]")) one.setAttribute("aria-expanded", "false");
+      this.looking?.abort();
+      const close = () => {
+        this.looking?.abort();
+        button.setAttribute("aria-expanded", "false");
+        box.replaceChildren();
+        button.focus();
+      };
+      if (open) return close();
+      button.setAttribute("aria-expanded", "true");
+      this.looking = new AbortController();
+      const { answer, text, model } = this.shown;
+      const choose = (prefix) => {
+        this.wish({ prefix });
+        this.drawForm();
+        this.drawBegin();
+        this.answer(text);
+      };
+      return regard.alternatives(box, {
+        model, text, answer, place, prefix: regard.beginnings(answer)[place],
+        search: this.value.search, request: regard.wishOf(this.value.wish),
+      }, { choose, close, signal: this.looking.signal });
+    },
+  });
+})();

@@ -1,0 +1,103 @@
+// The same answer elsewhere: a link, curl, Python with nothing installed, Python with regard.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+
+  // One word of a POSIX shell: nothing within single quotes has a meaning but the quote itself.
+  regard.shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+  // A value as Python writes it. JSON's escapes are Python's; control characters and half
+  // characters are escaped, since a terminal or a file might not carry them.
+  regard.python = (value) => {
+    if (value === null || value === undefined) return "None";
+    if (typeof value === "boolean") return value ? "True" : "False";
+    if (typeof value === "string") return literal(value);
+    if (Array.isArray(value)) return `[${value.map(regard.python).join(", ")}]`;
+    if (typeof value === "object") {
+      return `{${Object.entries(value).map(([key, one]) => `${literal(key)}: ${regard.python(one)}`).join(", ")}}`;
+    }
+    return String(value);
+  };
+  const escaped = (text) => text.replace(/[\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/g,
+    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const literal = (text) => escaped(JSON.stringify(text));
+
+  const address = (path) => new URL(path, document.baseURI).href;
+
+  regard.curl = (path, body) => [
+    `curl ${address(path)}`,
+    ...(regard.api.hasToken() ? ["-H \"Authorization: Bearer $REGARD_TOKEN\""] : []),
+    "-H 'Content-Type: application/json'",
+    `-d ${regard.shell(escaped(JSON.stringify(body)))}`,
+  ].join(" \\\n  ");
+
+  regard.urllib = (path, body) => {
+    const token = regard.api.hasToken();
+    return `import json
+${token ? "import os\n" : ""}import urllib.request
+
+body = ${regard.python(body)}
+request = urllib.request.Request(
+    ${literal(address(path))},
+    data=json.dumps(body).encode(),
+    headers={"Content-Type": "application/json"${token ? ', "Authorization": "Bearer " + os.environ["REGARD_TOKEN"]' : ""}},
+)
+with urllib.request.urlopen(request) as response:
+    for answer in json.load(response)["answers"]:
+        print(answer["text"])
+`;
+  };
+
+  regard.ownPython = (body) => {
+    const request = body.requests?.[0];
+    const wish = request ? Object.entries(request).map(([key, value]) =>
+      `${key}=${Array.isArray(value) ? `(${value.map((one) => `${regard.python(one)},`).join(" ")})` : regard.python(value)}`) : [];
+    const given = [
+      regard.python(body.texts),
+      ...(body.nbest ? [`nbest=${body.nbest}`] : []),
+      ...(request ? [`requests=[regard.Request(${wish.join(", ")})]`] : []),
+      ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${regard.python(value)}`),
+    ];
+    return `import regard
+
+model = regard.load(${literal(body.model)})  # the folder of the model
+for answer in model.predictions(${given.join(", ")}):
+    print(answer.text)
+`;
+  };
+
+  // Puts a text on the clipboard; false where the browser does not let us.
+  regard.copyText = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch { return false; }
+  };
+
+  function codeBlock(text, copied) {
+    const code = make("pre", { tabindex: 0, dir: "ltr", data: { role: "code" } }, text);
+    const said = make("span", { class: "muted", role: "status" }, regard.say(copied ? "app.copied" : "app.copy.hand"));
+    if (!copied) {
+      requestAnimationFrame(() => getSelection().selectAllChildren(code));
+    }
+    return make("div", { class: "code" }, said, code);
+  }
+
+  // Buttons that copy, and show what was copied. ways: [[name, label, () => text]].
+  regard.copies = (element, ways) => {
+    const box = make("div", { class: "copied" });
+    const buttons = ways().map(([name, label]) => make("button", { type: "button", "aria-pressed": "false", data: { copy: name }, on: {
+      click: async (event) => {
+        const open = event.currentTarget.getAttribute("aria-pressed") === "true";
+        for (const one of buttons) one.setAttribute("aria-pressed", "false");
+        box.replaceChildren();
+        if (open) return;
+        event.currentTarget.setAttribute("aria-pressed", "true");
+        const text = ways().find(([one]) => one === name)[2]();
+        box.replaceChildren(codeBlock(text, await regard.copyText(text)));
+      },
+    } }, label));
+    element.replaceChildren(make("div", { class: "row" }, make("span", { class: "muted" }, regard.say("app.copy")), buttons), box);
+  };
+})();

@@ -1,0 +1,89 @@
+// What happens inside a model: fetched when asked for, drawn by the shared components.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+
+  class Inside {
+    constructor(element, panes, changed) {
+      Object.assign(this, { element, panes, changed });
+      this.name = "a";
+      this.target = make("input", { id: "target", type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", on: {
+        keydown: (event) => { if (event.key === "Enter" && !event.isComposing) this.look(); },
+        change: () => changed(),
+      } });
+      this.draw();
+    }
+
+    get pane() { return this.panes.find((one) => one.name === this.name); }
+
+    draw() {
+      this.box ??= make("div", { id: "inspection" });
+      this.error ??= make("div", { data: { role: "error" } });
+      const can = this.pane.model.can.includes("inspect");
+      const forced = ["transduce"].includes(this.pane.model.task);
+      this.button = make("button", { type: "button", id: "inspect", disabled: !can, on: { click: () => this.look() } }, regard.say("app.inside.open"));
+      const sides = this.compared ? regard.segments(regard.say("app.model"), "side",
+        this.panes.map((one, place) => [one.name, `${regard.say(`app.model.${place ? "two" : "one"}`)}`]), this.name,
+        (name) => { this.name = name; this.draw(); if (this.data) this.look(); }) : null;
+      this.element.replaceChildren(...[
+        make("div", { class: "head" }, make("h2", { id: "inside-title" }, regard.say("app.inside")), sides),
+        make("p", { class: "muted" }, can ? regard.say("app.inside.about") : regard.say("app.no", { name: this.pane.value.model })),
+        make("div", { class: "row" }, forced && can ? make("label", { class: "target" }, make("span", {}, regard.say("app.inside.target")), this.target) : null, this.button),
+        this.error, this.box,
+      ].filter(Boolean));
+    }
+
+    compare(on) {
+      this.compared = on;
+      if (!on) this.name = "a";
+      this.draw();
+    }
+
+    // Another model was chosen: what was drawn is no longer true of it.
+    clear() {
+      this.abort?.abort();
+      this.drawn?.destroy();
+      this.drawn = this.data = null;
+      this.box.replaceChildren();
+      this.error.replaceChildren();
+      this.element.classList.remove("stale");
+      this.draw();
+    }
+
+    // Draws again what there is, in another language.
+    again() {
+      this.draw();
+      if (this.data) this.show(this.data);
+    }
+
+    show(data) {
+      this.drawn?.destroy();
+      this.box.replaceChildren();
+      this.data = data;
+      this.drawn = regard.inspection(this.box, data);
+    }
+
+    async look() {
+      this.abort?.abort();
+      const abort = (this.abort = new AbortController());
+      const { value, model } = this.pane;
+      const target = model.task === "transduce" ? this.target.value : "";
+      this.error.replaceChildren();
+      this.button.textContent = regard.say("app.inside.working");
+      this.box.setAttribute("aria-busy", "true");
+      try {
+        this.show(await regard.api.json("inspect", {
+          model: value.model, text: this.text(),
+          ...(target ? { target } : {}), ...(Object.keys(value.search).length ? { search: value.search } : {}),
+        }, abort.signal));
+      } catch (problem) {
+        if (problem.name === "AbortError") return;
+        regard.showError(this.error, problem, () => this.look());
+      }
+      this.box.removeAttribute("aria-busy");
+      this.button.textContent = regard.say("app.inside.open");
+    }
+  }
+  regard.Inside = Inside;
+})();

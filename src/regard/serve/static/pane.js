@@ -1,0 +1,137 @@
+// One side of the bench: a model, the settings of its search, and its answer as it grows.
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const make = (...parts) => regard.make(...parts);
+  const NBEST = 5;
+
+  const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
+
+  // What is asked of an answer, without what is not; nothing where nothing is asked.
+  regard.wishOf = (wish) => {
+    const asked = Object.entries(wish || {}).filter(([, value]) => value.length);
+    return asked.length ? Object.fromEntries(asked) : undefined;
+  };
+
+  // The body of /predict that gives what a pane shows.
+  regard.predictBody = (text, value, model) => ({
+    model: value.model,
+    texts: [text],
+    ...(model.task === "transduce" && value.nbest > 1 ? { nbest: value.nbest } : {}),
+    ...(Object.keys(value.search).length ? { search: value.search } : {}),
+    ...(regard.wishOf(value.wish) ? { requests: [regard.wishOf(value.wish)] } : {}),
+  });
+
+  class Pane {
+    constructor(name, models, { changed, answered }) {
+      Object.assign(this, { name, models, changed, answered });
+      this.value = this.fresh(models[0].name);
+      this.shown = null;
+      this.abort = null;
+      this.select = make("select", { data: { role: "model" }, on: { change: () => this.choose(this.select.value) } });
+      this.about = make("p", { class: "about muted", data: { role: "about" } });
+      this.form = make("details", { class: "settings", data: { role: "settings" } });
+      this.facts = make("div", { class: "facts muted", data: { role: "facts" } });
+      this.begin = make("div", { class: "begins" });
+      this.error = make("div", { data: { role: "error" } });
+      this.body = make("div", { class: "answer", data: { role: "answer" } });
+      this.element = make("section", { class: "pane", data: { pane: name } },
+        make("div", { class: "head" }, make("label", { class: "pick" }, make("span", { data: { role: "title" } }), this.select), this.facts),
+        this.about, this.form, this.begin, this.error, this.body);
+      this.draw();
+    }
+
+    get model() { return this.models.find((one) => one.name === this.value.model); }
+
+    fresh(model) { return { model, search: {}, nbest: NBEST, wish: { prefix: "", must: [], ban: [] } }; }
+
+    choose(name) {
+      this.set(this.fresh(name));
+      this.changed(this);
+    }
+
+    set(value) {
+      this.stop();
+      this.value = { ...this.fresh(value.model), ...value };
+      this.shown = null;
+      this.draw();
+    }
+
+    change(part) {
+      Object.assign(this.value, part);
+      this.summary();
+      this.changed(this);
+    }
+
+    // Everything again: another model, another language.
+    draw() {
+      this.select.replaceChildren(...this.models.map((one) =>
+        make("option", { value: one.name, selected: one.name === this.value.model }, one.name)));
+      this.title(this.compared);
+      const size = new Intl.NumberFormat(regard.language).format(this.model.parameters);
+      this.about.textContent = [this.model.description, regard.say("app.parameters", { count: size })].filter(Boolean).join(" \u00b7 ");
+      this.drawForm();
+      this.drawBegin();
+      this.drawAnswer();
+    }
+
+    title(compared) {
+      this.compared = compared;
+      const word = compared ? `app.model.${this.name === "a" ? "one" : "two"}` : "app.model";
+      this.element.querySelector("[data-role=title]").textContent = regard.say(word);
+      this.element.setAttribute("aria-label", `${regard.say(word)}: ${this.value.model}`);
+    }
+
+    drawForm() {
+      const settings = regard.settings(this.model, this.value.search, (search) => this.change({ search }));
+      const reset = make("button", { type: "button", data: { role: "reset" }, on: { click: () => {
+        this.change(this.fresh(this.value.model));
+        this.drawForm();
+        this.drawBegin();
+        this.form.querySelector("summary").focus();
+      } } }, regard.say("app.settings.reset"));
+      this.count = make("em", {});
+      const more = this.model.task === "transduce" ? this.wishes() : [];
+      settings.element.append(...more);
+      this.form.replaceChildren(make("summary", {}, `${regard.say("app.settings")} `, this.count),
+        settings.element.childElementCount ? settings.element : make("p", { class: "muted" }, regard.say("app.settings.none")),
+        settings.element.childElementCount ? reset : "");
+      this.summary();
+    }
+
+    wishes() {
+      const nbest = make("input", { type: "number", min: 1, max: 50, step: 1, required: true, value: this.value.nbest, on: {
+        change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } } });
+      const prefix = make("input", { type: "text", dir: "auto", value: this.value.wish.prefix, on: {
+        change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } } });
+      const list = (name) => make("textarea", { rows: 1, dir: "auto", on: {
+        change: (event) => this.wish({ [name]: lines(event.target.value) }) } }, this.value.wish[name].join("\n"));
+      return [
+        regard.field("nbest", nbest, regard.say("app.nbest")),
+        regard.field("prefix", prefix, regard.say("app.prefix")),
+        regard.field("must", list("must"), regard.say("app.must")),
+        regard.field("ban", list("ban"), regard.say("app.ban")),
+      ];
+    }
+
+    wish(part) { this.change({ wish: { ...this.value.wish, ...part } }); }
+
+    summary() {
+      const wish = Object.keys(regard.wishOf(this.value.wish) || {}).length;
+      const count = Object.keys(this.value.search).length + wish + (this.value.nbest !== NBEST ? 1 : 0);
+      this.count.textContent = count ? regard.say("app.settings.changed", { count }) : "";
+    }
+
+    drawBegin() {
+      const prefix = this.value.wish.prefix;
+      this.begin.replaceChildren(...(prefix ? [make("span", { class: "chip", data: { role: "prefix" } },
+        make("span", { class: "muted" }, `${regard.say("app.begins")} `), make("b", { dir: "auto" }, prefix),
+        make("button", { type: "button", class: "ghost", "aria-label": regard.say("app.begins.drop"), on: { click: () => {
+          this.wish({ prefix: "" });
+          this.drawForm();
+          this.drawBegin();
+        } } }, "\u00d7"))] : []));
+    }
+  }
+  regard.Pane = Pane;
+})();

@@ -1,0 +1,33 @@
+// What the page and the API page share: words in the HTML, switches, what is said aloud.
+(() => {
+  "use strict";
+  const regard = window.regard;
+
+  // Fills data-say (the text) and data-say-label (aria-label) of all below an element.
+  regard.sayAll = (root) => {
+    for (const node of root.querySelectorAll("[data-say]")) {
+      node.textContent = regard.say(node.dataset.say);
+    }
+    for (const node of root.querySelectorAll("[data-say-label]")) {
+      node.setAttribute("aria-label", regard.say(node.dataset.sayLabel));
+    }
+  };
+
+  // Tells a screen reader, once and politely.
+  regard.announce = (text) => {
+    document.getElementById("status").textContent = text;
+  };
+
+  // A refusal in its place, with a button where trying again may help.
+  regard.showError = (element, problem, again) => {
+    const repeat = again && problem.again
+      ? regard.make("button", { type: "button", data: { role: "again" }, on: { click: again } }, regard.say("app.again"))
+      : null;
+    element.replaceChildren(regard.make("div", { class: "notice bad", role: "alert" },
+      regard.make("p", { dir: "auto" }, problem.message), repeat));
+  };
+
+  document.addEventListener("regard:language", () => regard.sayAll(document));
+  regard.sayAll(document);
+  regard.switches(document.getElementById("switches"));
+})();
