@@ -3,6 +3,7 @@
 B rows, T length, D width, L layers.
 """
 
+from functools import partial
 from typing import Any, Literal, cast
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.batch import Padded
 from regard.nn.dropout import Dropout
+from regard.nn.gates import gates
 from regard.nn.watch import show, turned
 
 Cell = Literal["rnn", "gru", "lstm"]
@@ -53,8 +55,10 @@ class Recurrence(nn.Module):
             if hidden is not None:
                 parts = [part[:, i].unsqueeze(0).contiguous() for part in hidden]  # (1, B, D)
                 start = tuple(parts) if self.parts == 2 else parts[0]
-            out, end = layer(self.dropout(x) if i > 0 else x, start)
-            show(layer, out)
+            read = self.dropout(x) if i > 0 else x
+            out, end = layer(read, start)
+            first = None if hidden is None else tuple(part[:, i] for part in hidden)
+            show(layer, out, partial(gates, layer, read, first, out))
             last.append(tuple(end) if self.parts == 2 else (end,))
             x = out + x if i > 0 else out
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
@@ -64,8 +68,10 @@ class Recurrence(nn.Module):
         last: list[tuple[Tensor, ...]] = []
         for i, layer in enumerate(self.layers):
             before = tuple(part[:, i] for part in hidden)
-            after = one_step(layer, self.dropout(x) if i > 0 else x, before)
-            show(layer, after[0].unsqueeze(1))
+            read = self.dropout(x) if i > 0 else x
+            after = one_step(layer, read, before)
+            out = after[0].unsqueeze(1)
+            show(layer, out, partial(gates, layer, read.unsqueeze(1), before, out))
             last.append(after)
             x = after[0] + x if i > 0 else after[0]
         return x.unsqueeze(1), tuple(torch.stack(part, 1) for part in zip(*last, strict=True))

@@ -55,8 +55,12 @@ class Seen:
     names: the path of each module that is looked at, by its id; None: only attention to the
     source is kept, whoever shows it.
     cross: attention to the source (k*B, H, T, S) of each layer and call, first to last.
-    attention: (k*B, H, T, S); hidden: (k*B, T, D), what each layer gives; inputs: (k*B, T, D), the
-    vectors of symbols, with a gradient where gradients are on. All by the path of the module.
+    By the path of the module:
+    attention: (k*B, H, T, S).
+    hidden: (k*B, T, D), what each layer gives.
+    gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
+    each (k*B, T, D).
+    inputs: (k*B, T, D), the vectors of symbols, with a gradient where gradients are on.
     """
 
     def __init__(self, names: dict[int, str] | None = None) -> None:
@@ -64,6 +68,7 @@ class Seen:
         self.cross: list[Tensor] = []
         self.attention: Views[Tensor] = Views()
         self.hidden: Views[Tensor] = Views()
+        self.gates: Views[dict[str, Tensor]] = Views()
         self.inputs: Views[Tensor] = Views()
         self.real: Views[Tensor | None] = Views()  # which rows of attention are no padding
 
@@ -86,6 +91,47 @@ class Seen:
             raise UserError("this model has no attention to its source, so there is no alignment")
         return self.cross[-1].mean(1)
 
+    def entropy(self) -> dict[str, Tensor]:
+        """(k*B, H): how spread the attention of each head is, in nats; the mean over real rows.
+
+        0: each symbol looks at one place; log(S): at all of S places alike. Of the last call.
+        """
+        found = {}
+        for name, weights in self.attention.items():
+            each = torch.special.entr(weights).sum(-1)  # (k*B, H, T)
+            real = self.real[name]
+            if real is None or real.shape != (len(each), each.shape[2]):
+                found[name] = each.mean(-1)
+            else:
+                rows = real.to(each).unsqueeze(1)  # (B, 1, T)
+                found[name] = (each * rows).sum(-1) / rows.sum(-1).clamp(min=1.0)
+        return found
+
+    def gradients(self, score: Tensor) -> dict[str, Tensor]:
+        """(B, T, D): the gradient of a number by the vector of each input symbol, by path.
+
+        Of the last call. A sum over rows gives each row its own gradient.
+        """
+        inputs = {name: x for name, x in self.inputs.items() if x.requires_grad}
+        if score.numel() != 1:
+            raise UserError(f"saliency: one number expected, {tuple(score.shape)} found; sum them")
+        if not score.requires_grad or not inputs:
+            raise UserError(
+                "saliency: no gradients were kept; call the model itself, not predict, and outside "
+                "of torch.no_grad and torch.inference_mode"
+            )
+        found = torch.autograd.grad(
+            score, list(inputs.values()), retain_graph=True, allow_unused=True
+        )
+        return {
+            name: torch.zeros_like(x) if gradient is None else gradient
+            for (name, x), gradient in zip(inputs.items(), found, strict=True)
+        }
+
+    def saliency(self, score: Tensor) -> dict[str, Tensor]:
+        """(B, T): how much each input symbol moves a number: the norms of its gradient, by path."""
+        return {name: gradient.norm(dim=-1) for name, gradient in self.gradients(score).items()}
+
     def counts(self) -> list[Any]:
         """How much was seen so far."""
         return [len(self.cross), *(views.counts() for views, _ in self._joins())]
@@ -103,6 +149,10 @@ class Seen:
         return [
             (self.attention, lambda views: torch.cat(views, 2)),
             (self.hidden, lambda views: torch.cat(views, 1)),
+            (
+                self.gates,
+                lambda views: {key: torch.cat([g[key] for g in views], 1) for key in views[0]},
+            ),
             (self.inputs, lambda views: torch.cat(views, 1)),
             (self.real, lambda views: views[-1]),
         ]

@@ -11,7 +11,8 @@ Every part of a model that has something to show comes to this door, under its o
   checks that weights times values is what the fast path gave. Attention to the source says so
   (`at="source"`), since it is an alignment as well.
 - The same module passes what its heads found through `silence.hush`, before they are joined.
-- A layer calls `show(self, x)` with what it gives, (k*B, T, D).
+- A layer calls `show(self, x)` with what it gives, (k*B, T, D); one that has gates adds a
+  function that gives them, each (k*B, T, D), by their names.
 - What makes vectors of symbols returns `entered(self, x)`.
 - Code that goes symbol by symbol where others go all at once does so within `together()`;
   code that knows which places are padding computes within `reading(mask)`, code that turns rows
@@ -101,11 +102,17 @@ def look(
             seen.cross.append(found)
 
 
-def show(part: nn.Module, x: Tensor) -> None:
-    """A layer shows what it gives, (k*B, T, D)."""
-    for seen in captures(part) if _here.watchers else ():
+def show(part: nn.Module, x: Tensor, gates: Callable[[], dict[str, Tensor]] | None = None) -> None:
+    """A layer shows what it gives, (k*B, T, D), and its gates where it has any."""
+    found = captures(part) if _here.watchers else []
+    if not found:
+        return
+    opened = {} if gates is None else {name: _turned_back(g) for name, g in gates().items()}
+    for seen in found:
         assert seen.names is not None
-        seen.hidden.add(seen.names[id(part)], in_place(x))
+        seen.hidden.add(seen.names[id(part)], _turned_back(x))
+        if opened:
+            seen.gates.add(seen.names[id(part)], opened)
 
 
 def entered(part: nn.Module, x: Tensor) -> Tensor:
@@ -119,7 +126,7 @@ def entered(part: nn.Module, x: Tensor) -> Tensor:
     return x
 
 
-def in_place(x: Tensor) -> Tensor:
+def _turned_back(x: Tensor) -> Tensor:
     """(B, T, D) in the order of the symbols, where they were turned round."""
     places = _here.places
     return x if places is None else x.gather(1, places.expand_as(x))

@@ -1,0 +1,266 @@
+"""Laws of looking inside, over every model: what is shown is what was computed, and no more."""
+
+import contextlib
+import copy
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import regard
+from regard.capturing import attentions
+from regard.data.batch import Batch, Padded, pad
+from regard.data.vocabulary import BOS
+from regard.models.generator import GeneratorOptions
+from regard.nn.quantize import quantize
+from regard.nn.seen import Seen
+
+from .conftest import MODELS, SOURCES, TARGETS, tiny
+from .toys import Case, built, cases, one_of_each_kind
+
+CASES = [c for toy in ("tag", "classify", "language-model") for c in cases(toy)]
+CASES += one_of_each_kind([*cases("classify-vectors"), *cases("words")])
+every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+ROWS = np.array([0, 1, 2, 3, 4])
+LETTERS = torch.tensor([[BOS, 5, 6, 7], [BOS, 7, 7, 5], [BOS, 6, 5, 6], [BOS, 5, 5, 7]])
+GATES = {
+    nn.GRU: {"reset", "update", "new"},
+    nn.LSTM: {"input", "forget", "cell", "output"},
+    nn.RNN: set(),
+}
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def is_attention(seen: Seen, source: Tensor | None) -> None:
+    """Rows sum to one; padding of the source (B, S) and what comes later are not looked at."""
+    for name, weights in seen.attention.items():
+        close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+        if name.startswith("decoder") and name.endswith("attention"):
+            visible = torch.ones(weights.shape[2:]).tril().bool().expand_as(weights)
+        else:
+            assert source is not None
+            visible = source[:, None, None].expand_as(weights)
+        assert (weights[visible] > 0).all() and (weights[~visible] == 0).all()
+
+
+def gates_explain(seen: Seen, model: nn.Module, mask: Tensor | None = None) -> None:
+    """Every recurrent layer gives what its gates make of its state before.
+
+    mask: (B, S), where a layer that reads from right to left has a state before.
+    """
+    parts = dict(model.named_modules())
+    recurrent = {name: GATES[type(part)] for name, part in parts.items() if type(part) in GATES}
+    assert {name: set(g) for name, g in seen.gates.items()} == {
+        name: gates for name, gates in recurrent.items() if gates
+    }
+    for name, gates in seen.gates.items():
+        h = seen.hidden[name]
+        if "cell" in gates:
+            close(gates["output"] * gates["cell"].tanh(), h)
+        elif "backwards" in name:
+            assert mask is not None
+            made = _gru(gates, slice(None, -1), h[:, 1:])
+            close(made[mask[:, 1:]], h[:, :-1][mask[:, 1:]])
+        else:
+            close(_gru(gates, slice(1, None), h[:, :-1]), h[:, 1:])
+
+
+def _gru(gates: dict[str, Tensor], places: slice, before: Tensor) -> Tensor:
+    update, new = gates["update"][:, places], gates["new"][:, places]
+    return (1 - update) * new + update * before
+
+
+@torch.no_grad()
+def test_a_transducer_is_seen_whole(model: nn.Module, batch: Batch) -> None:
+    """Its output stays, and all its attention, gates and layers are seen."""
+    plain = model(batch)
+    with regard.capture(model) as seen:
+        close(model(batch), plain)
+    assert sorted(seen.attention) == sorted(attentions(model))
+    is_attention(seen, batch.source.mask)
+    gates_explain(seen, model, batch.source.mask)
+    assert seen.inputs["target"].shape[:2] == batch.target.data.shape
+    shapes = {"encoder": batch.source.data.shape, "decoder": batch.target.data.shape}
+    for name, h in seen.hidden.items():
+        assert h.shape[:2] == shapes[name.split(".")[0]]
+    assert all(len(calls) == 1 for calls in (*seen.calls.values(), *seen.hidden.calls.values()))
+
+
+@every
+@torch.no_grad()
+def test_other_models_are_seen_whole(case: Case) -> None:
+    run = built(case)
+    batch = run.corpus.batch(ROWS)
+    plain = run.config.objective(run.model, batch)
+    with regard.capture(run.model) as seen:
+        found = run.config.objective(run.model, batch)
+    assert float(found.sum) == pytest.approx(float(plain.sum), rel=1e-5)
+    assert sorted(seen.attention) == sorted(attentions(run.model))
+    mask = (batch.source or batch.target).mask
+    is_attention(seen, mask)
+    gates_explain(seen, run.model, mask)
+    assert seen.inputs or case.kind == "ngram"
+    if "pool" in seen.attention:
+        assert seen["pool"].shape == (len(ROWS), 1, 1, mask.shape[1])
+
+
+def test_steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
+    steps_show_what_one_pass_shows(model, source)
+
+
+@torch.no_grad()
+def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
+    with regard.capture(model) as whole:
+        model.step(LETTERS, model.start(source))
+    state = model.start(source)
+    with regard.capture(model) as seen:
+        for symbol in LETTERS.split(1, 1):
+            _, state = model.step(symbol, state)
+    for name, calls in seen.calls.items():
+        for t, weights in enumerate(calls):
+            close(weights, whole[name][:, :, t : t + 1, : weights.shape[3]])
+    for name, layers in seen.hidden.calls.items():
+        close(torch.cat(layers, 1), whole.hidden[name])
+    for name, steps in seen.gates.calls.items():
+        for gate, expected in whole.gates[name].items():
+            close(torch.cat([step[gate] for step in steps], 1), expected)
+
+
+@torch.no_grad()
+def test_beams_that_share_a_cache_show_their_own_past(
+    pair: GeneratorOptions, source: Padded
+) -> None:
+    """Long enough for entries that nobody sees any more to be dropped."""
+    model, chance = tiny(pair), torch.Generator().manual_seed(1)
+    first = torch.arange(4).repeat_interleave(3) * 3
+    state, history = model.start(source), torch.full((12, 1), BOS)
+    _, state = model.step(history[::3], state)
+    state = state.select(torch.arange(4).repeat_interleave(3))
+    for _ in range(12):
+        history = torch.cat([history, torch.randint(5, 8, (12, 1), generator=chance)], 1)
+        with regard.capture(model) as seen:
+            _, state = model.step(history[:, -1:], state)
+        rows = first + torch.randint(3, (12,), generator=chance)
+        last, history, state = history, history[rows], state.select(rows)
+    repeated = Padded(*(part.repeat_interleave(3, 0) for part in source[:2]))
+    with regard.capture(model) as whole:
+        model.step(last, model.start(repeated))
+    for name, weights in seen.attention.items():
+        close(weights, whole[name][:, :, -1:])
+    for name, gates in seen.gates.items():
+        for gate, opened in gates.items():
+            close(opened, whole.gates[name][gate][:, -1:])
+
+
+def test_saliency_is_the_gradient_of_the_embedding(model: nn.Module, batch: Batch) -> None:
+    """Summed over where a symbol stands; padding and what comes later move nothing."""
+    with regard.capture(model) as seen:
+        logits = model(batch)
+    true = batch.target.data[batch.target.mask]
+    weight = model.frontend.symbols.weight
+    (expected,) = torch.autograd.grad(
+        F.cross_entropy(logits, true, reduction="sum"), weight, retain_graph=True
+    )
+    found = seen.gradients(F.cross_entropy(logits, true, reduction="sum"))["frontend.symbols"]
+    summed = torch.zeros_like(weight).index_add(0, batch.source.data.flatten(), found.flatten(0, 1))
+    close(summed * model.frontend.symbols.scale, expected)
+
+    saliency = seen.saliency(logits[1].sum())  # the second symbol of the first row
+    assert saliency["frontend.symbols"].shape == batch.source.data.shape
+    assert (saliency["frontend.symbols"][~batch.source.mask] == 0).all()
+    assert (saliency["frontend.symbols"][1:] == 0).all()
+    assert (saliency["target"][0, :2] > 0).all() and (saliency["target"][0, 2:] == 0).all()
+
+
+@torch.no_grad()
+def test_the_entropy_of_a_row_does_not_hang_on_its_batch(model: nn.Module, batch: Batch) -> None:
+    with regard.capture(model) as seen:
+        model(batch)
+    with regard.capture(model) as alone:
+        model(Batch(pad(SOURCES[3:]), pad(TARGETS[3:])))
+    for name, entropy in seen.entropy().items():
+        close(entropy[3:], alone.entropy()[name])
+        weights = alone[name][0]  # (H, T, S)
+        by_hand = [
+            sum(-w * math.log(w) for w in head.flatten().tolist() if w > 0) / len(head)
+            for head in weights
+        ]
+        assert entropy[3].tolist() == pytest.approx(by_hand, abs=1e-5)
+
+
+@torch.no_grad()
+def test_a_silent_head_is_one_without_weights(model: nn.Module, batch: Batch) -> None:
+    """Each attention by itself: its first head, and all of them; none of them changes nothing."""
+    plain = model(batch)
+    for name in attentions(model):
+        part = model.get_submodule(name)
+        everyone = list(range(part.heads))
+        for silent in ([], [0], everyone):
+            with regard.silence(model, {name: silent}):
+                found = model(batch)
+            with without(model, name, silent):
+                close(found, model(batch))
+            if silent in ([], everyone):
+                assert torch.allclose(found, plain, atol=1e-5) == (not silent)
+    assert torch.equal(model(batch), plain)
+
+
+@contextlib.contextmanager
+def without(model: nn.Module, name: str, heads: list[int]) -> Iterator[None]:
+    """Within, what follows the attention does not read these heads."""
+    part = model.get_submodule(name)
+    scored = name == "decoder.score"
+    join = model.decoder.join.weight if scored else part.join.weight
+    before, width = join.clone(), len(join)
+    own = join.shape[1] - width if scored else width // part.heads
+    for head in heads:
+        begin = width if scored else head * own
+        join[:, begin : begin + own] = 0
+    yield
+    join.copy_(before)
+
+
+@torch.no_grad()
+def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Batch) -> None:
+    model = tiny(pair)
+    lengths = batch.target.mask.sum(1).tolist()
+    plain = model(batch).split(lengths)
+    for name in attentions(model):
+        heads = model.get_submodule(name).heads
+        mask = torch.zeros(4, heads, dtype=torch.bool)
+        mask[1] = True
+        with regard.silence(model, {name: mask}):
+            rows = model(batch).split(lengths)
+        with regard.silence(model, {name: range(heads)}):
+            silent = model(batch).split(lengths)
+        for row, found in enumerate(rows):
+            close(found, silent[row] if row == 1 else plain[row])
+
+
+CELLS = [
+    next(m for m in MODELS if getattr(m.decoder, "cell", "") == c == getattr(m.encoder, "cell", ""))
+    for c in ("gru", "lstm", "rnn")
+]
+
+
+@pytest.mark.parametrize("kind", CELLS, ids=["gru", "lstm", "rnn"])
+def test_int8_is_seen_as_well(kind: GeneratorOptions, batch: Batch) -> None:
+    """Its gates explain what it gives, at once and in steps, and it has gradients."""
+    model = quantize(copy.deepcopy(tiny(kind)))
+    with regard.capture(model) as seen:
+        logits = model(batch)
+    assert bool(seen.gates) == (kind.decoder.cell != "rnn")
+    for name, gates in seen.gates.items():
+        if "cell" in gates:
+            close(gates["output"] * gates["cell"].tanh(), seen.hidden[name])
+        elif "backwards" not in name:
+            close(_gru(gates, slice(1, None), seen.hidden[name][:, :-1]), seen.hidden[name][:, 1:])
+    assert (seen.saliency(logits.sum())["frontend.symbols"][batch.source.mask] > 0).all()
+    steps_show_what_one_pass_shows(model, batch.source)
