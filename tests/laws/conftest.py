@@ -40,6 +40,9 @@ BOTH_RECURRENT = [t for t in TREES if {t[side]["kind"] for side in SIDES} == {"r
 TREES += [tree | {"embedding": 5} for tree in BOTH_RECURRENT[:2]]  # vectors narrower than layers
 MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
+SLOTS = ("kind", "cell", "score", "feeding", "norm_place")
+SOME = {"-".join(str(getattr(m.decoder, slot, "")) for slot in SLOTS): m for m in MODELS}
+SOME |= {m.encoder.kind + getattr(m.encoder, "norm_place", ""): m for m in MODELS}
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
 
 
@@ -95,3 +98,9 @@ def source() -> Padded:
 def batch() -> Batch:
     """The sources with targets of lengths 3, 6, 1 and 4."""
     return Batch(pad(SOURCES), pad(TARGETS))
+
+
+@pytest.fixture(params=SOME.values(), ids=SOME)
+def some(request: pytest.FixtureRequest) -> nn.Module:
+    """Each kind of encoder, and of decoder with its attention."""
+    return tiny(request.param)

@@ -1,0 +1,67 @@
+"""Laws of silent heads: as if what follows did not read them."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+import regard
+from regard.capturing import attentions
+from regard.data.batch import Batch
+from regard.models.generator import GeneratorOptions
+
+from .conftest import tiny
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_silent_head_is_one_without_weights(some: nn.Module, batch: Batch) -> None:
+    """Each attention by itself: its first head, and all of them; none of them changes nothing."""
+    plain = some(batch)
+    for name in attentions(some):
+        part = some.get_submodule(name)
+        everyone = list(range(part.heads))
+        for silent in ([], [0], everyone):
+            with regard.silence(some, {name: silent}):
+                found = some(batch)
+            with without(some, name, silent):
+                close(found, some(batch))
+            if silent in ([], everyone):
+                assert torch.allclose(found, plain, atol=1e-5) == (not silent)
+    assert torch.equal(some(batch), plain)
+
+
+@contextlib.contextmanager
+def without(model: nn.Module, name: str, heads: list[int]) -> Iterator[None]:
+    """Within, what follows the attention does not read these heads."""
+    part = model.get_submodule(name)
+    scored = name == "decoder.score"
+    join = model.decoder.join.weight if scored else part.join.weight
+    before, width = join.clone(), len(join)
+    own = join.shape[1] - width if scored else width // part.heads
+    for head in heads:
+        begin = width if scored else head * own
+        join[:, begin : begin + own] = 0
+    yield
+    join.copy_(before)
+
+
+@torch.no_grad()
+def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Batch) -> None:
+    model = tiny(pair)
+    lengths = batch.target.mask.sum(1).tolist()
+    plain = model(batch).split(lengths)
+    for name in attentions(model):
+        heads = model.get_submodule(name).heads
+        mask = torch.zeros(4, heads, dtype=torch.bool)
+        mask[1] = True
+        with regard.silence(model, {name: mask}):
+            rows = model(batch).split(lengths)
+        with regard.silence(model, {name: range(heads)}):
+            silent = model(batch).split(lengths)
+        for row, found in enumerate(rows):
+            close(found, silent[row] if row == 1 else plain[row])

@@ -1,0 +1,203 @@
+"""What `regard.capture` and `regard.silence` see and touch, and what they refuse."""
+
+import threading
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import regard
+from regard.capturing import attentions
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import BOS, EOS
+from regard.engines import Engine, TorchEngine
+from regard.errors import UserError
+from regard.models.generator import GeneratorOptions
+from regard.models.lean import lean
+from regard.nn.watch import captured, watched, watching
+from regard.search import Beam
+from regard.search.force import align
+
+SIDE = {"kind": "transformer", "layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0}
+FIRST = torch.tensor([[BOS], [BOS]])
+
+
+def build(seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    options = GeneratorOptions.model_validate({"encoder": SIDE, "decoder": SIDE})
+    return options.build(9, 9, shared=False).eval()
+
+
+@pytest.fixture
+def model() -> Any:
+    return build()
+
+
+@pytest.fixture
+def source() -> Padded:
+    return pad([[5, 6, 7, EOS], [6, EOS]])
+
+
+@torch.no_grad()
+def run(model: Any, source: Padded) -> Tensor:
+    logits, _ = model.step(FIRST, model.start(source))
+    return logits
+
+
+def test_nothing_is_kept_after_it_ends(model: Any, source: Padded) -> None:
+    with regard.capture(model) as seen:
+        run(model, source)
+    counts = {name: len(calls) for name, calls in seen.calls.items()}
+    assert set(counts.values()) == {1} and len(counts) == 6
+    run(model, source)
+    assert {name: len(calls) for name, calls in seen.calls.items()} == counts
+    assert watched() is None and not captured()
+    with pytest.raises(ZeroDivisionError), regard.capture(model), regard.silence(model, {}):
+        raise ZeroDivisionError
+    assert watched() is None
+
+
+def test_other_threads_see_and_hear_nothing(model: Any, source: Padded) -> None:
+    plain, found = run(model, source), []
+    heads = {name: [0, 1] for name in attentions(model)}
+    with regard.capture(model) as seen, regard.silence(model, heads):
+        thread = threading.Thread(target=lambda: found.append(run(model, source)))
+        thread.start()
+        thread.join()
+        assert not seen.attention and not seen.hidden and not seen.inputs
+        assert not torch.allclose(run(model, source), plain, atol=1e-4)
+    assert torch.equal(found[0], plain)
+
+
+def test_contexts_within_contexts(model: Any, source: Padded) -> None:
+    """The outer one sees all, the inner one its own; one of another model sees nothing."""
+    other = build(1)
+    with regard.capture(model) as outer, regard.capture(other) as elsewhere:
+        run(model, source)
+        with regard.capture(model) as inner, watching() as nameless:
+            run(model, source)
+        run(model, source)
+        assert not elsewhere.attention
+        run(other, source)
+    assert {len(calls) for calls in outer.calls.values()} == {3}
+    assert (
+        {len(calls) for calls in inner.calls.values()}
+        == {1}
+        == {len(calls) for calls in elsewhere.calls.values()}
+    )
+    assert not nameless.attention and not nameless.hidden  # only attention to the source
+    assert torch.equal(nameless.alignment(), inner.alignment())
+    assert torch.equal(inner.alignment(), inner["decoder.layers.1.cross"].mean(1))
+
+
+def test_silences_add_up(model: Any, source: Padded) -> None:
+    name = "decoder.layers.0.cross"
+    with regard.silence(model, {name: [0, 1]}):
+        both = run(model, source)
+    with regard.silence(model, {name: [0]}):
+        one = run(model, source)
+        with regard.silence(model, {name: [1], "encoder.layers.0.attention": []}):
+            assert torch.equal(run(model, source), both)
+        assert torch.equal(run(model, source), one)
+    assert not torch.allclose(one, both, atol=1e-5)
+
+
+def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None:
+    """Also with coverage, which looks by itself, and by the lean twin, which steps aside."""
+    twin, limits = lean(model), torch.tensor([6, 6])
+    assert twin is not model
+    for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage=0.5)):
+        plain = search.run(twin, source, limits, 1)
+        with regard.capture(model) as seen:
+            found = search.run(twin, source, limits, 1)
+        for (one,), (other,) in zip(plain, found, strict=True):
+            assert one.symbols == other.symbols
+            assert one.score == pytest.approx(other.score, abs=1e-5)
+        assert sorted(seen.attention) == sorted(attentions(model))
+    with regard.capture(model) as seen:
+        aligned = align(twin, source, [[5, 6], [7]])
+    torch.testing.assert_close(seen.alignment()[0], aligned[0])
+    with regard.silence(model, {name: [0, 1] for name in attentions(model)}):
+        silent = align(twin, source, [[5, 6], [7]])
+    assert not torch.allclose(silent[0], aligned[0], atol=1e-5)
+
+
+def test_what_is_shown_is_what_was_used(model: Any, source: Padded) -> None:
+    """A kernel whose explicit twin is wrong is found out."""
+    kernel = model.encoder.layers[1].attention.kernel
+    kernel.weights = lambda q, k, mask, causal: type(kernel).weights(kernel, 2 * q, k, mask, causal)
+    with regard.capture(model), pytest.raises(RuntimeError, match="other numbers"):
+        run(model, source)
+
+
+def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, however many sources there are, and one batch after the other."""
+    monkeypatch.setenv("REGARD_WORKERS", "2")
+    estimator = regard.load(trained.run)
+    words = ["abc", "cab", "bca"] * 20
+    plain = estimator.predict(words, beam=1)
+    with regard.capture(estimator) as seen:
+        assert estimator.predict(words, beam=1, batch_size=30) == plain
+    assert len(seen.inputs.calls["frontend.symbols"]) == 2
+    assert len(seen.inputs["frontend.symbols"]) == 30
+    with regard.silence(estimator, {name: [0] for name in attentions(estimator)}):
+        assert estimator.predict(words, beam=1) != plain
+    estimator.model_ = TorchEngine(estimator.model_)
+    with regard.capture(estimator) as seen:
+        estimator.predict(words[:1])
+    assert seen.attention
+
+
+class Foreign(Engine):
+    name = "ctranslate2"
+
+    def search(self, *args: Any) -> Any:
+        raise NotImplementedError
+
+
+def test_refusals(model: Any, source: Padded) -> None:
+    cross = "decoder.layers.0.cross"
+    for heads, message in [
+        ({"decoder.layer.0.cross": [0]}, f"did you mean {cross}"),
+        ({cross: [2]}, "has 2 heads, numbered from 0; head 2"),
+        ({cross: [-1]}, "head -1"),
+        ({cross: [True]}, "head True"),
+        ({cross: torch.ones(2, 3, dtype=torch.bool)}, r"\(rows, 2\) expected"),
+        ({cross: torch.ones(2, 2)}, "booleans"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            regard.silence(model, heads)
+    with (
+        regard.silence(model, {cross: torch.ones(3, 2, dtype=torch.bool)}),
+        pytest.raises(UserError, match="for 3 rows, but 2 rows came"),
+    ):
+        run(model, source)
+    with pytest.raises(UserError, match="no attention of this model; there are none"):
+        regard.silence(nn.Linear(2, 2), {"x": [0]})
+    with pytest.raises(UserError, match="not fitted"):
+        regard.capture(regard.Transducer())
+    with pytest.raises(UserError, match="engine ctranslate2: nothing can be seen"):
+        regard.capture(Foreign())
+    with pytest.raises(UserError, match="'model' found"):
+        regard.capture("model")
+
+
+def test_what_was_not_seen(model: Any, source: Padded) -> None:
+    with regard.capture(model) as seen:
+        logits = run(model, source)
+    with pytest.raises(UserError, match=r"decoder.cross.*did you mean decoder.layers"):
+        seen["decoder.cross"]
+    assert "decoder.cross" not in seen.attention
+    with pytest.raises(UserError, match="no gradients were kept"):
+        seen.saliency(logits.sum())
+    with regard.capture(model) as seen:
+        logits, _ = model.step(FIRST, model.start(source))
+    with pytest.raises(UserError, match="one number expected"):
+        seen.saliency(logits)
+    for weight in model.parameters():  # frozen weights do not hide what the input does
+        weight.requires_grad_(False)
+    with regard.capture(model) as frozen:
+        again, _ = model.step(FIRST, model.start(source))
+    for name, moved in frozen.saliency(again[0].amax()).items():
+        torch.testing.assert_close(moved, seen.saliency(logits[0].amax())[name])
