@@ -33,10 +33,12 @@ class Outputs:
         for kind, path in self.pictures.items():
             if path.suffix.lower() != f".{kind}":
                 raise UserError(f"--{kind} {path}: a name that ends in .{kind} expected")
-        files = [self.page, *self.pictures.values(), *([] if self.json in (None, "-") else [self.json])]
-        for path in map(Path, filter(None, files)):
-            if not path.parent.is_dir():
-                raise UserError(f"{path}: there is no folder {path.parent}; make it first")
+        files = [self.page, *self.pictures.values()]
+        if self.json not in (None, "-"):
+            files.append(Path(str(self.json)))
+        for file in files:
+            if file is not None and not file.parent.is_dir():
+                raise UserError(f"{file}: there is no folder {file.parent}; make it first")
 
 
 def inspect_command(

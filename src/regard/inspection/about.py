@@ -22,7 +22,7 @@ def about(estimator: Estimator) -> dict[str, Any]:
 
 
 def description(options: Any) -> str:
-    """The kinds and sizes of a model's settings: `encoder transformer, 4 layers of 256, 4 heads`."""
+    """The kinds and sizes that are set: `encoder transformer, 4 layers, 4 heads, width 256`."""
     if getattr(options, "kind", "") == "ngram":
         return f"n-grams of up to {options.order} symbols"
     parts = [(name, getattr(options, name, None)) for name in PARTS]
@@ -35,14 +35,14 @@ def description(options: Any) -> str:
 
 
 def _part(part: Any) -> str:
-    """`recurrent (lstm, both ways), 2 layers of 256`."""
+    """`recurrent (lstm, both ways), 2 layers, width 256`."""
     cell = [part.cell] if hasattr(part, "cell") else []
     ways = ["both ways"] if getattr(part, "bidirectional", False) else []
     score = [f"attention {part.score}"] if getattr(part, "score", None) else []
     inner = f" ({', '.join([*cell, *ways, *score])})" if cell else ""
     sizes = [_counted(part, name) for name in SIZES if getattr(part, name, None)]
-    width = f"width {part.width}" if part.width else ""
-    return ", ".join([part.kind + inner, *sizes, *([width] if width else [])])
+    width = [f"width {part.width}"] if part.width else []
+    return ", ".join([part.kind + inner, *sizes, *width])
 
 
 def _counted(part: Any, name: str) -> str:

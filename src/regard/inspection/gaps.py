@@ -69,9 +69,7 @@ class Gaps(Question):
         return len(self.symbols), len(self.symbols)
 
 
-def inspect_gaps(
-    estimator: LanguageModel, text: str, target: str | None, most: int
-) -> Inspection:
+def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: int) -> Inspection:
     """What the model takes each symbol for when it is hidden, and what is behind that."""
     task, model = estimator.task_, estimator.model_.eval()
     assert isinstance(task, Task) and isinstance(model, MaskedModel)
@@ -83,7 +81,9 @@ def inspect_gaps(
         raise UserError("TEXT is empty: there is no symbol to hide; give a text")
     refuse_longer("TEXT", count, most, "give a shorter text")
     if count > longest:
-        raise UserError(f"TEXT: {count:,} symbols, the model reads {longest:,}; give a shorter text")
+        raise UserError(
+            f"TEXT: {count:,} symbols, the model reads {longest:,}; give a shorter text"
+        )
     parts, chances = list(range(count)), []
     with torch.inference_mode():
         for at in range(0, count, question.at_once()):

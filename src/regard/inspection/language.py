@@ -27,7 +27,7 @@ from regard.search.sample import sample
 from regard.tasks.base import device_of
 from regard.tasks.language_model import LanguageModel as Task
 
-COUNTS = Inside(notes=("An n-gram model only counts: it has no attention, no layers, no gradients.",))
+COUNTS = "An n-gram model only counts: it has no attention, no layers and no gradients."
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def inspect_language(
         chances = question.logits(1)[0].softmax(-1).cpu()
         score = float(question.scores(1).sum())
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
-    looked = COUNTS if isinstance(model, NGram) else inside(question, "target")
+    looked = Inside(notes=(COUNTS,)) if isinstance(model, NGram) else inside(question, "target")
     symbols = (*names, *(task.vocabulary.name(id) for id in written))
     return Inspection(
         model=about(estimator),

@@ -108,9 +108,7 @@ def _given(task: Tag, words: tuple[str, ...], target: str) -> tuple[int, ...]:
     """The tags of a target, one for each word."""
     tags = target.split()
     if len(tags) != len(words):
-        raise UserError(
-            f"target: {len(words)} tags expected, one for each word, {len(tags)} found"
-        )
+        raise UserError(f"target: {len(words)} tags expected, one for each word, {len(tags)} found")
     for tag in tags:
         if tag not in task.numbers:
             raise UserError(f"target: no tag {tag!r}{nearest(tag, task.tags)}")

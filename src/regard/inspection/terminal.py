@@ -52,7 +52,7 @@ def _looks(inspection: dict[str, Any]) -> tuple[list[list[Any]], str]:
     maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pool")]
     if maps:
         heads = maps[-1]["heads"]
-        rows = [[sum(c) / len(heads) for c in zip(*r, strict=True)] for r in zip(*heads, strict=True)]
+        rows = [_means(row) for row in zip(*heads, strict=True)]
         columns, name = inspection["source"]["symbols"], "looks at"
     elif inspection["saliency"] is not None:
         saliency = inspection["saliency"]
@@ -63,6 +63,11 @@ def _looks(inspection: dict[str, Any]) -> tuple[list[list[Any]], str]:
         return [], ""
     rows = rows * len(inspection["steps"]) if len(rows) == 1 else rows
     return [_most(row, columns) for row in rows], name
+
+
+def _means(row: tuple[list[float], ...]) -> list[float]:
+    """The mean over the heads of what each place has of a row."""
+    return [sum(column) / len(row) for column in zip(*row, strict=True)]
 
 
 def _shares(row: list[float]) -> list[float]:

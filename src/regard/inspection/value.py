@@ -14,6 +14,7 @@ from regard.version import __version__
 FORMAT = 1  # of the dictionary; readers may refuse what they do not know
 DIGITS = 6  # behind the point
 Part = Literal["encoder", "decoder", "cross", "pool"]
+Way = Literal["forward", "backward"]
 Axis = Literal["source", "target", "inputs", "one"]
 
 
@@ -70,7 +71,7 @@ class Gate:
     name: str
     part: Part
     layer: int
-    direction: Literal["forward", "backward"]
+    direction: Way
     gate: str
     rows: Axis
     mean: tuple[float, ...]

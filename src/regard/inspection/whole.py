@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.capturing import capture
 from regard.data.batch import Batch
 from regard.data.vocabulary import BOS, EOS, SPECIALS
 from regard.errors import UserError
@@ -150,24 +151,14 @@ def _numbers(task: Regress) -> Callable[[Tensor], Tensor]:
 
 def _vector_inside(question: Row, rows: Axis) -> Inside:
     """The gradient by each number of a vector: there is nothing else to see."""
-    assert question.batch.source is not None
-    source = question.batch.source
-    values = []
-    for part in range(question.parts):
-        data = source.data.detach().clone().requires_grad_()  # (1, 1, F)
-        held = Row(
-            question.model,
-            question.batch._replace(source=source._replace(data=data)),
-            question.pick,
-            question.parts,
-        )
-        (slope,) = torch.autograd.grad(held.scores(1)[0, part], data)
-        values.append(slope[0, 0].abs())
+    with torch.enable_grad(), capture(question.model) as seen:
+        score = question.each(list(range(question.parts))).sum()
+    slopes = seen.gradients(score)["frontend"].squeeze(1).abs()  # (R, F)
     note = (
-        "A vector is read at once, so there is no attention. Gradients are by numbers of mean 0 and "
-        "deviation 1, as the model reads them."
+        "A vector is read at once, so there is no attention. Gradients are by numbers of mean 0 "
+        "and deviation 1, as the model reads them."
     )
-    return Inside(saliency=Saliency(rows, "source", torch.stack(values).cpu()), notes=(note,))
+    return Inside(saliency=Saliency(rows, "source", slopes.cpu()), notes=(note,))
 
 
 def _remarks(task: Classify | Regress) -> list[str]:
