@@ -6,6 +6,7 @@ from pathlib import Path
 from string import Template
 
 from regard.files import write_bytes
+from regard.look import assets
 
 
 def fill_page(
@@ -20,7 +21,7 @@ def fill_page(
     """The whole page, of parts that are HTML already; `title`, `name` and `notes` are plain."""
     return Template(_part("page.html")).substitute(
         title=escape(title),
-        style="\n".join(map(_part, styles)),
+        style="\n".join([assets(["base.css"]), *map(_part, styles)]),
         script=_part("page.js"),
         eyebrow=eyebrow,
         name=escape(name),

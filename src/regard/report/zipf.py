@@ -15,7 +15,7 @@ _SIZE = (460, 300)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 40  # margins around the plot, in pixels
 _TITLE = "Count over rank, both by powers of ten"
 
-# For a picture outside the page: the light colours of page.css.
+# For a picture outside the page: the light colours of base.css.
 _STYLE = """
 svg { background: #fcfcfa; font-family: system-ui, "Segoe UI", Roboto, sans-serif; }
 text { font-size: 11px; fill: #666c74; }

@@ -1,0 +1,77 @@
+"""One HTML file of an inspection: style, scripts and data inside, nothing from the network."""
+
+import base64
+import hashlib
+import json
+from html import escape
+from string import Template
+from typing import Any
+
+from regard.inspection.pack import packed
+from regard.look import SCRIPTS, STYLES, assets
+
+# Only what is in the file itself may run or dress the page; the hashes name it.
+POLICY = (
+    "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+PAGE = Template("""\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<link rel="icon" href="data:,">
+<style>$style</style>
+</head>
+<body>
+<main>
+<header class="inspected">
+<div class="title" id="title"><h1 dir="auto">$source</h1><p class="came" dir="auto">$target</p></div>
+<div class="switches" id="switches"></div>
+</header>
+<div class="inspection-facts" id="facts"></div>
+<div id="inspection"><noscript><p>The views are drawn by a script in this file.</p></noscript></div>
+<footer id="foot"></footer>
+</main>
+<script type="application/json" id="inspection-data">$data</script>
+<script>$script</script>
+</body>
+</html>
+""")
+
+
+def inspection_page(inspection: dict[str, Any]) -> str:
+    """The page of an inspection (`Inspection.as_dict()`), complete in one text."""
+    style = f"\n{assets(STYLES)}\n"
+    script = f"\n{assets((*SCRIPTS, 'standalone.js'))}\n"
+    source, target = inspection["source"]["text"], inspection["target"]["text"]
+    return PAGE.substitute(
+        policy=POLICY.format(script=_hash(script), style=_hash(style)),
+        title=escape(f"{inspection['model']['name']}: {source or target}"),
+        source=escape(source or target),
+        target=escape(target if source else ""),
+        style=style,
+        script=script,
+        data=_data(packed(inspection)),
+    )
+
+
+def _hash(text: str) -> str:
+    """How a content policy names a text: the digest of exactly what stands in the tag."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _data(value: dict[str, Any]) -> str:
+    """JSON that no text can end: with "<" escaped, neither </script> nor <!-- can occur.
+
+    Lone surrogates cannot be written as UTF-8, so what is not ASCII in them is escaped too.
+    """
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = "".join(f"\\u{ord(one):04x}" if "\ud800" <= one <= "\udfff" else one for one in text)
+    return text.replace("<", "\\u003c")

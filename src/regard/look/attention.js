@@ -1,0 +1,170 @@
+"use strict";
+// Attention of all layers and heads: tabs of parts, small maps of every head, one chosen large.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make} = regard;
+  const PARTS = ["encoder", "decoder", "cross", "pool"];
+
+  const alike = (matrices) => matrices.every((one) =>
+    one.rows === matrices[0].rows && one.columns === matrices[0].columns);
+
+  const ofHead = (entry, head) => ({
+    key: `${entry.layer}.${head}`, layer: entry.layer, head, entry,
+    entropy: entry.entropy ? entry.entropy[head] : null,
+    silenced: entry.silenced ? entry.silenced[head] : null,
+    matrix: () => regard.matrix(entry.heads, head),
+  });
+
+  // The pictures of a part: a list a layer of its heads, the mean of each layer, the mean of all.
+  const pictures = (data, part) => {
+    const entries = data.attention.filter((entry) => entry.part === part)
+      .sort((one, other) => one.layer - other.layer);
+    const layers = entries.map((entry) => {
+      const count = regard.numbers(entry.heads).shape[0];
+      const heads = Array.from({length: count}, (_, head) => ofHead(entry, head));
+      const matrix = () => regard.mean(heads.map((one) => one.matrix()));
+      const mean = count > 1 ? {key: `${entry.layer}.mean`, layer: entry.layer, head: "mean", entry, matrix} : null;
+      return {layer: entry.layer, heads, mean};
+    });
+    const heads = layers.flatMap((layer) => layer.heads);
+    const every = () => heads.map((one) => one.matrix());
+    const all = layers.length > 1 && alike(every()) ? {
+      key: "mean.mean", layer: "mean", head: "mean", entry: entries[0],
+      matrix: () => regard.mean(every()),
+    } : null;
+    const known = heads.filter((one) => Number.isFinite(one.silenced));
+    const main = known.reduce((best, one) => !best || one.silenced < best.silenced ? one : best, null);
+    const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.silenced)));
+    return {part, layers, heads, all, main: known.length > 1 && main.silenced < 0 ? main : null, most};
+  };
+
+  regard.pictureName = ({layer, head}) => {
+    if (layer === "mean") return regard.say("head.all");
+    return regard.say(head === "mean" ? "head.mean" : "head.name", {layer, head});
+  };
+
+  const title = (picture, main) => {
+    const facts = [regard.pictureName(picture)];
+    if (Number.isFinite(picture.entropy)) facts.push(regard.say("head.entropy", {value: regard.number(picture.entropy, 2)}));
+    if (Number.isFinite(picture.silenced)) facts.push(regard.say("head.silenced", {value: regard.signed(picture.silenced)}));
+    if (main) facts.push(regard.say("head.main"));
+    return facts.join(regard.say("comma"));
+  };
+
+  // One small map as a button; `caption` is what stands under it when heads are in another order.
+  const small = (group, picture, choose, caption) => {
+    const canvas = make("canvas", {"aria-hidden": "true"});
+    const main = picture === group.main;
+    const effect = Number.isFinite(picture.silenced) ? Math.abs(picture.silenced) / group.most : null;
+    const button = make("button", {
+      type: "button", class: `small${main ? " main" : ""}`, title: title(picture, main),
+      "aria-label": title(picture, main), data: {head: `${group.part}.${picture.key}`},
+      on: {click: () => choose(picture)},
+    }, canvas, main ? make("span", {class: "star", "aria-hidden": "true"}, "\u2605") : null,
+    effect === null ? null : make("i", {class: "effect", style: {"--p": effect}}),
+    caption ? make("span", {class: "small-caption"}, caption) : null);
+    return {button, picture, draw: () => regard.paint(canvas, picture.matrix())};
+  };
+
+  const inPlace = (group, choose) => {
+    const widest = Math.max(...group.layers.map((layer) => layer.heads.length));
+    const means = group.layers.some((layer) => layer.mean);
+    const head = (text, label) => make("span", {class: "grid-head", title: label}, text);
+    const smalls = [];
+    const add = (picture) => {
+      if (!picture) return make("span", {});
+      const one = small(group, picture, choose);
+      smalls.push(one);
+      return one.button;
+    };
+    const count = widest + (means ? 1 : 0);
+    const grid = make("div", {class: "heads", style: {"--count": count}, role: "group", "aria-label": regard.say("attention.heads")},
+      head("", ""), Array.from({length: widest}, (_, place) => head(place, regard.say("head.number", {head: place}))),
+      means ? head("\u00d8", regard.say("head.means")) : null,
+      group.layers.map((layer) => [
+        head(layer.layer, regard.say("head.layer", {layer: layer.layer})),
+        Array.from({length: widest}, (_, place) => add(layer.heads[place])),
+        means ? add(layer.mean) : null,
+      ]),
+      group.all ? [head("\u00d8", regard.say("head.all")), Array.from({length: count - 1}, () => make("span", {})), add(group.all)] : null);
+    return {grid, smalls};
+  };
+
+  const inOrder = (group, choose, order) => {
+    const known = group.heads.filter((one) => Number.isFinite(one[order]))
+      .sort((one, other) => one[order] - other[order]);
+    const value = (one) => order === "entropy" ? regard.number(one.entropy, 2) : regard.signed(one.silenced, 2);
+    const smalls = known.map((one) => small(group, one, choose, `${one.layer}.${one.head}  ${value(one)}`));
+    return {smalls, grid: make("div", {class: "heads ordered", role: "group",
+      "aria-label": regard.say("attention.heads")}, smalls.map((one) => one.button))};
+  };
+
+  const orders = (group, state, redraw) => {
+    const choices = [["place", regard.say("order.place")]];
+    for (const order of ["entropy", "silenced"]) {
+      if (group.heads.filter((one) => Number.isFinite(one[order])).length > 1) choices.push([order, regard.say(`order.${order}`)]);
+    }
+    if (choices.length === 1) return null;
+    if (!choices.some(([value]) => value === state.order)) state.order = "place";
+    return make("div", {class: "control"}, make("span", {class: "label", "aria-hidden": "true"}, regard.say("order")),
+      regard.segments(regard.say("order"), "order", choices, state.order, (order) => { state.order = order; redraw(); }));
+  };
+
+  // The left side: all heads. The right side: the chosen one.
+  const part = (context, group, body) => {
+    const {state, bus} = context;
+    const large = make("div", {class: "large", data: {large: "attention"}});
+    const left = make("div", {class: "heads-room"});
+    const everything = [...group.heads, ...group.layers.map((layer) => layer.mean), group.all].filter(Boolean);
+    let smalls = [];
+    let chosen = everything.find((one) => one.key === state.heads[group.part])
+      || group.main || group.all || group.layers[0].mean || group.heads[0];
+    const press = () => smalls.forEach(({button, picture}) =>
+      button.setAttribute("aria-pressed", String(picture.key === chosen.key)));
+    const choose = (picture) => {
+      chosen = picture;
+      state.heads[group.part] = picture.key;
+      press();
+      regard.head(context, large, picture, group.main === picture);
+    };
+    const list = () => {
+      const made = state.order === "place" ? inPlace(group, choose) : inOrder(group, choose, state.order);
+      smalls = made.smalls;
+      press();
+      regard.roving(made.grid, ".small");
+      smalls.forEach((one) => one.draw());
+      const key = group.main ? make("p", {class: "note"}, regard.say("attention.key")) : null;
+      left.replaceChildren(...[made.grid, key].filter(Boolean));
+    };
+    const control = orders(group, state, list);
+    body.replaceChildren(make("p", {class: "lead"}, regard.say(`attention.${group.part}`)),
+      ...(control ? [control] : []),
+      make("div", {class: everything.length > 1 ? "attention" : "attention single"}, left, large));
+    list();
+    choose(chosen);
+    bus.only("theme", "smalls", () => smalls.forEach((one) => one.draw()));
+  };
+
+  regard.attention = (context) => {
+    const {data, state} = context;
+    const names = PARTS.filter((name) => data.attention.some((entry) => entry.part === name));
+    if (!names.includes(state.tab)) state.tab = names.includes("cross") ? "cross" : names[0];
+    const groups = {};
+    const id = regard.fresh("part");
+    const body = make("div", {class: "part", role: "tabpanel", id, tabindex: "-1"});
+    const tabs = names.map((name) => make("button", {
+      type: "button", role: "tab", id: `${id}-${name}`, "aria-controls": id, data: {tab: name},
+      on: {click: () => open(name)},
+    }, regard.say(`part.${name}`)));
+    const open = (name) => {
+      state.tab = name;
+      tabs.forEach((tab) => tab.setAttribute("aria-selected", String(tab.dataset.tab === name)));
+      body.setAttribute("aria-labelledby", `${id}-${name}`);
+      groups[name] = groups[name] || pictures(data, name);
+      part(context, groups[name], body);
+    };
+    open(state.tab);
+    const list = make("div", {class: "tabs", role: "tablist", "aria-label": regard.say("attention.title")}, tabs);
+    return [regard.roving(list, "[role=tab]"), body];
+  };
+})();

@@ -1,0 +1,118 @@
+"use strict";
+// The gates of recurrent layers over time: the mean as a line, all units as a strip of colours.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make, shape} = regard;
+  const ORDER = ["input", "forget", "cell", "output", "reset", "update", "new", "hidden"];
+  const SIGNED = ["cell", "new", "hidden"]; // from -1 to 1
+
+  const groupsOf = (data) => {
+    const groups = new Map();
+    for (const gate of data.gates) {
+      const key = [gate.name, gate.direction].filter(Boolean).join(" ");
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(gate);
+    }
+    for (const gates of groups.values()) gates.sort((one, other) => ORDER.indexOf(one.gate) - ORDER.indexOf(other.gate));
+    return groups;
+  };
+
+  const nameOf = ({part, layer, direction}) => regard.say("gates.name", {
+    part: regard.say(`part.${part}`), layer, direction: direction ? regard.say("comma") + regard.say(`gates.${direction}`) : "",
+  });
+
+  // Time across, units down, those with the highest mean on top.
+  const strip = (units) => {
+    const matrix = regard.matrix(units); // (T, D)
+    const sums = Float32Array.from({length: matrix.columns}, (_, unit) => {
+      let sum = 0;
+      for (let time = 0; time < matrix.rows; time += 1) sum += regard.at(matrix, time, unit);
+      return sum;
+    });
+    const order = regard.largest(sums, sums.length);
+    const flat = new Float32Array(matrix.flat.length);
+    order.forEach((unit, row) => {
+      for (let time = 0; time < matrix.rows; time += 1) flat[row * matrix.rows + time] = regard.at(matrix, time, unit);
+    });
+    return {rows: matrix.columns, columns: matrix.rows, flat};
+  };
+
+  const line = (mean, signed) => {
+    const y = (value) => signed ? 50 - value * 48 : 98 - value * 96;
+    const points = mean.map((value, time) => `${time + 0.5},${y(value).toFixed(2)}`);
+    const rule = (value) => shape("path", {class: "grid", d: `M0 ${y(value)}H${mean.length}`});
+    return shape("svg", {viewBox: `0 0 ${mean.length} 100`, preserveAspectRatio: "none", "aria-hidden": "true"},
+      (signed ? [-1, 0, 1] : [0, 0.5, 1]).map(rule), shape("polyline", {class: "line", points: points.join(" ")}),
+      mean.length === 1 ? shape("path", {class: "line", d: `M0 ${y(mean[0])}H1`}) : null);
+  };
+
+  const figure = (context, bus, gate) => {
+    const symbols = context.axes[gate.rows];
+    const signed = SIGNED.includes(gate.gate);
+    const canvas = make("canvas", {"aria-hidden": "true"});
+    const value = make("span", {class: "note", "aria-live": "off"});
+    const average = gate.mean.reduce((sum, one) => sum + one, 0) / gate.mean.length;
+    const rest = () => { value.textContent = regard.say("gates.average", {value: regard.number(average, 2)}); };
+    const down = make("div", {class: "mark-column", hidden: true});
+    const point = (event) => {
+      const box = plot.getBoundingClientRect();
+      const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
+      bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(symbols.length - 1, index))}]);
+    };
+    const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: () => bus.mark([])}},
+      make("div", {class: "gate-line"}, line(gate.mean, signed),
+        make("span", {class: "high"}, "1"), make("span", {class: "low"}, signed ? "\u22121" : "0")), canvas, down);
+    const draw = () => regard.paint(canvas, strip(gate.units), signed ? {colours: "both", scale: "both"} : {colours: "cool", scale: "even"});
+    bus.on("theme", draw);
+    bus.on("mark", (marks) => {
+      const index = regard.marked(marks, gate.rows, "row") ?? regard.marked(marks, gate.rows, "column");
+      down.hidden = index === null;
+      if (index === null || !(index in gate.mean)) return rest();
+      down.style.setProperty("--at", index);
+      value.textContent = `${regard.plain(symbols[index])}  ${regard.number(gate.mean[index], 2)}`;
+    });
+    draw();
+    rest();
+    const names = make("div", {class: "gate-names"}, symbols.map((text, index) =>
+      make("span", {class: "map-label", data: {axis: gate.rows, index}}, regard.symbol(text))));
+    names.classList.add(regard.standing(symbols));
+    return make("figure", {class: "gate", data: {gate: gate.gate}},
+      make("figcaption", {}, make("span", {}, regard.say(`gate.${gate.gate}`)), value),
+      make("p", {class: "note"}, regard.say(`gate.${gate.gate}.why`)),
+      make("div", {class: "scroll"}, make("div", {class: "gate-body", style: {"--columns": symbols.length, "--units": regard.numbers(gate.units).shape[1]}}, plot, names)));
+  };
+
+  const table = (context, gates) => {
+    const symbols = context.axes[gates[0].rows];
+    const flat = Float32Array.from(symbols.flatMap((_, time) => gates.map((gate) => gate.mean[time])));
+    return regard.numbersTable({symbols}, {symbols: gates.map((gate) => regard.say(`gate.${gate.gate}`))},
+      {rows: symbols.length, columns: gates.length, flat}, regard.say("gates.table"));
+  };
+
+  regard.gates = (context) => {
+    const {data, state} = context;
+    const groups = groupsOf(data);
+    if (!groups.has(state.gates)) state.gates = [...groups.keys()][0];
+    const room = make("div", {});
+    const show = () => {
+      const bus = context.bus.room("gates");
+      bus.clear();
+      const gates = groups.get(state.gates);
+      const keys = [regard.legend(regard.say("gates.open"), [0, 0.5, 1], {colours: "cool", scale: "even"})];
+      if (gates.some((gate) => SIGNED.includes(gate.gate))) {
+        keys.push(regard.legend(regard.say("gates.signed"), [-1, 0, 1], {colours: "both", scale: "both"}));
+      }
+      keys.forEach((key) => bus.on("theme", key.draw));
+      room.replaceChildren(make("div", {class: "gates"}, gates.map((gate) => figure(context, bus, gate))),
+        make("div", {class: "gate-keys"}, keys.map((key) => key.element)), table(context, gates));
+    };
+    const id = regard.fresh("gates");
+    const select = make("select", {id, data: {gates: "layer"}, on: {change: () => { state.gates = select.value; show(); }}},
+      [...groups].map(([key, gates]) => make("option", {value: key}, nameOf(gates[0]))));
+    select.value = state.gates;
+    show();
+    return [make("p", {class: "lead"}, regard.say("gates.lead")),
+      groups.size > 1 ? make("div", {class: "control"}, make("label", {for: id, class: "label"}, regard.say("gates.layer")), select)
+        : make("h3", {}, nameOf(groups.get(state.gates)[0])), room];
+  };
+})();

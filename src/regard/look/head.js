@@ -1,0 +1,57 @@
+"use strict";
+// The chosen head, large: its numbers, as heat map or as lines, and as a table.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make} = regard;
+
+  const fact = (name, value, title) => make("div", {title}, make("dt", {}, name), make("dd", {}, value));
+
+  const facts = (picture) => {
+    const list = [];
+    if (Number.isFinite(picture.entropy)) {
+      list.push(fact(regard.say("fact.entropy"), regard.number(picture.entropy, 2), regard.say("fact.entropy.why")));
+      list.push(fact(regard.say("fact.looks"), regard.number(Math.exp(picture.entropy), 1), regard.say("fact.looks.why")));
+    }
+    if (Number.isFinite(picture.silenced)) {
+      list.push(fact(regard.say("fact.silenced"), regard.signed(picture.silenced), regard.say("fact.silenced.why")));
+    }
+    return list.length ? make("dl", {class: "facts"}, list) : null;
+  };
+
+  // Where `regard.capture` has the same numbers.
+  const where = ({entry, layer, head}) => {
+    if (layer === "mean") return null;
+    return make("code", {class: "where"}, head === "mean" ? entry.name : `${entry.name}[${head}]`);
+  };
+
+  // Draws a picture into the room; what listened for the one before is let go.
+  regard.head = (context, room, picture, main) => {
+    const {axes, state} = context;
+    const bus = context.bus.room("large");
+    const {entry} = picture;
+    const rows = {name: entry.rows, symbols: axes[entry.rows]};
+    const columns = {name: entry.columns, symbols: axes[entry.columns]};
+    const matrix = picture.matrix();
+    const name = regard.pictureName(picture);
+    const view = make("div", {class: "view"});
+    const draw = () => {
+      bus.clear();
+      const lines = state.view === "lines";
+      const key = lines ? null : regard.legend(regard.say("map.weight"), [0, 0.1, 0.5, 1]);
+      if (key) bus.on("theme", key.draw);
+      const hint = regard.say("map.hint");
+      view.replaceChildren(...[
+        lines ? regard.lines(bus, rows, columns, matrix, hint) : regard.map(bus, rows, columns, matrix, {}, hint),
+        key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
+      bus.again();
+    };
+    room.dataset.shown = `${entry.part}.${picture.key}`;
+    room.replaceChildren(
+      make("div", {class: "large-top"},
+        make("h3", {}, name, main ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null),
+        regard.segments(regard.say("view"), "view", [["heat", regard.say("view.heat")], ["lines", regard.say("view.lines")]],
+          state.view, (value) => { state.view = value; draw(); })),
+      ...[where(picture), facts(picture), view].filter(Boolean));
+    draw();
+  };
+})();

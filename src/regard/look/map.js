@@ -1,0 +1,139 @@
+"use strict";
+// One large heat map with symbols on both axes, a sentence about what is pointed at, and a table.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make} = regard;
+  const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+$/u;
+  const SMALLEST = 17, LARGEST = 32, TALLEST = 28;
+
+  // How the names of columns stand: beside each other, upright one letter over the other, or lying.
+  regard.standing = (symbols) => {
+    const longest = Math.max(0, ...symbols.map((text) => [...regard.plain(text)].length));
+    if (longest <= 1) return "flat";
+    const long = symbols.filter((text) => [...text].length > 1 && !/^<.*>$/.test(text));
+    return long.length && long.every((text) => CJK.test(text)) ? "upright" : "lying";
+  };
+
+  const labels = (bus, axis, as, name) => {
+    const group = make("div", {class: `map-${as}s`, role: "group", "aria-label": name},
+      axis.symbols.map((text, index) => {
+        const button = make("button", {
+          type: "button", class: "map-label", title: regard.plain(text), data: {axis: axis.name, index},
+          on: {click: () => { if (axis.name === "target") bus.choose(index); }},
+        }, regard.symbol(text));
+        bus.link(button, {axis: axis.name, index, as});
+        return button;
+      }));
+    if (as === "column") group.classList.add(regard.standing(axis.symbols));
+    return regard.roving(group, ".map-label");
+  };
+
+  // The places of the largest values of a row, largest first.
+  regard.largest = (values, count) => [...values.keys()]
+    .sort((one, other) => values[other] - values[one]).slice(0, count);
+
+  // The index that the marks give to an axis of a map, or null.
+  regard.marked = (marks, axis, as) => {
+    const mark = marks.find((one) => one.axis === axis && (!one.as || one.as === as));
+    return mark ? mark.index : null;
+  };
+
+  const sentence = (rows, columns, matrix, row, column) => {
+    const value = (place, at) => regard.number(regard.at(matrix, place, at));
+    if (row !== null && column !== null) {
+      return regard.say("map.cell", {row: regard.plain(rows.symbols[row]),
+        column: regard.plain(columns.symbols[column]), value: value(row, column)});
+    }
+    if (row !== null) {
+      const most = regard.largest(regard.rowOf(matrix, row), 3)
+        .map((at) => `${regard.plain(columns.symbols[at])} ${value(row, at)}`);
+      return regard.say("map.row", {row: regard.plain(rows.symbols[row]), most: most.join(regard.say("comma"))});
+    }
+    const down = Float32Array.from({length: matrix.rows}, (_, at) => regard.at(matrix, at, column));
+    const most = regard.largest(down, 3)
+      .map((at) => `${regard.plain(rows.symbols[at])} ${value(at, column)}`);
+    return regard.say("map.column", {column: regard.plain(columns.symbols[column]), most: most.join(regard.say("comma"))});
+  };
+
+  // The line that says what is marked; empty marks give the hint.
+  regard.saying = (bus, rows, columns, matrix, hint) => {
+    const line = make("p", {class: "says", data: {says: "map"}, "aria-live": "polite"}, hint);
+    bus.on("mark", (marks) => {
+      const row = regard.marked(marks, rows.name, "row");
+      const column = regard.marked(marks, columns.name, "column");
+      // A symbol alone on an axis that is both: what it looks at, not itself at itself.
+      const both = rows.name === columns.name && marks.length === 1;
+      const at = both && marks[0].as !== "column" ? null : column;
+      const known = (row ?? 0) < matrix.rows && (at ?? 0) < matrix.columns;
+      line.textContent = (row === null && at === null) || !known
+        ? hint : sentence(rows, columns, matrix, row, at);
+    });
+    return line;
+  };
+
+  // All numbers of a map as a table that is built when it is opened.
+  regard.numbersTable = (rows, columns, matrix, caption) => {
+    const cell = (tag, text, scope) => make(tag, {scope}, regard.symbol(text));
+    const build = () => make("table", {class: "numbers"},
+      make("caption", {class: "unseen"}, caption),
+      make("thead", {}, make("tr", {}, make("td", {}),
+        columns.symbols.map((text) => cell("th", text, "col")))),
+      make("tbody", {}, rows.symbols.map((text, row) => make("tr", {}, cell("th", text, "row"),
+        columns.symbols.map((_, column) => make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
+    const room = make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption});
+    return make("details", {class: "as-table", data: {table: "map"}, on: {toggle: (event) => {
+      if (event.target.open && !room.firstChild) room.append(build());
+    }}}, make("summary", {}, regard.say("table.open")), room);
+  };
+
+  const cells = (bus, rows, columns, matrix, look) => {
+    const canvas = make("canvas", {"aria-hidden": "true"});
+    const across = make("div", {class: "mark-row", hidden: true});
+    const down = make("div", {class: "mark-column", hidden: true});
+    const point = (event) => {
+      const box = canvas.getBoundingClientRect();
+      const part = (at, size, count) => Math.min(count - 1, Math.max(0, Math.floor(at / size * count)));
+      bus.mark([
+        {axis: rows.name, index: part(event.clientY - box.top, box.height, matrix.rows), as: "row"},
+        {axis: columns.name, index: part(event.clientX - box.left, box.width, matrix.columns), as: "column"},
+      ]);
+    };
+    const element = make("div", {class: "map-cells", data: {cells: "map"}, on: {
+      pointermove: point, pointerdown: point, pointerleave: () => bus.mark([]),
+    }}, canvas, make("div", {class: "mesh"}), across, down);
+    const mark = (marks) => {
+      const row = regard.marked(marks, rows.name, "row");
+      const column = regard.marked(marks, columns.name, "column");
+      across.hidden = row === null;
+      down.hidden = column === null;
+      if (row !== null) across.style.setProperty("--at", row);
+      if (column !== null) down.style.setProperty("--at", column);
+    };
+    return {element, mark, draw: () => regard.paint(canvas, matrix, look)};
+  };
+
+  // A map of {name, symbols} by {name, symbols}; it fits itself to the room that it gets.
+  regard.map = (bus, rows, columns, matrix, look, hint) => {
+    const field = cells(bus, rows, columns, matrix, look);
+    const body = make("div", {class: "map-body", style: {"--rows": matrix.rows, "--columns": matrix.columns}},
+      make("div", {class: "map-corner"}),
+      labels(bus, columns, "column", regard.say(`axis.${columns.name}`)),
+      labels(bus, rows, "row", regard.say(`axis.${rows.name}`)),
+      field.element);
+    const room = make("div", {class: "scroll"}, body);
+    const fit = () => {
+      const beside = body.querySelector(".map-rows").offsetWidth;
+      const width = Math.floor((room.clientWidth - beside - 10) / matrix.columns);
+      const across = Math.max(SMALLEST, Math.min(LARGEST, width));
+      body.style.setProperty("--across", `${across}px`);
+      body.style.setProperty("--down", `${Math.max(18, Math.min(TALLEST, across))}px`);
+    };
+    const watcher = new ResizeObserver(fit);
+    watcher.observe(room);
+    bus.on("mark", field.mark);
+    bus.on("theme", field.draw);
+    bus.on("end", () => watcher.disconnect());
+    field.draw();
+    return make("div", {class: "map"}, room, regard.saying(bus, rows, columns, matrix, hint));
+  };
+})();

@@ -1,0 +1,91 @@
+"use strict";
+// The source and the answer as rows of symbols; the chosen one with its probability and runners-up.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make} = regard;
+
+  const chip = (context, axis, index, text, attributes) => {
+    const button = make("button", {
+      type: "button", class: "chip", ...attributes, data: {axis, index, ...attributes.data},
+    }, regard.symbol(text));
+    context.bus.link(button, {axis, index});
+    return button;
+  };
+
+  const row = (name, symbols, chips) => make("div", {class: "symbols-row"},
+    make("h3", {}, name),
+    regard.roving(make("div", {
+      class: "chips", role: "group", "aria-label": name, dir: regard.direction(symbols),
+    }, chips), ".chip"));
+
+  const certainty = (step) => "value" in step ? regard.number(step.value) : regard.percent(step.p);
+
+  const answer = (context) => {
+    const {data, bus, state} = context;
+    const chips = data.steps.map((step, index) => chip(context, "target", index, step.symbol ?? "", {
+      class: "chip step", "aria-pressed": String(index === state.step),
+      "aria-label": `${regard.plain(step.symbol ?? "")} ${certainty(step)}`,
+      title: certainty(step), data: {step: index},
+      style: {"--p": "value" in step ? 1 : step.p},
+      on: {click: () => bus.choose(index)},
+    }));
+    bus.on("choose", (chosen) => chips.forEach((button, index) =>
+      button.setAttribute("aria-pressed", String(index === chosen))));
+    const name = regard.say(data.target.given ? "symbols.given" : "symbols.answer");
+    return row(name, data.steps.map((step) => step.symbol ?? ""), chips);
+  };
+
+  // The symbols of the source, each tinted by how much the chosen answer symbol depends on it.
+  const source = (context) => {
+    const {data, bus} = context;
+    const axis = data.source.symbols.length ? "source" : "inputs";
+    const symbols = axis === "source" ? data.source.symbols : data.inputs;
+    const chips = symbols.map((text, index) => chip(context, axis, index, text, {
+      class: "chip read", data: {read: index},
+    }));
+    const tint = (chosen) => {
+      const shares = regard.saliencyShares(data, axis, chosen);
+      chips.forEach((button, index) => button.style.setProperty("--share", shares ? shares[index] : 0));
+    };
+    bus.on("choose", tint);
+    tint(context.state.step);
+    return row(regard.say(`symbols.${axis}`), symbols, chips);
+  };
+
+  const bar = (text, p, kind) => make("li", {class: kind},
+    regard.symbol(text),
+    make("span", {class: "bar"}, make("i", {style: {"--p": p}})),
+    make("span", {class: "number"}, regard.percent(p)));
+
+  const details = (context, index) => {
+    const {data} = context;
+    const step = data.steps[index];
+    const head = make("h3", {}, regard.say("symbols.place", {place: index + 1, count: data.steps.length}));
+    if ("value" in step) {
+      return [head, make("p", {class: "value"}, regard.number(step.value))];
+    }
+    const list = [[step.symbol, step.p, "own"], ...step.others.map(([text, p]) => [text, p, "other"])]
+      .sort((one, other) => other[1] - one[1]);
+    const rest = 1 - list.reduce((sum, [, p]) => sum + p, 0);
+    const left = rest > 0.0005 ? make("p", {class: "note"}, regard.say("symbols.rest", {p: regard.percent(rest)})) : null;
+    return [head, make("ol", {class: "bars"}, list.map(([text, p, kind]) => bar(text, p, kind))), left];
+  };
+
+  // How the words of the page name what the colours of the two rows mean.
+  const key = (data) => {
+    const plain = data.steps.some((step) => "value" in step);
+    return make("p", {class: "note keys"},
+      plain ? null : make("span", {}, make("i", {class: "swatch doubt"}), regard.say("symbols.doubt")),
+      data.saliency ? make("span", {}, make("i", {class: "swatch depends"}), regard.say("symbols.depends")) : null);
+  };
+
+  regard.symbols = (context) => {
+    const {data, bus, state} = context;
+    const panel = make("div", {class: "panel", data: {panel: "step"}, "aria-live": "polite"});
+    const show = (index) => { if (data.steps[index]) panel.replaceChildren(...details(context, index).filter(Boolean)); };
+    bus.on("choose", show);
+    show(state.step);
+    return [make("div", {class: "symbols"},
+      make("div", {class: "symbols-rows"}, source(context), answer(context), key(data)), panel)];
+  };
+})();

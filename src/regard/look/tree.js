@@ -1,0 +1,166 @@
+"use strict";
+// The tree of beam search, left to right: what was tried, what was dropped, where greedy would go.
+(() => {
+  const regard = window.regard = window.regard || {};
+  const {make, shape} = regard;
+  const ROW = 31, TALL = 23, GAP = 34, PAD = 9;
+  const ruler = document.createElement("canvas").getContext("2d");
+
+  const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
+
+  const chance = (node) => node.p === null || node.p === undefined ? "" : `${Math.round(node.p * 100)}`;
+
+  // The nodes as objects with children, the good ways first; `dropped` says whether those are in.
+  const grown = (tree, dropped, family) => {
+    const root = {id: null, children: [], depth: 0, parent: null};
+    const known = new Map([[null, root]]);
+    for (const node of tree.nodes) known.set(node.id, {...node, children: []});
+    for (const node of tree.nodes) {
+      const own = known.get(node.id);
+      own.parent = known.get(node.parent ?? null);
+      if (dropped || node.fate !== "dropped") own.parent.children.push(own);
+    }
+    const rank = (node) => [node.best ? 0 : 1, node.greedy ? 0 : 1, node.fate === "dropped" ? 1 : 0, -node.total];
+    const order = (one, other) => {
+      const first = rank(one), second = rank(other);
+      const at = first.findIndex((value, place) => value !== second[place]);
+      return at < 0 ? 0 : first[at] - second[at];
+    };
+    const all = [];
+    const todo = [root];
+    while (todo.length) {
+      const node = todo.pop();
+      all.push(node);
+      node.children.sort(order);
+      for (const child of node.children) { child.depth = node.depth + 1; todo.push(child); }
+    }
+    for (const node of all) {
+      node.text = node.id === null ? "" : regard.plain(node.symbol);
+      node.aside = [chance(node), Number.isFinite(node.score) ? regard.number(node.score, 2) : ""].filter(Boolean).join("  ");
+      node.width = node.id === null ? 10
+        : Math.max(24, wide(node.text, `13px ${family}`) + (node.aside ? 6 + wide(node.aside, `10.5px ${family}`) : 0) + 2 * PAD);
+    }
+    return all;
+  };
+
+  // Rows by contour: each child lies under the one before as closely as their branches allow.
+  const place = (all) => {
+    for (const node of [...all].reverse()) {
+      node.bottom = [0];
+      node.children.forEach((child, nth) => {
+        let down = 0;
+        if (nth) {
+          child.bottom.forEach((_, depth) => {
+            if (depth + 1 < node.bottom.length) down = Math.max(down, node.bottom[depth + 1] + 1);
+          });
+        }
+        child.down = down;
+        child.bottom.forEach((bottom, depth) => { node.bottom[depth + 1] = down + bottom; });
+      });
+    }
+    const columns = [];
+    for (const node of all) {
+      node.row = node.parent && node.id !== null ? node.parent.row + node.down : 0;
+      columns[node.depth] = Math.max(columns[node.depth] || 0, node.width);
+    }
+    let x = 4;
+    const lefts = columns.map((width) => { const left = x; x += width + GAP; return left; });
+    for (const node of all) { node.x = lefts[node.depth]; node.y = node.row * ROW + ROW / 2 + 2; }
+    return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
+  };
+
+  const wayTo = (node) => {
+    const way = [];
+    for (let at = node; at && at.id !== null; at = at.parent) way.unshift(at);
+    return way;
+  };
+
+  const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.fate].filter(Boolean).join(" ");
+
+  const edges = (node) => {
+    const from = node.parent.x + node.parent.width, bend = node.x - from;
+    const path = (shift) => `M${from} ${node.parent.y + shift}C${from + bend * 0.55} ${node.parent.y + shift} ${node.x - bend * 0.55} ${node.y + shift} ${node.x} ${node.y + shift}`;
+    if (node.best && node.greedy) {
+      return [shape("path", {class: "edge best", d: path(-1.6)}), shape("path", {class: "edge greedy", d: path(1.6)})];
+    }
+    return [shape("path", {class: `edge ${kind(node)}`, d: path(0)})];
+  };
+
+  const label = (node) => {
+    const facts = [node.text, regard.say("tree.p", {p: regard.percent(node.p)}), regard.say("tree.total", {total: regard.number(node.total)})];
+    if (Number.isFinite(node.score)) facts.push(regard.say("tree.score", {score: regard.number(node.score)}));
+    facts.push(regard.say(`tree.${node.fate}`));
+    if (node.best) facts.push(regard.say("tree.onBest"));
+    if (node.greedy) facts.push(regard.say("tree.onGreedy"));
+    return facts;
+  };
+
+  // What a node says: the way to it, symbol by symbol, then its numbers.
+  const story = (node) => [
+    make("span", {class: "way", dir: regard.direction(wayTo(node).map((one) => one.symbol))},
+      wayTo(node).map((one) => make("span", {class: "chip-still"}, regard.symbol(one.symbol)))),
+    make("span", {}, label(node).slice(1).join(regard.say("comma"))),
+  ];
+
+  const drawNode = (context, node, tell) => {
+    const last = node.x + node.width - PAD;
+    const group = shape("g", {
+      class: `node ${kind(node)}`, role: "button", tabindex: "-1", data: {node: node.id},
+      "aria-label": `${wayTo(node).map((one) => one.text).join(" ")}${regard.say("comma")}${label(node).slice(1).join(regard.say("comma"))}`,
+      on: {pointerenter: () => tell(node), focus: () => tell(node), click: () => tell(node)},
+    },
+    shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
+    shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.symbol) ? "sign" : "name"}, node.text),
+    shape("text", {x: last, y: node.y + 4, class: "aside"}, node.aside));
+    if (node.best && !context.data.target.given && node.depth <= context.axes.target.length) {
+      Object.assign(group.dataset, {axis: "target", index: node.depth - 1});
+      context.bus.link(group, {axis: "target", index: node.depth - 1});
+    }
+    return group;
+  };
+
+  const picture = (context, room, says) => {
+    const {data: {tree}, state} = context;
+    const all = grown(tree, state.dropped, getComputedStyle(document.body).fontFamily);
+    const size = place(all);
+    const real = all.filter((node) => node.id !== null).sort((one, other) => one.depth - other.depth || one.row - other.row);
+    const groups = new Map();
+    const tell = (node) => {
+      says.replaceChildren(...story(node));
+      const way = new Set(wayTo(node));
+      for (const [one, group] of groups) group.classList.toggle("on-way", way.has(one));
+    };
+    for (const node of real) groups.set(node, drawNode(context, node, tell));
+    const drawn = [...real].sort((one, other) => Boolean(one.best || one.greedy) - Boolean(other.best || other.greedy));
+    const svg = shape("svg", {
+      class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
+      role: "group", "aria-label": regard.say("tree.title"),
+    }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}), drawn.flatMap(edges), [...groups.values()]);
+    room.replaceChildren(svg);
+    regard.roving(svg, ".node");
+  };
+
+  const outcome = (tree, way, same) => make("li", {class: way, data: {outcome: way}}, make("i", {class: "way-line"}),
+    make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),
+    make("b", {dir: "auto"}, tree[way] || regard.say("sign.nothing")),
+    tree.scores && Number.isFinite(tree.scores[way])
+      ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[way])})) : null);
+
+  regard.tree = (context) => {
+    const {data: {tree}, state} = context;
+    const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
+    const room = make("div", {class: "scroll tree-room", data: {tree: "room"}, tabindex: "0", role: "region", "aria-label": regard.say("tree.title")});
+    const count = tree.nodes.filter((node) => node.fate === "dropped").length;
+    const box = make("input", {type: "checkbox", data: {dropped: "toggle"}, on: {change: () => {
+      state.dropped = box.checked;
+      picture(context, room, says);
+    }}});
+    box.checked = state.dropped;
+    const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
+    picture(context, room, says);
+    return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
+      make("ul", {class: "outcomes"}, outcome(tree, "best", same), same || tree.greedy === null || tree.greedy === undefined ? null : outcome(tree, "greedy")),
+      count ? make("label", {class: "check"}, box, make("span", {}, regard.say("tree.showDropped", {count}))) : null,
+      room, says].filter(Boolean);
+  };
+})();
