@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from regard import cli_answers, cli_decoding, cli_import, cli_inspect, cli_looking, cli_shortlist
+from regard import (
+    cli_answers,
+    cli_decoding,
+    cli_import,
+    cli_inspect,
+    cli_looking,
+    cli_serve,
+    cli_shortlist,
+)
 from regard.cli_options import (
     DATA,
     BatchSize,
@@ -38,6 +46,7 @@ app.add_typer(cli_looking.app)
 app.add_typer(cli_inspect.app)
 app.add_typer(cli_import.app)
 app.add_typer(cli_shortlist.app)
+app.add_typer(cli_serve.app)
 
 
 def main() -> None:

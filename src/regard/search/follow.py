@@ -15,7 +15,7 @@ class Follower(Protocol):
     search; `Unwanted` says that nobody waits for its outputs any more.
     """
 
-    def __call__(self, rows: Sequence[int], outputs: Outputs) -> None: ...
+    def __call__(self, rows: Sequence[int], outputs: Outputs, /) -> None: ...
 
 
 class Unwanted(Exception):
@@ -27,8 +27,12 @@ _here = threading.local()
 
 @contextlib.contextmanager
 def followed(follower: Follower | None) -> Iterator[None]:
-    """Within, in this thread, each step of a search is told to the follower."""
-    before, _here.follower = current(), follower
+    """Within, in this thread, each step of a search is told to the follower.
+
+    None: to whoever follows already.
+    """
+    before = current()
+    _here.follower = follower or before
     try:
         yield
     finally:

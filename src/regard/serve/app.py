@@ -1,0 +1,63 @@
+"""The application: routes over models, without a socket."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import FastAPI
+
+from regard.estimators import Estimator
+from regard.serve import facts, questions, shapes
+from regard.serve.errors import HANDLERS
+from regard.serve.guard import Guard
+from regard.serve.metrics import Counted
+from regard.serve.openapi import asks, describe, tells
+from regard.serve.service import Service
+from regard.serve.settings import ServeSettings
+from regard.serve.static import packaged, page
+from regard.version import __version__
+
+ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "/predict": (questions.predict, asks("predict", shapes.PredictAnswer)),
+    "/stream": (questions.stream_answer, asks("stream")),
+    "/inspect": (questions.inspect, asks("inspect")),
+    "/alternatives": (questions.alternatives, asks("alternatives", shapes.AlternativesAnswer)),
+    "/models": (facts.models, tells("models", shapes.Models)),
+    "/health": (facts.health, tells("health", shapes.Health)),
+    "/limits": (facts.limits, tells("limits")),
+    "/metrics": (facts.metrics, tells("metrics", kind="text/plain")),
+    "/": (facts.front, tells("page", kind="text/html")),
+    "/docs": (facts.docs, tells("docs", kind="text/html")),
+    "/static/{name}": (facts.static, {**tells("static"), "include_in_schema": False}),
+}
+
+
+def build_app(models: dict[str, Estimator], settings: ServeSettings | None = None) -> FastAPI:
+    """The application of these models, the first of which is asked where none is named."""
+    settings = settings or ServeSettings()
+    service = Service(models, settings)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        yield
+        await service.batcher.close()
+
+    app = FastAPI(
+        title="regard",
+        version=__version__,
+        description="Sequence models behind HTTP.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        exception_handlers=HANDLERS,  # type: ignore[arg-type]
+    )
+    app.state.service, app.state.stopping = service, False
+    app.state.files = page(page(packaged(), "index.html"), "docs.html")
+    for path, (endpoint, about) in ROUTES.items():
+        app.add_api_route(path, endpoint, response_model=None, **about)
+    app.openapi = lambda: describe(app, service)  # type: ignore[method-assign]
+    app.add_middleware(Guard, settings=settings)
+    paths = frozenset((*ROUTES, "/openapi.json"))
+    app.add_middleware(Counted, metrics=service.metrics, paths=paths)
+    return app

@@ -1,0 +1,100 @@
+"""The queue before the runner: what arrives together, or waits together, runs as one batch."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from regard.serve.errors import later
+from regard.serve.jobs import Job
+from regard.serve.metrics import Metrics
+from regard.serve.runner import Runner
+from regard.serve.settings import ServeSettings
+
+
+class Batcher:
+    """Jobs that wait, and the loop that hands them to the runner.
+
+    A job that finds the runner idle waits a few milliseconds for others. While the runner is busy
+    jobs pile up, and the next batch starts at once.
+    """
+
+    def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.waiting: list[Job] = []
+        self.runner = Runner(settings.seconds / 2)  # so that others still have time
+        self._there, self._full = asyncio.Event(), asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to hand out; in the event loop that serves."""
+        self._task = asyncio.get_running_loop().create_task(self._serve())
+
+    async def close(self) -> None:
+        """Ends; what waits is refused."""
+        for job in self.waiting:
+            if not job.gone:
+                job.future.set_exception(later("the server stops; ask again in a moment"))
+        self.waiting = []
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        self.runner.close()
+
+    def put(self, jobs: Sequence[Job]) -> None:
+        """Lets jobs wait; refuses them where the queue has no room for all."""
+        self.waiting = [job for job in self.waiting if not job.gone]
+        room = self.settings.queue - len(self.waiting)
+        if len(jobs) > room:
+            raise later(f"the queue is full: {len(self.waiting)} texts wait; ask again in a moment")
+        self.waiting += jobs
+        self._there.set()
+        if len(self.waiting) >= self.settings.batch:
+            self._full.set()
+
+    async def _serve(self) -> None:
+        """One batch after the other, for ever."""
+        while True:
+            if not self.waiting:
+                self._there.clear()
+                await self._there.wait()
+                await self._gather()
+            batch = self._take()
+            if batch:
+                await self._run(batch)
+
+    async def _gather(self) -> None:
+        """Waits for others to join, unless there are enough already."""
+        if len(self.waiting) >= self.settings.batch or not self.settings.wait:
+            return
+        self._full.clear()
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._full.wait(), self.settings.wait / 1000)
+
+    def _take(self) -> list[Job]:
+        """The next batch: whose turn it is, and those with the same duty."""
+        waiting = sorted((job for job in self.waiting if not job.gone), key=lambda job: job.turn)
+        if not waiting:
+            self.waiting = []
+            return []
+        duty = waiting[0].duty
+        batch = [job for job in waiting if job.duty == duty][: self.settings.batch]
+        taken = set(map(id, batch))
+        self.waiting = [job for job in waiting if id(job) not in taken]
+        return batch
+
+    async def _run(self, batch: list[Job]) -> None:
+        """Runs a batch and gives its outcomes to those who wait."""
+        seconds = await self.runner.run(batch)
+        self.metrics.batch(len(batch), seconds)
+        for job in batch:
+            if not job.gone:
+                _settle(job.future, job.outcome)
+
+
+def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)

@@ -1,0 +1,119 @@
+"""What `regard serve` does: models are loaded, a socket is bound, and requests answered."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+
+from regard.errors import UserError, say
+from regard.serve.app import build_app
+from regard.serve.guard import own_names
+from regard.serve.models import open_models
+from regard.serve.settings import ServeSettings
+
+GRACE = 5  # seconds for connections to close after the last answer
+
+
+def serve_command(
+    places: list[str], host: str, port: int, settings: ServeSettings, **how: str | None
+) -> None:
+    """Serves models until it is told to stop."""
+    models = open_models(places, **how)
+    app = build_app(models, settings)
+    with bound(host, port) as listening:
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        for facts in app.state.service.facts:
+            say(f"{facts['name']}: {facts['task']}, {facts['description']}")
+        say(f"the page: {address}/    the API: {address}/docs")
+        print(address, flush=True)
+        run(app, listening, settings.seconds)
+    say("stopped")
+
+
+@contextlib.contextmanager
+def bound(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that listens there; port 0: a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except (OSError, OverflowError) as error:
+            raise UserError(
+                f"{host} port {port}: cannot listen there: {error}; choose another --port, 0 is "
+                "any that is free"
+            ) from error
+        yield listening
+
+
+def run(app: Any, listening: socket.socket, seconds: float) -> None:
+    """Serves the application on a socket; a signal ends it when what runs is answered."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        timeout_keep_alive=30,
+        backlog=1024,
+    )
+
+    class Server(uvicorn.Server):
+        """Refuses what is new after a signal, answers what runs, then ends."""
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if app.state.stopping:  # told twice: at once
+                self.should_exit = self.force_exit = True
+                return
+            app.state.stopping = True
+            say(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
+            asyncio.get_running_loop().create_task(self.drain())
+
+        async def drain(self) -> None:
+            """Waits until nothing is in flight."""
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(idle(app), seconds + GRACE)
+            self.should_exit = True
+
+    Server(config).run([listening])
+
+
+async def idle(app: Any) -> None:
+    """Waits until every request is answered."""
+    while app.state.service.metrics.flying:
+        await asyncio.sleep(0.02)
+
+
+def read_token(path: Path | None) -> SecretStr | None:
+    """The token in a file."""
+    if path is None:
+        return None
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--token-file {path}: cannot be read: {error}") from error
+    if len(token) < 8 or any(c.isspace() for c in token):
+        raise UserError(
+            f"--token-file {path}: one word of at least 8 characters expected; make one: "
+            "openssl rand -hex 32"
+        )
+    return SecretStr(token)
+
+
+def given_settings(host: str, names: list[str], **given: Any) -> ServeSettings:
+    """The settings of the command line; refuses what cannot be."""
+    try:
+        return ServeSettings(hosts=own_names(host, names), **given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = f"--{first['loc'][0]}: " if first["loc"] else ""
+        raise UserError(f"{name}{first['msg'].removeprefix('Value error, ')}") from error

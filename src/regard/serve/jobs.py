@@ -1,0 +1,144 @@
+"""What the runner is asked to do: texts to answer together, or one thing alone."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from regard.errors import UserError
+from regard.search.follow import Outputs, Unwanted, followed
+from regard.serve.errors import later
+from regard.serve.models import Served
+from regard.tasks.answering import Answering
+from regard.tasks.base import Prediction
+from regard.tasks.batches import Work
+from regard.tasks.values import Request
+
+PATIENCE = 0.001  # seconds that a text stands back for each of its characters
+
+
+class Duty(Protocol):
+    """What is to be done. Jobs with equal duties are done together."""
+
+    def run(self, jobs: Sequence["Job"], until: float) -> None:
+        """Gives each job its outcome; stops soon after `until`, or when all are gone."""
+
+
+@dataclass(eq=False)
+class Job:
+    """A text of a request, or a request. number: the place of the text in its request; at: how
+    that place is named, where there are several.
+
+    grow: is told the answer so far. outcome: a result, or what went wrong.
+    """
+
+    duty: Duty
+    future: "asyncio.Future[Any]"
+    text: str = ""
+    request: Request | None = None
+    number: int = 0
+    at: str = ""
+    grow: Callable[[Prediction], None] | None = None
+    arrived: float = field(default_factory=time.monotonic)
+    outcome: Any = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return self.future.done()
+
+    @property
+    def turn(self) -> float:
+        """Who has the least is next: long texts let short ones pass, but not for ever."""
+        return self.arrived + PATIENCE * len(self.text)
+
+
+def stop_when_gone(jobs: Sequence[Job], until: float) -> None:
+    """Ends a search that nobody waits for, or that takes too long."""
+    if time.monotonic() > until or all(job.gone for job in jobs):
+        raise Unwanted
+
+
+@dataclass(frozen=True)
+class Asking:
+    """Texts for a model."""
+
+    model: Served
+    search: Any
+    nbest: int = 1
+    align: bool = False
+    size: int = 64
+
+    def run(self, jobs: Sequence[Job], until: float) -> None:
+        """Answers all together; where that fails in halves, so that who is to blame fails alone."""
+        jobs = [job for job in jobs if not job.gone]
+        if not jobs:
+            return
+        try:
+            for job, found in zip(jobs, self._predict(jobs, until), strict=True):
+                job.outcome = found
+        except Unwanted:
+            for job in jobs:
+                job.outcome = TOO_LONG
+        except Exception as error:
+            if len(jobs) == 1:
+                jobs[0].outcome = _blamed(error, jobs[0].at)
+                return
+            self.run(jobs[: len(jobs) // 2], until)
+            self.run(jobs[len(jobs) // 2 :], until)
+
+    def _predict(self, jobs: Sequence[Job], until: float) -> list[Prediction]:
+        task, model = self.model.task, self.model.model
+        sources = [task.parse(job.text) for job in jobs]
+        growing = any(job.grow for job in jobs)
+
+        def follow(places: Sequence[int], outputs: Outputs) -> None:
+            stop_when_gone(jobs, until)
+            if growing:
+                _grow(task, jobs, places, outputs)
+
+        def done(count: int) -> None:
+            stop_when_gone(jobs, until)
+
+        work = Work(numbers=[job.number for job in jobs], follower=follow, done=done)
+        asked = (model, sources, self.search, self.nbest, self.size, work)
+        if not isinstance(task, Answering):
+            return task.predict(*asked)
+        wished = any(job.request is not None for job in jobs)
+        requests = [job.request or Request() for job in jobs] if wished else None
+        return task.predict(*asked, requests, self.align)
+
+
+TOO_LONG = later("the answer took too long; ask for less: a shorter text, a narrower beam")
+
+
+def _grow(task: Any, jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
+    """Tells those who look on how far their answers are."""
+    for place, symbols in zip(places, outputs(), strict=True):
+        job = jobs[place]
+        if job.grow is not None and not job.gone:
+            job.grow(task.grown(job.text, symbols))
+
+
+@dataclass(frozen=True, eq=False)
+class Errand:
+    """Something that is done alone."""
+
+    call: Callable[[], Any]
+
+    def run(self, jobs: Sequence[Job], until: float) -> None:
+        """Does it, unless nobody waits for it."""
+        (job,) = jobs
+        try:
+            with followed(lambda rows, outputs: stop_when_gone(jobs, until)):
+                job.outcome = self.call()
+        except Unwanted:
+            job.outcome = TOO_LONG
+        except Exception as error:
+            job.outcome = error
+
+
+def _blamed(error: Exception, at: str) -> Exception:
+    """The error with the place of the text that is to blame."""
+    return UserError(f"{at}: {error}") if at and isinstance(error, UserError) else error

@@ -1,0 +1,125 @@
+"""The routes that ask a model."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from regard.errors import UserError
+from regard.serve.errors import Refused, as_json
+from regard.serve.models import Served
+from regard.serve.reading import check_text, check_texts, check_wish, read
+from regard.serve.rendering import rendered
+from regard.serve.service import Service
+from regard.serve.settings import ServeSettings
+from regard.serve.shapes import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
+from regard.serve.streaming import stream
+from regard.tasks.values import Request as Wish
+
+
+async def predict(request: Request) -> Response:
+    """Answer texts."""
+    began = time.monotonic()
+    service: Service = request.app.state.service
+    asked = await read(request, PredictBody, service.settings)
+    check_texts(asked.texts, service.settings)
+    model = service.model(asked, "predict")
+    asking = service.asking(model, asked, asked.nbest, asked.align)
+    wishes = _wishes(asked, model, service.settings)
+    several = len(asked.texts) > 1
+    jobs = [
+        service.job(asking, text=text, request=wish, number=n, at=f"texts.{n}" if several else "")
+        for n, (text, wish) in enumerate(zip(asked.texts, wishes, strict=True))
+    ]
+    found = await service.outcomes(request, jobs)
+    service.metrics.symbols[model.name] += sum(len(one.symbols) for one in found)
+    answers = [rendered(one, asked.nbest) for one in found]
+    took = round(1000 * (time.monotonic() - began), 3)
+    return as_json({"model": model.name, "answers": answers, "milliseconds": took})
+
+
+async def stream_answer(request: Request) -> Response:
+    """Answer a text while one looks on: server-sent events."""
+    service: Service = request.app.state.service
+    asked = await read(request, StreamBody, service.settings)
+    check_text(asked.text, "text", service.settings)
+    model = service.model(asked, "stream")
+    wish = None
+    if asked.request is not None:
+        wish = _wish(asked.request, "request", model, service.settings)
+    asking = service.asking(model, asked)
+    return stream(service, service.job(asking, text=asked.text, request=wish), model.name)
+
+
+async def inspect(request: Request) -> Response:
+    """Look into a model while it answers a text."""
+    service: Service = request.app.state.service
+    asked = await read(request, InspectBody, service.settings)
+    for at, text in (("text", asked.text), ("target", asked.target or "")):
+        check_text(text, at, service.settings)
+    model = service.model(asked, "inspect")
+    service.asking(model, asked)  # refuses a search that is too much
+    return as_json(await service.alone(request, lambda: _inspected(model, asked, service.settings)))
+
+
+async def alternatives(request: Request) -> Response:
+    """Say how an answer may go on behind a beginning."""
+    service: Service = request.app.state.service
+    asked = await read(request, AlternativesBody, service.settings)
+    check_text(asked.text, "text", service.settings)
+    model = service.model(asked, "alternatives")
+    wish = _wish(asked.request, "request", model, service.settings)
+    search, task = service.asking(model, asked).search, model.task
+    call: Any = task.alternatives  # type: ignore[attr-defined]
+    found = await service.alone(
+        request, lambda: call(model.model, asked.text, wish, asked.count, search)
+    )
+    ways = [{"symbol": s, "p": round(p, 6), "answer": rendered(a)} for s, p, a in found]
+    return as_json({"model": model.name, "alternatives": ways})
+
+
+def _wishes(asked: PredictBody, model: Served, settings: ServeSettings) -> Sequence[Wish | None]:
+    """What is asked of each answer."""
+    if asked.requests is None:
+        return [None] * len(asked.texts)
+    if len(asked.requests) != len(asked.texts):
+        raise Refused(
+            422,
+            f"requests: one for each of the {len(asked.texts)} texts expected, "
+            f"{len(asked.requests)} given",
+            "requests",
+        )
+    return [_wish(one, f"requests.{n}", model, settings) for n, one in enumerate(asked.requests)]
+
+
+def _wish(asked: WishBody, at: str, model: Served, settings: ServeSettings) -> Wish | None:
+    """What is asked of an answer; None: nothing."""
+    check_wish(asked, at, settings)
+    wish = asked.wish()
+    if wish == Wish():
+        return None
+    if not model.answering:
+        raise UserError(
+            f"{at}: prefix, must, ban: only for transducers, whose answers are sequences of "
+            "their own"
+        )
+    return wish
+
+
+def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> dict[str, Any]:
+    """What is inside of a model while it answers; in the runner's thread."""
+    import regard
+
+    for at, text in (("text", asked.text), ("target", asked.target)):
+        if text is not None and (count := model.symbols(text, at)) > settings.symbols:
+            raise UserError(
+                f"{at}: at most {settings.symbols} symbols can be inspected, {count} given; cut it"
+            )
+    search = {name: value for name, value in asked.search.items() if value is not None}
+    found: dict[str, Any] = regard.inspect(
+        model.estimator, asked.text, target=asked.target, **search
+    ).as_dict()
+    found["model"]["name"] = model.name
+    return found

@@ -1,0 +1,71 @@
+"""Bodies: read, checked against their shape, and against the limits."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeVar
+
+from pydantic import ValidationError
+from starlette.requests import ClientDisconnect, Request
+
+from regard.serve.errors import Refused, wrong_shape
+from regard.serve.settings import ServeSettings
+from regard.serve.shapes import Asked, WishBody
+
+Shape = TypeVar("Shape", bound=Asked)
+GONE = Refused(499, "the client is gone")  # nobody reads it; it is counted
+
+
+async def read(request: Request, shape: type[Shape], settings: ServeSettings) -> Shape:
+    """The body of a request."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise Refused(
+            415, f"Content-Type: application/json expected, {kind[:80]!r} found; the body is JSON"
+        )
+    try:
+        body = await asyncio.wait_for(request.body(), settings.seconds)
+    except asyncio.TimeoutError:
+        seconds = settings.seconds
+        raise Refused(
+            408, f"the body did not come within {seconds:g} s", headers={"connection": "close"}
+        ) from None
+    except ClientDisconnect:
+        raise GONE from None
+    try:
+        return shape.model_validate_json(body)
+    except ValidationError as error:
+        raise wrong_shape(error) from None
+
+
+def check_texts(texts: Sequence[str], settings: ServeSettings) -> None:
+    """Refuses too many texts, and texts that are too long."""
+    if len(texts) > settings.texts:
+        raise Refused(
+            422,
+            f"texts: at most {settings.texts} at a time, {len(texts)} given; send them in parts",
+            "texts",
+        )
+    for place, text in enumerate(texts):
+        check_text(text, f"texts.{place}", settings)
+
+
+def check_text(text: str, at: str, settings: ServeSettings) -> None:
+    """Refuses a text that is too long."""
+    if len(text) > settings.characters:
+        raise Refused(
+            422, f"{at}: at most {settings.characters} characters, {len(text)} given; cut it", at
+        )
+
+
+def check_wish(wish: WishBody, at: str, settings: ServeSettings) -> None:
+    """Refuses wishes that are too long or too many."""
+    check_text(wish.prefix, f"{at}.prefix", settings)
+    for name, words in (("must", wish.must), ("ban", wish.ban)):
+        if len(words) > settings.wishes:
+            raise Refused(
+                422,
+                f"{at}.{name}: at most {settings.wishes} words, {len(words)} given",
+                f"{at}.{name}",
+            )
+        for word in words:
+            check_text(word, f"{at}.{name}", settings)

@@ -1,0 +1,41 @@
+"""The one thread that runs models: torch never runs in the event loop."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+from regard.serve.jobs import Job
+
+SWITCH = 0.001  # seconds after which Python's lock changes hands: the loop is never kept waiting
+
+
+class Runner:
+    """Runs the jobs it is given, one batch after the other, in a thread of its own."""
+
+    def __init__(self, seconds: float) -> None:
+        """seconds: that a batch may take."""
+        self.seconds = seconds
+        self.pool = ThreadPoolExecutor(1, "models", initializer=_alone)
+
+    async def run(self, jobs: Sequence[Job]) -> float:
+        """Gives the jobs their outcomes; the seconds that it took."""
+        return await asyncio.get_running_loop().run_in_executor(self.pool, self._run, jobs)
+
+    def _run(self, jobs: Sequence[Job]) -> float:
+        began = time.monotonic()
+        jobs[0].duty.run(jobs, began + self.seconds)
+        return time.monotonic() - began
+
+    def close(self) -> None:
+        """Lets the thread end after what it is doing."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _alone() -> None:
+    """One thread for torch: the other processors serve the event loop and other programs."""
+    torch.set_num_threads(1)
+    sys.setswitchinterval(SWITCH)

@@ -1,0 +1,92 @@
+"""What all routes share: the models, the queue, the figures; and how an answer is waited for."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.requests import Request
+
+from regard.errors import UserError
+from regard.estimators import Estimator
+from regard.serve.batcher import Batcher
+from regard.serve.errors import Refused, later
+from regard.serve.jobs import Asking, Duty, Errand, Job
+from regard.serve.metrics import Metrics
+from regard.serve.models import Served
+from regard.serve.reading import GONE
+from regard.serve.searches import chosen_search
+from regard.serve.settings import ServeSettings
+from regard.serve.shapes import Asked
+
+
+class Service:
+    """The models, the queue before them, and what is counted."""
+
+    def __init__(self, models: dict[str, Estimator], settings: ServeSettings) -> None:
+        if not models:
+            raise UserError("no model: at least one is expected")
+        self.settings, self.metrics = settings, Metrics()
+        self.models = {name: Served(name, estimator) for name, estimator in models.items()}
+        self.facts = [model.facts(settings) for model in self.models.values()]
+        self.batcher = Batcher(settings, self.metrics)
+        self.metrics.waiting = lambda: len(self.batcher.waiting)
+
+    def model(self, asked: Asked, able: str) -> Served:
+        """The model that a request means; refuses what it cannot do."""
+        name = next(iter(self.models)) if asked.model is None else asked.model
+        model = self.models.get(name)
+        if model is None:
+            known = ", ".join(self.models)
+            raise Refused(404, f"model: {name[:80]!r} is not here; there are {known}", "model")
+        if able not in model.can:
+            raise UserError(f"model: {name}, a {model.estimator.task} model, has no {able}")
+        return model
+
+    def asking(self, model: Served, asked: Asked, nbest: int = 1, align: bool = False) -> Asking:
+        """Texts for this model as a request wants them."""
+        if nbest > self.settings.nbest:
+            raise UserError(
+                f"nbest: at most {self.settings.nbest} on this server, {nbest} asked for"
+            )
+        if nbest > 1 and not model.task.nbest:
+            raise UserError(f"nbest: a {model.estimator.task} model has one answer to a text")
+        if align and not model.answering:
+            raise UserError("align: only transducers look from symbols of answers at a source")
+        search = chosen_search(model.estimator, asked.search, self.settings)
+        return Asking(model, search, nbest, align, self.settings.batch)
+
+    async def alone(self, request: Request, call: Any) -> Any:
+        """What the call gives, run by the runner in its turn."""
+        (found,) = await self.outcomes(request, [self.job(Errand(call))])
+        return found
+
+    def job(self, duty: Duty, **rest: Any) -> Job:
+        """A job of this loop."""
+        return Job(duty, asyncio.get_running_loop().create_future(), **rest)
+
+    async def outcomes(self, request: Request, jobs: Sequence[Job]) -> list[Any]:
+        """The results of jobs, unless one fails, the time is over or the client is gone."""
+        self.batcher.put(jobs)
+        answer: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
+        gone: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request))
+        try:
+            done, _ = await asyncio.wait(
+                {answer, gone}, timeout=self.settings.seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer in done:
+                return answer.result()
+            raise GONE if gone in done else self.over()
+        finally:
+            gone.cancel()
+            for job in jobs:
+                job.future.cancel()
+
+    def over(self) -> Refused:
+        """That the time of a request is over."""
+        return later(f"no answer within {self.settings.seconds:g} s; ask again, or for less")
+
+
+async def disconnected(request: Request) -> None:
+    """Waits until the client is gone."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

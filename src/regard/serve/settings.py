@@ -1,0 +1,48 @@
+"""The settings of a server: how requests are gathered, and what none may exceed."""
+
+from pydantic import Field, SecretStr, model_validator
+
+from regard.options import Options
+
+
+class ServeSettings(Options):
+    """How requests are gathered into batches, and what none of them may exceed."""
+
+    wait: float = Field(5.0, ge=0, le=1000, description="milliseconds that others may join within")
+    batch: int = Field(64, gt=0, description="texts that a model answers together, at most")
+    queue: int = Field(1024, gt=0, description="texts that wait, at most")
+    seconds: float = Field(30.0, gt=0, description="time for a request, waiting included")
+    characters: int = Field(20_000, gt=0, description="characters of a text, at most")
+    texts: int = Field(256, gt=0, description="texts of a request, at most")
+    body: float = Field(4.0, gt=0, description="megabytes of a request, at most")
+    beam: int = Field(32, gt=0, description="width of a beam, at most")
+    nbest: int = Field(32, gt=0, description="answers to a text, at most")
+    length: int = Field(2_000, gt=0, description="symbols of an answer that can be asked for")
+    wishes: int = Field(32, gt=0, description="words that must, or may not, be in an answer")
+    symbols: int = Field(200, gt=0, description="symbols of a text that can be inspected")
+    token: SecretStr | None = Field(None, description="what a client must know")
+    cors: tuple[str, ...] = Field((), description="origins whose pages may ask")
+    hosts: tuple[str, ...] | None = Field(
+        None, description="names that a client may call the server by; None: any"
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> "ServeSettings":
+        if self.texts > self.queue:
+            raise ValueError(
+                f"texts {self.texts} is above queue {self.queue}: such a request would never fit"
+            )
+        if "*" in self.cors and self.token is not None:
+            raise ValueError("cors '*' lets every page ask; with a token, name the origins")
+        return self
+
+    @property
+    def bytes(self) -> int:
+        """The most bytes of a body."""
+        return int(self.body * 1_000_000)
+
+    def limits(self) -> dict[str, float]:
+        """What a client may know."""
+        names = ("texts", "characters", "beam", "nbest", "length", "wishes", "symbols")
+        rest = ("seconds", "queue", "batch", "wait")
+        return {name: getattr(self, name) for name in (*names, *rest)} | {"bytes": self.bytes}

@@ -1,0 +1,156 @@
+"""The shapes of requests and answers, as OpenAPI describes them."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from regard.tasks.values import Request as Wish
+
+LARGE = 2**63
+Whole = Annotated[int, Field(ge=-LARGE, lt=LARGE)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+Value = bool | Whole | Real | str | None
+SEARCH: Any = Field(default_factory=dict, description="settings; null leaves one as it is")
+MODEL = Field(None, description="the model's name; the first one if there is none")
+
+
+class Asked(BaseModel):
+    """A request. No other fields, no conversions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+
+    model: str | None = MODEL
+    search: dict[str, Value] = SEARCH
+
+
+class WishBody(BaseModel):
+    """What is asked of one answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    prefix: str = Field("", description="how the answer begins")
+    must: list[str] = Field(default_factory=list, description="words that must be in it")
+    ban: list[str] = Field(default_factory=list, description="words that may not be in it")
+
+    def wish(self) -> Wish:
+        """The same for a task."""
+        return Wish(self.prefix, tuple(self.must), tuple(self.ban))
+
+
+class PredictBody(Asked):
+    """Texts to answer."""
+
+    texts: list[str] = Field(
+        min_length=1, description="as in the lines of a file", examples=[["attention"]]
+    )
+    nbest: int = Field(1, ge=1, description="answers to each text")
+    requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
+    align: bool = Field(False, description="with what each symbol looked at")
+
+
+class StreamBody(Asked):
+    """A text to answer while one looks on."""
+
+    text: str = Field(examples=["attention"])
+    request: WishBody | None = None
+
+
+class InspectBody(Asked):
+    """A text to look into."""
+
+    text: str = Field(examples=["attention"])
+    target: str | None = Field(None, description="an answer to explain instead of the model's")
+
+
+class AlternativesBody(Asked):
+    """A text whose answer may go on in other ways behind a beginning."""
+
+    text: str = Field(examples=["attention"])
+    request: WishBody = Field(default_factory=WishBody)
+    count: int = Field(5, ge=1, le=100, description="ways to go on")
+
+
+class Other(BaseModel):
+    """One of the n best answers."""
+
+    text: str
+    score: float | None = None
+
+
+class Answer(BaseModel):
+    """An answer; what does not apply to a task is absent."""
+
+    text: str = Field(description="as it would be printed")
+    value: Any = Field(description="as it is: a text, labels, tags, numbers")
+    score: float | None = Field(None, description="log probability, as the search ranks")
+    symbols: list[str] | None = None
+    symbol_scores: list[float] | None = Field(
+        None, description="log probabilities, that of the end last; of a tagger probabilities"
+    )
+    alternatives: list[Other] | None = Field(None, description="with nbest > 1: all of them")
+    unknown: list[str] | None = Field(None, description="symbols that training never saw")
+    cut: bool | None = Field(None, description="true: ended at its limit")
+    confidence: float | None = None
+    probabilities: dict[str, float] | None = None
+    alignment: list[list[float]] | None = Field(
+        None, description="for each symbol and the end, its attention to each source symbol"
+    )
+
+
+class PredictAnswer(BaseModel):
+    """The answers in the order of the texts."""
+
+    model: str
+    answers: list[Answer]
+    milliseconds: float
+
+
+class Alternative(BaseModel):
+    """A way to go on."""
+
+    symbol: str
+    p: float
+    answer: Answer
+
+
+class AlternativesAnswer(BaseModel):
+    """Ways to go on, the most probable first."""
+
+    model: str
+    alternatives: list[Alternative]
+
+
+class ModelFacts(BaseModel):
+    """A model, and what can be asked of it."""
+
+    name: str
+    task: str
+    description: str
+    parameters: int | None
+    search: dict[str, Any]
+    settings: dict[str, Any] = Field(description="JSON schema of the search")
+    can: list[str]
+    example: str | None
+    direction: dict[str, str] = Field(description="ltr or rtl, of source and target")
+
+
+class Models(BaseModel):
+    """The models that answer."""
+
+    models: list[ModelFacts]
+
+
+class Health(BaseModel):
+    """That the server is there."""
+
+    status: str
+    version: str
+    models: list[str]
+    seconds: float
+
+
+class Problem(BaseModel):
+    """Why a request was not answered."""
+
+    error: str
+    at: str | None = Field(None, description="the place in the body that is to blame")
