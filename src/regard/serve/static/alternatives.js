@@ -2,15 +2,16 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
 
   function row(one, question, choose) {
-    const begins = regard.beginnings(one.answer);
+    const begins = app.beginnings(one.answer);
     const prefix = begins?.[question.place + 1];
     const now = one.answer.symbols?.[question.place] === question.answer.symbols?.[question.place];
     const inside = [
-      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), regard.meter(one.p), make("span", { class: "number" }, regard.percent(one.p)),
-      make("span", { class: "said", dir: "auto" }, now ? [one.answer.text] : regard.marked(one.answer.text, question.answer.text)),
+      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), app.meter(one.p), make("span", { class: "number" }, regard.percent(one.p)),
+      make("span", { class: "said", dir: "auto" }, now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text)),
     ];
     if (prefix === undefined || now) {
       return make("li", { class: now ? "now" : null, "aria-current": now ? "true" : null }, make("span", { class: "option" }, inside));
@@ -31,14 +32,14 @@
 
   // Asks and draws. question: {model, text, answer, place, prefix, search, request}; choose gets
   // the beginning that was chosen; close is called by the button and by Escape.
-  regard.alternatives = async (element, question, { choose, close, signal }) => {
+  app.alternatives = async (element, question, { choose, close, signal }) => {
     const body = make("div", { class: "muted" }, regard.say("app.working"));
     const panel = make("div", { class: "choices", role: "group", "aria-label": regard.say("app.choose"), on: {
       keydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } },
     } }, head(question, close), body);
     element.replaceChildren(panel);
     try {
-      const found = await regard.api.json("alternatives", {
+      const found = await app.api.json("alternatives", {
         model: question.model.name, text: question.text, count: 6,
         request: { ...question.request, prefix: question.prefix }, search: question.search,
       }, signal);
@@ -46,7 +47,7 @@
       const first = panel.querySelector("button.option");
       (first || panel.querySelector("button")).focus({ preventScroll: true });
     } catch (problem) {
-      if (problem.name !== "AbortError") regard.showError(body, problem);
+      if (problem.name !== "AbortError") app.showError(body, problem);
     }
   };
 })();

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
   const SHOWN = 12; // labels of a classifier that are listed before "all"
 
@@ -9,11 +10,11 @@
     const level = Math.max(0, Math.min(1, p));
     return make("span", { class: level < 0.5 ? "meter low" : "meter", style: { "--p": level.toFixed(4) } });
   }
-  regard.meter = meter;
+  app.meter = meter;
 
   function words(text, other) {
     if (text === "") return [make("span", { class: "muted" }, regard.say("app.nothing"))];
-    return other === undefined || other === null ? [text] : regard.marked(text, other);
+    return other === undefined || other === null ? [text] : app.marked(text, other);
   }
 
   // The symbols of an answer, each with its probability; pick(place) asks what else could stand there.
@@ -31,7 +32,7 @@
         on: { click: (event) => pick(place, event.currentTarget) },
       }, inside));
     });
-    const list = make("ol", { class: "symbols", data: { role: "symbols" }, dir: regard.direction(names) }, cells);
+    const list = make("ol", { class: "strip", data: { role: "symbols" }, dir: regard.direction(names) }, cells);
     if (pick && cells.length) regard.roving(list, "button.cell");
     return list;
   }
@@ -50,7 +51,7 @@
 
   function transduced({ answer, other, pick }) {
     return [
-      make("p", { class: "said large", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
+      make("p", { class: "said main", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
       symbols(answer, pick),
       make("div", { data: { role: "alternatives" } }),
       rivals(answer, answer.text),
@@ -69,7 +70,7 @@
         p === undefined ? null : meter(p),
         p === undefined ? null : make("small", {}, regard.percent(p))));
     });
-    return [make("ol", { class: "symbols tags", dir: regard.direction([text]), data: { role: "text" } }, cells)];
+    return [make("ol", { class: "strip tags", dir: regard.direction([text]), data: { role: "text" } }, cells)];
   }
 
   function classified({ answer, other }) {
@@ -80,10 +81,10 @@
       make("span", { class: "number" }, regard.percent(p)));
     const rest = all.slice(SHOWN);
     return [
-      make("p", { class: "said large", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
-      make("ol", { class: "bars", data: { role: "probabilities" } }, all.slice(0, SHOWN).map(row)),
+      make("p", { class: "said main", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
+      make("ol", { class: "shares", data: { role: "probabilities" } }, all.slice(0, SHOWN).map(row)),
       rest.length ? make("details", {}, make("summary", {}, regard.say("app.all", { count: all.length })),
-        make("ol", { class: "bars" }, rest.map(row))) : null,
+        make("ol", { class: "shares" }, rest.map(row))) : null,
     ];
   }
 
@@ -111,7 +112,7 @@
   }
 
   // Score, time and size in one line.
-  regard.facts = (answer) => [
+  app.facts = (answer) => [
     typeof answer.score === "number" ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
       regard.say("app.score", { score: regard.number(answer.score, 3) })) : null,
     typeof answer.confidence === "number"
@@ -122,7 +123,7 @@
   ];
 
   // Draws an answer. shown: {model, text, answer, other: the text it is compared with, pick}.
-  regard.answer = (element, shown) => {
+  app.answer = (element, shown) => {
     const draw = DRAW[shown.model.task] || transduced;
     const parts = [...notes(shown.answer), ...draw(shown)];
     element.replaceChildren(...parts.filter(Boolean));

@@ -1,7 +1,8 @@
 // The server: requests, server-sent events, the token, and errors as the server words them.
 (() => {
   "use strict";
-  const regard = (window.regard = window.regard || {});
+  const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const TOKEN = "regard.token";
   let token = null;
   try { token = sessionStorage.getItem(TOKEN); } catch { /* kept in memory only */ }
@@ -85,7 +86,7 @@
     }
   }
 
-  regard.api = {
+  app.api = {
     json,
     stream,
     hasToken: () => Boolean(token),

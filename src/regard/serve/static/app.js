@@ -10,6 +10,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
   const $ = (id) => document.getElementById(id);
   const page = { models: [], panes: [], compare: false, limits: {} };
@@ -22,7 +23,7 @@
   }
 
   function remember() {
-    history.replaceState(null, "", regard.fragment(state()));
+    history.replaceState(null, "", app.fragment(state()));
   }
 
   const used = () => (page.compare ? page.panes : page.panes.slice(0, 1));
@@ -55,19 +56,19 @@
     if (!both) return;
     page.panes[0].against(two);
     page.panes[1].against(one);
-    const { count, all } = regard.distance(one.answer.text, two.answer.text);
+    const { count, all } = app.distance(one.answer.text, two.answer.text);
     $("difference").textContent = count ? regard.say("app.differs", { count, all }) : regard.say("app.same");
   }
 
   function drawCopies() {
-    regard.copies($("copies"), () => {
-      const body = regard.predictBody($("text").value, page.panes[0].value, page.panes[0].model);
-      const link = () => new URL(regard.fragment(state()), location.href).href;
+    app.copies($("copies"), () => {
+      const body = app.predictBody($("text").value, page.panes[0].value, page.panes[0].model);
+      const link = () => new URL(app.fragment(state()), location.href).href;
       return [
         ["link", regard.say("app.copy.link"), link],
-        ["curl", "curl", () => regard.curl("predict", body)],
-        ["python", "Python", () => regard.urllib("predict", body)],
-        ["regard", "regard", () => regard.ownPython(body)],
+        ["curl", "curl", () => app.curl("predict", body)],
+        ["python", "Python", () => app.urllib("predict", body)],
+        ["regard", "regard", () => app.ownPython(body)],
       ];
     });
   }
@@ -96,7 +97,7 @@
   async function run() {
     const text = $("text").value;
     if (!text.trim() && used().some((pane) => pane.model.task !== "language-model")) {
-      regard.announce(regard.say("app.empty"));
+      app.announce(regard.say("app.empty"));
       $("text").focus();
       return;
     }
@@ -113,8 +114,8 @@
     drawDifference();
     if (done.length < used().length) return;
     const texts = done.map((pane) => pane.shown.answer.text);
-    regard.announce(texts.join("\n"));
-    regard.note(state(), texts);
+    app.announce(texts.join("\n"));
+    app.note(state(), texts);
     if (page.inside.data) page.inside.look();
   }
 
@@ -162,34 +163,34 @@
       else remember();
     });
     addEventListener("hashchange", () => {
-      const wanted = regard.stateOf(location.hash);
+      const wanted = app.stateOf(location.hash);
       if (wanted) apply(wanted);
     });
     document.addEventListener("regard:language", () => {
       for (const pane of page.panes) pane.draw();
-      page.inside.again();
+      page.inside.draw();
       drawExamples();
       drawCount();
       drawDifference();
       drawCopies();
       busy();
     });
-    const list = regard.history($("history"), apply);
+    const list = app.history($("history"), apply);
     $("history-open").addEventListener("click", () => list.open());
   }
 
   function build() {
-    page.panes = ["a", "b"].map((name) => new regard.Pane(name, page.models, { changed, answered }));
+    page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, { changed, answered }));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
-    page.inside = new regard.Inside($("inside"), page.panes, remember);
+    page.inside = new app.Inside($("inside"), page.panes, remember);
     page.inside.text = () => $("text").value;
     setCompare(false);
     drawCopies();
     listen();
     $("loading").hidden = true;
     $("bench").hidden = false;
-    const wanted = regard.stateOf(location.hash);
+    const wanted = app.stateOf(location.hash);
     if (wanted) apply(wanted);
     else $("text").focus({ preventScroll: true });
   }
@@ -197,14 +198,14 @@
   async function load() {
     $("notice").replaceChildren();
     try {
-      page.models = (await regard.api.json("models")).models;
-      page.limits = await regard.api.json("limits");
-      const health = await regard.api.json("health");
+      page.models = (await app.api.json("models")).models;
+      page.limits = await app.api.json("limits");
+      const health = await app.api.json("health");
       $("foot").textContent = `regard ${health.version}`;
     } catch (problem) {
       if (problem.status === 401) return askToken(load);
       $("loading").hidden = true;
-      return regard.showError($("notice"), problem, load);
+      return app.showError($("notice"), problem, load);
     }
     return build();
   }
@@ -214,15 +215,15 @@
     const form = $("token-form");
     $("loading").hidden = true;
     form.hidden = false;
-    if (regard.api.hasToken()) {
-      regard.api.setToken("");
+    if (app.api.hasToken()) {
+      app.api.setToken("");
       $("notice").replaceChildren(make("p", { class: "notice bad" }, regard.say("app.token.wrong")));
     }
     $("token").value = "";
     $("token").focus();
     form.onsubmit = (event) => {
       event.preventDefault();
-      regard.api.setToken($("token").value.trim());
+      app.api.setToken($("token").value.trim());
       form.hidden = true;
       $("notice").replaceChildren();
       again();

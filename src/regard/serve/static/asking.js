@@ -2,9 +2,10 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
 
-  Object.assign(regard.Pane.prototype, {
+  Object.assign(app.Pane.prototype, {
     stop() {
       this.abort?.abort();
       this.abort = null;
@@ -19,13 +20,13 @@
         return;
       }
       const { answer, text, model, whole } = this.shown;
-      const can = whole && model.can.includes("alternatives") && regard.beginnings(answer);
+      const can = whole && model.can.includes("alternatives") && app.beginnings(answer);
       const other = this.rival?.text === text ? this.rival.answer : null;
-      regard.answer(this.body, {
+      app.answer(this.body, {
         model, text, answer, other: other?.text, otherAnswer: other,
         pick: can ? (place, button) => this.pick(place, button) : null,
       });
-      this.facts.replaceChildren(...(whole ? regard.facts(answer).filter(Boolean) : []));
+      this.facts.replaceChildren(...(whole ? app.facts(answer).filter(Boolean) : []));
     },
 
     // What the other pane said to the same text, so that differences can be marked.
@@ -54,31 +55,31 @@
         await this.list(text, answer, abort.signal);
       } catch (problem) {
         if (problem.name === "AbortError") return;
-        regard.showError(this.error, problem, () => this.answer(text));
+        app.showError(this.error, problem, () => this.answer(text));
         if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
       }
       if (this.abort === abort) this.stop();
     },
 
     async ask(text, signal) {
-      const body = regard.predictBody(text, this.value, this.model);
+      const body = app.predictBody(text, this.value, this.model);
       if (!this.model.can.includes("stream")) {
-        const found = await regard.api.json("predict", body, signal);
+        const found = await app.api.json("predict", body, signal);
         return { ...found.answers[0], milliseconds: found.milliseconds };
       }
       const grow = (part) => {
         if (!signal.aborted) this.show(part, text, false);
       };
-      return regard.api.stream({
+      return app.api.stream({
         model: body.model, text, search: body.search, request: body.requests?.[0],
       }, grow, signal);
     },
 
     // The n best, which a stream does not give.
     async list(text, answer, signal) {
-      const body = regard.predictBody(text, this.value, this.model);
+      const body = app.predictBody(text, this.value, this.model);
       if (!body.nbest || (answer.alternatives || []).length > 1) return;
-      const found = await regard.api.json("predict", body, signal);
+      const found = await app.api.json("predict", body, signal);
       if (signal.aborted || this.shown?.answer !== answer) return;
       answer.alternatives = found.answers[0].alternatives;
       const focused = document.activeElement?.dataset?.place;
@@ -108,9 +109,9 @@
         this.drawBegin();
         this.answer(text);
       };
-      return regard.alternatives(box, {
-        model, text, answer, place, prefix: regard.beginnings(answer)[place],
-        search: this.value.search, request: regard.wishOf(this.value.wish),
+      return app.alternatives(box, {
+        model, text, answer, place, prefix: app.beginnings(answer)[place],
+        search: this.value.search, request: app.wishOf(this.value.wish),
       }, { choose, close, signal: this.looking.signal });
     },
   });

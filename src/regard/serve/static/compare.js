@@ -2,17 +2,18 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const MOST = 4_000_000; // cells of the table; longer texts are compared as a whole
 
   // Words with the spaces before them; where there are no spaces, characters as readers see them.
-  regard.cut = (text) => {
+  app.cut = (text) => {
     if (/\s/.test(text.trim())) return text.match(/\s*\S+/g) || [];
     if (!window.Intl?.Segmenter) return [...text];
     return [...new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)].map((one) => one.segment);
   };
 
   // For each of two lists: whether each of its things is part of what both have.
-  regard.shared = (one, two) => {
+  app.shared = (one, two) => {
     const keep = [one.map(() => false), two.map(() => false)];
     if (one.length * two.length > MOST) return keep;
     const width = two.length + 1;
@@ -33,10 +34,10 @@
   };
 
   // The text in an element, what the other text lacks in a mark.
-  regard.marked = (text, other) => {
-    const [mine, theirs] = [regard.cut(text), regard.cut(other)];
+  app.marked = (text, other) => {
+    const [mine, theirs] = [app.cut(text), app.cut(other)];
     const trim = (parts) => parts.map((part) => part.trim());
-    const [keep] = regard.shared(trim(mine), trim(theirs));
+    const [keep] = app.shared(trim(mine), trim(theirs));
     return mine.flatMap((part, place) => {
       if (keep[place]) return [part];
       const space = part.match(/^\s*/)[0];
@@ -45,9 +46,9 @@
   };
 
   // How many of the things of the longer text are not in both.
-  regard.distance = (one, two) => {
-    const [a, b] = [one, two].map((text) => regard.cut(text).map((part) => part.trim()));
-    const [keep] = regard.shared(a, b);
+  app.distance = (one, two) => {
+    const [a, b] = [one, two].map((text) => app.cut(text).map((part) => part.trim()));
+    const [keep] = app.shared(a, b);
     const all = Math.max(a.length, b.length);
     return { count: all - keep.filter(Boolean).length, all };
   };

@@ -2,20 +2,21 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
 
   // One word of a POSIX shell: nothing within single quotes has a meaning but the quote itself.
-  regard.shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  app.shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
   // A value as Python writes it. JSON's escapes are Python's; control characters and half
   // characters are escaped, since a terminal or a file might not carry them.
-  regard.python = (value) => {
+  app.python = (value) => {
     if (value === null || value === undefined) return "None";
     if (typeof value === "boolean") return value ? "True" : "False";
     if (typeof value === "string") return literal(value);
-    if (Array.isArray(value)) return `[${value.map(regard.python).join(", ")}]`;
+    if (Array.isArray(value)) return `[${value.map(app.python).join(", ")}]`;
     if (typeof value === "object") {
-      return `{${Object.entries(value).map(([key, one]) => `${literal(key)}: ${regard.python(one)}`).join(", ")}}`;
+      return `{${Object.entries(value).map(([key, one]) => `${literal(key)}: ${app.python(one)}`).join(", ")}}`;
     }
     return String(value);
   };
@@ -25,19 +26,19 @@
 
   const address = (path) => new URL(path, document.baseURI).href;
 
-  regard.curl = (path, body) => [
+  app.curl = (path, body) => [
     `curl ${address(path)}`,
-    ...(regard.api.hasToken() ? ["-H \"Authorization: Bearer $REGARD_TOKEN\""] : []),
+    ...(app.api.hasToken() ? ["-H \"Authorization: Bearer $REGARD_TOKEN\""] : []),
     "-H 'Content-Type: application/json'",
-    `-d ${regard.shell(escaped(JSON.stringify(body)))}`,
+    `-d ${app.shell(escaped(JSON.stringify(body)))}`,
   ].join(" \\\n  ");
 
-  regard.urllib = (path, body) => {
-    const token = regard.api.hasToken();
+  app.urllib = (path, body) => {
+    const token = app.api.hasToken();
     return `import json
 ${token ? "import os\n" : ""}import urllib.request
 
-body = ${regard.python(body)}
+body = ${app.python(body)}
 request = urllib.request.Request(
     ${literal(address(path))},
     data=json.dumps(body).encode(),
@@ -49,15 +50,15 @@ with urllib.request.urlopen(request) as response:
 `;
   };
 
-  regard.ownPython = (body) => {
+  app.ownPython = (body) => {
     const request = body.requests?.[0];
     const wish = request ? Object.entries(request).map(([key, value]) =>
-      `${key}=${Array.isArray(value) ? `(${value.map((one) => `${regard.python(one)},`).join(" ")})` : regard.python(value)}`) : [];
+      `${key}=${Array.isArray(value) ? `(${value.map((one) => `${app.python(one)},`).join(" ")})` : app.python(value)}`) : [];
     const given = [
-      regard.python(body.texts),
+      app.python(body.texts),
       ...(body.nbest ? [`nbest=${body.nbest}`] : []),
       ...(request ? [`requests=[regard.Request(${wish.join(", ")})]`] : []),
-      ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${regard.python(value)}`),
+      ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${app.python(value)}`),
     ];
     return `import regard
 
@@ -68,7 +69,7 @@ for answer in model.predictions(${given.join(", ")}):
   };
 
   // Puts a text on the clipboard; false where the browser does not let us.
-  regard.copyText = async (text) => {
+  app.copyText = async (text) => {
     try {
       await navigator.clipboard.writeText(text);
       return true;
@@ -85,7 +86,7 @@ for answer in model.predictions(${given.join(", ")}):
   }
 
   // Buttons that copy, and show what was copied. ways: [[name, label, () => text]].
-  regard.copies = (element, ways) => {
+  app.copies = (element, ways) => {
     const box = make("div", { class: "copied" });
     const buttons = ways().map(([name, label]) => make("button", { type: "button", "aria-pressed": "false", data: { copy: name }, on: {
       click: async (event) => {
@@ -95,9 +96,9 @@ for answer in model.predictions(${given.join(", ")}):
         if (open) return;
         event.currentTarget.setAttribute("aria-pressed", "true");
         const text = ways().find(([one]) => one === name)[2]();
-        box.replaceChildren(codeBlock(text, await regard.copyText(text)));
+        box.replaceChildren(codeBlock(text, await app.copyText(text)));
       },
     } }, label));
-    element.replaceChildren(make("div", { class: "row" }, make("span", { class: "muted" }, regard.say("app.copy")), buttons), box);
+    element.replaceChildren(make("div", { class: "together" }, make("span", { class: "muted" }, regard.say("app.copy")), buttons), box);
   };
 })();

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
   const KEY = "history";
   const MOST = 50;
@@ -30,14 +31,14 @@
   }
 
   // Notes an answer; the same question once more goes to the top.
-  regard.note = (state, answers) => {
-    const fragment = regard.fragment(state);
+  app.note = (state, answers) => {
+    const fragment = app.fragment(state);
     entries = [{ fragment, answers, at: Date.now() }, ...entries.filter((one) => one.fragment !== fragment)].slice(0, MOST);
     save();
   };
 
   function row(entry, open) {
-    const state = regard.stateOf(entry.fragment);
+    const state = app.stateOf(entry.fragment);
     const names = state.compare ? state.panes.map((one) => one.model) : [state.panes[0].model];
     const when = new Intl.DateTimeFormat(regard.language, { dateStyle: "medium", timeStyle: "short" }).format(entry.at);
     return make("li", {}, make("button", { type: "button", class: "entry", on: { click: () => open(state) } },
@@ -47,7 +48,7 @@
   }
 
   // The list as a dialog; open gets the state of the entry that was chosen.
-  regard.history = (dialog, open) => {
+  app.history = (dialog, open) => {
     const close = () => dialog.close();
     const draw = () => {
       const empty = !entries.length;

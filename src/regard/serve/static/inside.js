@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
 
   class Inside {
@@ -29,7 +30,7 @@
       this.element.replaceChildren(...[
         make("div", { class: "head" }, make("h2", { id: "inside-title" }, regard.say("app.inside")), sides),
         make("p", { class: "muted" }, can ? regard.say("app.inside.about") : regard.say("app.no", { name: this.pane.value.model })),
-        make("div", { class: "row" }, forced && can ? make("label", { class: "target" }, make("span", {}, regard.say("app.inside.target")), this.target) : null, this.button),
+        make("div", { class: "together" }, forced && can ? make("label", { class: "target" }, make("span", {}, regard.say("app.inside.target")), this.target) : null, this.button),
         this.error, this.box,
       ].filter(Boolean));
     }
@@ -51,12 +52,6 @@
       this.draw();
     }
 
-    // Draws again what there is, in another language.
-    again() {
-      this.draw();
-      if (this.data) this.show(this.data);
-    }
-
     show(data) {
       this.drawn?.destroy();
       this.box.replaceChildren();
@@ -73,17 +68,17 @@
       this.button.textContent = regard.say("app.inside.working");
       this.box.setAttribute("aria-busy", "true");
       try {
-        this.show(await regard.api.json("inspect", {
+        this.show(await app.api.json("inspect", {
           model: value.model, text: this.text(),
           ...(target ? { target } : {}), ...(Object.keys(value.search).length ? { search: value.search } : {}),
         }, abort.signal));
       } catch (problem) {
         if (problem.name === "AbortError") return;
-        regard.showError(this.error, problem, () => this.look());
+        app.showError(this.error, problem, () => this.look());
       }
       this.box.removeAttribute("aria-busy");
       this.button.textContent = regard.say("app.inside.open");
     }
   }
-  regard.Inside = Inside;
+  app.Inside = Inside;
 })();

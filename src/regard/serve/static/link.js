@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
 
   function sideParts(value, end) {
     const { model, search, nbest, wish } = value;
@@ -16,7 +17,7 @@
   }
 
   // state: {text, compare, target, panes: [value, value]}.
-  regard.fragment = (state) => {
+  app.fragment = (state) => {
     const parts = [
       ...sideParts(state.panes[0], ""),
       ...(state.compare ? sideParts(state.panes[1], "2") : []),
@@ -44,7 +45,7 @@
   }
 
   // The state that a fragment describes; null where it describes none.
-  regard.stateOf = (fragment) => {
+  app.stateOf = (fragment) => {
     const found = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
     if (!found.has("text") && !found.has("model")) return null;
     return {

@@ -2,24 +2,25 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
   const NBEST = 5;
 
   const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
   // What is asked of an answer, without what is not; nothing where nothing is asked.
-  regard.wishOf = (wish) => {
+  app.wishOf = (wish) => {
     const asked = Object.entries(wish || {}).filter(([, value]) => value.length);
     return asked.length ? Object.fromEntries(asked) : undefined;
   };
 
   // The body of /predict that gives what a pane shows.
-  regard.predictBody = (text, value, model) => ({
+  app.predictBody = (text, value, model) => ({
     model: value.model,
     texts: [text],
     ...(model.task === "transduce" && value.nbest > 1 ? { nbest: value.nbest } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
-    ...(regard.wishOf(value.wish) ? { requests: [regard.wishOf(value.wish)] } : {}),
+    ...(app.wishOf(value.wish) ? { requests: [app.wishOf(value.wish)] } : {}),
   });
 
   class Pane {
@@ -31,7 +32,7 @@
       this.select = make("select", { data: { role: "model" }, on: { change: () => this.choose(this.select.value) } });
       this.about = make("p", { class: "about muted", data: { role: "about" } });
       this.form = make("details", { class: "settings", data: { role: "settings" } });
-      this.facts = make("div", { class: "facts muted", data: { role: "facts" } });
+      this.facts = make("div", { class: "measures muted", data: { role: "facts" } });
       this.begin = make("div", { class: "begins" });
       this.error = make("div", { data: { role: "error" } });
       this.body = make("div", { class: "answer", data: { role: "answer" } });
@@ -68,8 +69,9 @@
       this.select.replaceChildren(...this.models.map((one) =>
         make("option", { value: one.name, selected: one.name === this.value.model }, one.name)));
       this.title(this.compared);
-      const size = new Intl.NumberFormat(regard.language).format(this.model.parameters);
-      this.about.textContent = [this.model.description, regard.say("app.parameters", { count: size })].filter(Boolean).join(" \u00b7 ");
+      const count = this.model.parameters;
+      const size = count ? regard.say("app.parameters", { count: new Intl.NumberFormat(regard.language).format(count) }) : "";
+      this.about.textContent = [this.model.description, size].filter(Boolean).join(" \u00b7 ");
       this.drawForm();
       this.drawBegin();
       this.drawAnswer();
@@ -83,7 +85,7 @@
     }
 
     drawForm() {
-      const settings = regard.settings(this.model, this.value.search, (search) => this.change({ search }));
+      const settings = app.settings(this.model, this.value.search, (search) => this.change({ search }));
       const reset = make("button", { type: "button", data: { role: "reset" }, on: { click: () => {
         this.change(this.fresh(this.value.model));
         this.drawForm();
@@ -107,24 +109,24 @@
       const list = (name) => make("textarea", { rows: 1, dir: "auto", on: {
         change: (event) => this.wish({ [name]: lines(event.target.value) }) } }, this.value.wish[name].join("\n"));
       return [
-        regard.field("nbest", nbest, regard.say("app.nbest")),
-        regard.field("prefix", prefix, regard.say("app.prefix")),
-        regard.field("must", list("must"), regard.say("app.must")),
-        regard.field("ban", list("ban"), regard.say("app.ban")),
+        app.field("nbest", nbest, regard.say("app.nbest")),
+        app.field("prefix", prefix, regard.say("app.prefix")),
+        app.field("must", list("must"), regard.say("app.must")),
+        app.field("ban", list("ban"), regard.say("app.ban")),
       ];
     }
 
     wish(part) { this.change({ wish: { ...this.value.wish, ...part } }); }
 
     summary() {
-      const wish = Object.keys(regard.wishOf(this.value.wish) || {}).length;
+      const wish = Object.keys(app.wishOf(this.value.wish) || {}).length;
       const count = Object.keys(this.value.search).length + wish + (this.value.nbest !== NBEST ? 1 : 0);
       this.count.textContent = count ? regard.say("app.settings.changed", { count }) : "";
     }
 
     drawBegin() {
       const prefix = this.value.wish.prefix;
-      this.begin.replaceChildren(...(prefix ? [make("span", { class: "chip", data: { role: "prefix" } },
+      this.begin.replaceChildren(...(prefix ? [make("span", { class: "begun", data: { role: "prefix" } },
         make("span", { class: "muted" }, `${regard.say("app.begins")} `), make("b", { dir: "auto" }, prefix),
         make("button", { type: "button", class: "ghost", "aria-label": regard.say("app.begins.drop"), on: { click: () => {
           this.wish({ prefix: "" });
@@ -133,5 +135,5 @@
         } } }, "\u00d7"))] : []));
     }
   }
-  regard.Pane = Pane;
+  app.Pane = Pane;
 })();

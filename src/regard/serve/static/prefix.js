@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const GLUED = "\uffed"; // before a word that follows the one before it without a space
 
   const bare = (symbol) => symbol.replace(/^\u25cc(?=\p{M})/u, "").replaceAll("\u2423", " ");
@@ -13,7 +14,7 @@
 
   // The text before each symbol, and the whole text at the end; null where no way of putting the
   // symbols together gives the answer, so that a beginning cannot be told from them.
-  regard.beginnings = (answer) => {
+  app.beginnings = (answer) => {
     const symbols = answer.symbols || [];
     const way = WAYS.find((join) => join(symbols) === answer.text);
     if (!way) return null;

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
   const LIMITS = ["min_length", "no_repeat"]; // carried over when the kind of search changes
 
   function resolved(schema, node) {
@@ -65,7 +66,7 @@
   }
 
   // A label, its field and what it means.
-  regard.field = (name, node, about) => {
+  app.field = (name, node, about) => {
     node.id = regard.fresh(name);
     node.dataset.setting = name;
     if (about) node.setAttribute("aria-describedby", `${node.id}-about`);
@@ -79,12 +80,12 @@
     if (names.length < 2) return null;
     const node = regard.make("select", { on: { change: () => choose(node.value) } },
       names.map((one) => regard.make("option", { value: one, selected: one === kind }, one)));
-    return regard.field("kind", node, (kinds(model).get(kind).description || "").split("\n")[0]);
+    return app.field("kind", node, (kinds(model).get(kind).description || "").split("\n")[0]);
   }
 
   // A form for the search of a model. changed: what differs from the model's own settings;
   // react is called with what differs whenever it changes.
-  regard.settings = (model, changed, react) => {
+  app.settings = (model, changed, react) => {
     const element = regard.make("div", { class: "fields" });
     let values = { ...changed };
 
@@ -107,7 +108,7 @@
       const fields = Object.entries(schema?.properties || {}).filter(([name]) => name !== "kind").map(([name, field]) => {
         const form = shape(model.settings, field);
         const node = input(form, mine[name]);
-        const wrapper = regard.field(name, node, field.description);
+        const wrapper = app.field(name, node, field.description);
         wrapper.classList.toggle("changed", name in values);
         node.addEventListener("change", () => change(name, form, node, wrapper));
         return wrapper;

@@ -2,9 +2,10 @@
 (() => {
   "use strict";
   const regard = window.regard;
+  const app = (regard.app = regard.app || {});
 
   // Fills data-say (the text) and data-say-label (aria-label) of all below an element.
-  regard.sayAll = (root) => {
+  app.sayAll = (root) => {
     for (const node of root.querySelectorAll("[data-say]")) {
       node.textContent = regard.say(node.dataset.say);
     }
@@ -14,12 +15,12 @@
   };
 
   // Tells a screen reader, once and politely.
-  regard.announce = (text) => {
+  app.announce = (text) => {
     document.getElementById("status").textContent = text;
   };
 
   // A refusal in its place, with a button where trying again may help.
-  regard.showError = (element, problem, again) => {
+  app.showError = (element, problem, again) => {
     const repeat = again && problem.again
       ? regard.make("button", { type: "button", data: { role: "again" }, on: { click: again } }, regard.say("app.again"))
       : null;
@@ -27,7 +28,7 @@
       regard.make("p", { dir: "auto" }, problem.message), repeat));
   };
 
-  document.addEventListener("regard:language", () => regard.sayAll(document));
-  regard.sayAll(document);
+  document.addEventListener("regard:language", () => app.sayAll(document));
+  app.sayAll(document);
   regard.switches(document.getElementById("switches"));
 })();
