@@ -54,6 +54,7 @@
       make("p", { class: "said main", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
       symbols(answer, pick),
       make("div", { data: { role: "alternatives" } }),
+      ...notes(answer),
       rivals(answer, answer.text),
     ];
   }
@@ -125,7 +126,8 @@
   // Draws an answer. shown: {model, text, answer, other: the text it is compared with, pick}.
   app.answer = (element, shown) => {
     const draw = DRAW[shown.model.task] || transduced;
-    const parts = [...notes(shown.answer), ...draw(shown)];
+    const [said, ...rest] = draw(shown);
+    const parts = [said, ...(shown.model.task === "transduce" ? [] : notes(shown.answer)), ...rest];
     element.replaceChildren(...parts.filter(Boolean));
   };
 })();

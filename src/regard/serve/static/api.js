@@ -38,16 +38,21 @@
     return new ServerError(regard.say("app.offline"), 0);
   }
 
-  async function ask(path, body, signal) {
-    const method = body === undefined ? "GET" : "POST";
-    const text = body === undefined ? undefined : JSON.stringify(body);
+  // The response, whatever it says; body: a text, or undefined for none.
+  async function raw(path, method, body, signal) {
     try {
-      const response = await fetch(path, { method, body: text, headers: headers(body), signal, cache: "no-store" });
-      if (!response.ok) throw await refusal(response);
-      return response;
+      return await fetch(path, { method, body, headers: headers(body), signal, cache: "no-store" });
     } catch (problem) {
       throw gone(problem);
     }
+  }
+
+  async function ask(path, body, signal) {
+    const response = body === undefined
+      ? await raw(path, "GET", undefined, signal)
+      : await raw(path, "POST", JSON.stringify(body), signal);
+    if (!response.ok) throw await refusal(response);
+    return response;
   }
 
   async function json(path, body, signal) {
@@ -87,6 +92,7 @@
   }
 
   app.api = {
+    raw,
     json,
     stream,
     hasToken: () => Boolean(token),

@@ -16,7 +16,7 @@
     drawAnswer() {
       if (!this.shown) {
         this.facts.replaceChildren();
-        this.body.replaceChildren(make("p", { class: "muted waiting" }, regard.say("app.waiting")));
+        this.body.replaceChildren(make("p", { class: "muted waiting" }, regard.say(this.abort ? "app.working" : "app.waiting")));
         return;
       }
       const { answer, text, model, whole } = this.shown;
@@ -48,6 +48,7 @@
       const abort = (this.abort = new AbortController());
       this.body.setAttribute("aria-busy", "true");
       this.element.classList.add("busy");
+      if (!this.shown) this.drawAnswer();
       try {
         const answer = await this.ask(text, abort.signal);
         this.show(answer, text, true);

@@ -14,11 +14,20 @@
     return asked.length ? Object.fromEntries(asked) : undefined;
   };
 
+  // How many answers are listed. A list that is longer than the beam would need a wider one, and
+  // so another search than the one whose answer is shown.
+  function listed(value, model) {
+    if (model.task !== "transduce") return 1;
+    const beam = value.search.beam ?? model.search.beam;
+    const kind = value.search.kind ?? model.search.kind;
+    return kind === "beam" && beam ? Math.min(value.nbest, beam) : value.nbest;
+  }
+
   // The body of /predict that gives what a pane shows.
   app.predictBody = (text, value, model) => ({
     model: value.model,
     texts: [text],
-    ...(model.task === "transduce" && value.nbest > 1 ? { nbest: value.nbest } : {}),
+    ...(listed(value, model) > 1 ? { nbest: listed(value, model) } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
     ...(app.wishOf(value.wish) ? { requests: [app.wishOf(value.wish)] } : {}),
   });
@@ -68,6 +77,7 @@
     draw() {
       this.select.replaceChildren(...this.models.map((one) =>
         make("option", { value: one.name, selected: one.name === this.value.model }, one.name)));
+      this.element.dataset.task = this.model.task;
       this.title(this.compared);
       const count = this.model.parameters;
       const size = count ? regard.say("app.parameters", { count: new Intl.NumberFormat(regard.language).format(count) }) : "";
@@ -102,7 +112,7 @@
     }
 
     wishes() {
-      const nbest = make("input", { type: "number", min: 1, max: 50, step: 1, required: true, value: this.value.nbest, on: {
+      const nbest = make("input", { type: "number", min: 1, max: this.most ?? 32, step: 1, required: true, value: this.value.nbest, on: {
         change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } } });
       const prefix = make("input", { type: "text", dir: "auto", value: this.value.wish.prefix, on: {
         change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } } });

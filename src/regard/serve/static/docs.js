@@ -1,0 +1,151 @@
+// The API page: every route of /openapi.json with its fields, an example, curl, and a way to try it.
+//
+// Hooks for tests: #contents, #routes, a route is [data-route="POST /predict"] with
+// [data-role=fields|responses|body|curl|send|answer], the status of an answer is [data-status].
+(() => {
+  "use strict";
+  const regard = window.regard;
+  const app = regard.app;
+  const make = (...parts) => regard.make(...parts);
+  const $ = (id) => document.getElementById(id);
+  const METHODS = ["get", "post", "put", "patch", "delete"];
+  const MOST = 200_000; // characters of an answer that are drawn
+  const page = { api: null, model: null };
+
+  const isPage = (one) => "text/html" in (one.responses?.[200]?.content || {});
+
+  function operations() {
+    return Object.entries(page.api.paths || {}).flatMap(([path, ways]) => METHODS.filter((method) => ways[method])
+      .map((method) => ({ path, method: method.toUpperCase(), ...ways[method] }))).filter((one) => !isPage(one));
+  }
+
+  const anchor = (one) => `${one.method}-${one.path}`.replace(/[^A-Za-z0-9]+/g, "-").replace(/-$/, "").toLowerCase();
+  const jsonOf = (content) => content?.["application/json"]?.schema;
+
+  function table(rows, role) {
+    if (!rows.length) return null;
+    return make("table", { data: { role } }, make("tbody", {}, rows.map((row) => make("tr", {},
+      make("td", {}, make("code", {}, row.name), row.needed ? make("span", { class: "needed" }, regard.say("docs.needed")) : null),
+      make("td", {}, make("code", { class: "type" }, row.type)),
+      make("td", {}, row.about, row.usual !== undefined && !row.needed
+        ? make("span", { class: "muted" }, ` ${regard.say("docs.default", { value: JSON.stringify(row.usual) })}`) : null)))));
+  }
+
+  function responses(one) {
+    const rows = Object.entries(one.responses || {}).map(([status, response]) => make("details", {},
+      make("summary", {}, make("code", {}, status), ` ${response.description || ""}`),
+      table(app.fieldsOf(page.api, jsonOf(response.content)), "fields")
+        || make("p", { class: "muted" }, Object.keys(response.content || {}).join(", ") || regard.say("docs.free"))));
+    return rows.length ? make("div", { class: "responses", data: { role: "responses" } }, make("h3", {}, regard.say("docs.responses")), rows) : null;
+  }
+
+  // The example of the description, with a model and a text that this server has.
+  function example(one) {
+    const media = one.requestBody?.content?.["application/json"];
+    if (!media) return undefined;
+    const given = media.example ?? Object.values(media.examples || {})[0]?.value ?? app.exampleOf(page.api, media.schema);
+    if (!page.model || !given || typeof given !== "object") return given;
+    const text = page.model.example;
+    return {
+      model: page.model.name, ...given,
+      ...(text && "texts" in given ? { texts: [text] } : {}), ...(text && "text" in given ? { text } : {}),
+    };
+  }
+
+  function asCurl(one, body) {
+    if (body !== undefined) return app.curl(one.path.slice(1), body);
+    const token = app.api.hasToken() ? " \\\n  -H \"Authorization: Bearer $REGARD_TOKEN\"" : "";
+    return `curl ${new URL(one.path.slice(1), document.baseURI).href}${token}`;
+  }
+
+  async function send(one, text, box) {
+    const started = performance.now();
+    box.replaceChildren(make("p", { class: "muted" }, regard.say("app.working")));
+    try {
+      const response = await app.api.raw(one.path.slice(1), one.method, text);
+      const said = await response.text();
+      const time = Math.round(performance.now() - started);
+      let shown = said;
+      try { shown = JSON.stringify(JSON.parse(said), null, 2); } catch { /* not JSON: as it is */ }
+      const rest = shown.length - MOST;
+      box.replaceChildren(
+        make("p", { class: response.ok ? "good" : "bad", data: { status: response.status } },
+          `${response.status} \u00b7 ${regard.say("app.milliseconds", { count: time })}`),
+        make("pre", { tabindex: 0, dir: "auto" }, rest > 0 ? shown.slice(0, MOST) : shown),
+        rest > 0 ? make("p", { class: "muted" }, regard.say("docs.more", { count: rest })) : "");
+      app.announce(String(response.status));
+    } catch (problem) {
+      app.showError(box, problem, () => send(one, text, box));
+    }
+  }
+
+  function workbench(one) {
+    const given = example(one);
+    const box = make("div", { data: { role: "answer" } });
+    const wrong = make("p", { class: "bad note", role: "alert" });
+    const curl = make("pre", { tabindex: 0, dir: "ltr", data: { role: "curl" } }, asCurl(one, given));
+    const body = given === undefined ? null : make("textarea", {
+      "aria-label": regard.say("docs.body"), spellcheck: "false", dir: "auto", data: { role: "body" }, rows: 6,
+      on: { input: () => {
+        try {
+          curl.textContent = asCurl(one, JSON.parse(body.value));
+          wrong.textContent = "";
+        } catch (problem) { wrong.textContent = problem.message; }
+      } },
+    }, JSON.stringify(given, null, 2));
+    const copied = make("button", { type: "button", class: "ghost", on: { click: async () => {
+      const done = await app.copyText(curl.textContent);
+      copied.textContent = regard.say(done ? "app.copied" : "app.copy.hand");
+    } } }, regard.say("docs.copy"));
+    return make("div", { class: "workbench" }, body, wrong, curl, make("div", { class: "together" },
+      make("button", { type: "button", class: "primary", data: { role: "send" }, on: { click: () => send(one, body?.value, box) } }, regard.say("docs.send")),
+      copied), box);
+  }
+
+  function route(one) {
+    const schema = jsonOf(one.requestBody?.content);
+    const rows = schema ? app.fieldsOf(page.api, schema) : [];
+    const parameters = (one.parameters || []).map((each) => ({
+      name: each.name, type: `${each.in} ${each.schema?.type || ""}`, about: each.description || "", needed: each.required,
+    }));
+    const fixed = !one.path.includes("{");
+    return make("section", { class: "route", id: anchor(one), data: { route: `${one.method} ${one.path}` } },
+      make("h2", {}, make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path)),
+      make("div", { class: "two" },
+        make("div", {},
+          make("p", { class: "lead" }, one.description || one.summary || ""),
+          rows.length + parameters.length ? make("h3", {}, regard.say("docs.fields")) : null,
+          table([...parameters, ...rows], "fields"), responses(one)),
+        fixed ? workbench(one) : null));
+  }
+
+  function draw() {
+    const all = operations();
+    $("contents").replaceChildren(make("ul", {}, all.map((one) => make("li", {}, make("a", { href: `#${anchor(one)}` },
+      make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path))))));
+    $("routes").replaceChildren(
+      make("div", { class: "opening" }, make("h1", {}, `${page.api.info?.title || "regard"} `, make("small", { class: "muted" }, page.api.info?.version || "")),
+        make("p", { class: "lead" }, page.api.info?.description || "")),
+      ...all.map(route));
+    document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
+  }
+
+  async function load() {
+    $("notice").replaceChildren();
+    try {
+      page.api = await app.api.json("openapi.json");
+    } catch (problem) {
+      app.showError($("notice"), problem, load);
+      return;
+    }
+    try {
+      page.model = (await app.api.json("models")).models[0];
+    } catch { page.model = null; } // without a token only the plain examples
+    draw();
+  }
+
+  $("token-form").addEventListener("submit", (event) => event.preventDefault());
+  $("token").addEventListener("change", () => { app.api.setToken($("token").value.trim()); load(); });
+  document.addEventListener("regard:language", () => { if (page.api) draw(); });
+  load();
+})();
