@@ -1,6 +1,8 @@
 """How pictures look: one palette, one background, thin lines; drawn without a screen."""
 
 import io
+import textwrap
+import unicodedata
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 COLOURS = ("#332288", "#cc6677", "#117733", "#3d9ec7", "#882255", "#b8962e", "#44aa99", "#aa4499")
 PAPER, INK, FAINT, GRID = "#fcfcfa", "#22262b", "#666c74", "#e2e3de"
 DOTS = 160  # an inch
+LETTER = 0.115  # inches of a letter of a title
 ENDINGS = (".png", ".svg")
 
 STYLE: dict[str, Any] = {
@@ -56,12 +59,19 @@ def styled() -> AbstractContextManager[None]:
 
 
 def new_figure(width: float, height: float, title: str) -> "Figure":
-    """An empty figure of so many inches, with its title."""
+    """An empty figure of so many inches; a title that takes several lines adds to its height."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    figure.suptitle(title, x=0.012, ha="left", fontsize=12.5, fontweight="bold")
+    room = width / LETTER * len(title) / max(1, _columns(title))
+    lines = textwrap.wrap(title, max(8, int(room)))
+    figure = Figure((width, height + 0.21 * (len(lines) - 1)), layout="constrained")
+    figure.suptitle("\n".join(lines), x=0.012, ha="left", fontsize=12.5, fontweight="bold")
     return figure
+
+
+def _columns(text: str) -> int:
+    """How wide a text is, in letters: those of Chinese, Japanese and Korean take two."""
+    return sum(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
 
 
 def panels(figure: "Figure", rows: int, columns: int, **shared: Any) -> list["Axes"]:
@@ -98,7 +108,7 @@ def save(figure: "Figure", path: Path) -> None:
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=DOTS)
         # few colours: a third of the size, and to the eye the same
-        few = Image.open(drawn).convert("RGB").quantize(256)
+        few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
         few.save(picture, format="png", optimize=True)
     write_bytes(path, picture.getvalue())
 

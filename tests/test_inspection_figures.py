@@ -1,0 +1,316 @@
+"""Figures of an inspection: what stands where, read back from what was drawn."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from regard.errors import UserError
+from regard.inspection.figures import SHOWS, draw, shows_of
+from regard.plots.fonts import letters
+from regard.plots.style import save, styled
+
+SOURCE, TARGET = ["c", "a", "t", "</s>"], ["K", "AE", "</s>"]
+
+
+def weights(seed: int, rows: int, columns: int) -> list[list[float]]:
+    """Rows that sum to 1."""
+    drawn = numpy.random.default_rng(seed).random((rows, columns))
+    return (drawn / drawn.sum(1, keepdims=True)).tolist()
+
+
+def attention(part: str, rows: str, columns: str, sizes: tuple[int, int]) -> list[dict[str, Any]]:
+    """Two layers of three heads."""
+    return [
+        {
+            "name": f"{part}.layers.{layer}",
+            "part": part,
+            "layer": layer,
+            "rows": rows,
+            "columns": columns,
+            "heads": [weights(10 * layer + head + len(part), *sizes) for head in range(3)],
+            "entropy": [1.0] * 3,
+            "silenced": [0.0] * 3,
+        }
+        for layer in range(2)
+    ]
+
+
+def gate(name: str, part: str, rows: str, length: int, direction: str) -> dict[str, Any]:
+    units = numpy.random.default_rng(len(name)).random((length, 5))
+    about = {"name": f"{part}.{direction}", "part": part, "layer": 0, "direction": direction}
+    return {**about, "gate": name, "rows": rows, "mean": units.mean(1).tolist(), "units": units}
+
+
+def node(id: int, parent: int | None, symbol: str, p: float, fate: str, **marks: Any) -> Any:
+    about = {"total": -0.5 * id, "score": None, "best": False, "greedy": False}
+    return {"id": id, "parent": parent, "symbol": symbol, "p": p, "fate": fate, **about, **marks}
+
+
+def sample() -> dict[str, Any]:
+    """An inspection of everything."""
+    nodes = [
+        node(0, None, "K", 0.6, "goes", greedy=True),
+        node(1, None, "G", 0.4, "goes", best=True),
+        node(2, 0, "</s>", 0.5, "ends", greedy=True, score=-1.25),
+        node(3, 1, "</s>", 0.9, "ends", best=True, score=-1.0),
+        node(4, 0, "AA", 0.1, "dropped"),
+    ]
+    before = {"rows": "target", "columns": "inputs", "values": weights(8, 3, 3)}
+    saliency = {"rows": "target", "columns": "source", "values": weights(7, 3, 4)}
+    others = [["G", 0.2], ["T", 0.1]]
+    return {
+        "format": 1,
+        "version": "0.1.0",
+        "model": {"name": "g2p", "task": "transduce", "description": "", "parameters": 1},
+        "source": {"text": "cat", "symbols": SOURCE},
+        "target": {"text": "K AE", "symbols": TARGET, "given": False},
+        "inputs": ["<s>", "K", "AE"],
+        "score": -0.3,
+        "cut": False,
+        "unknown": [],
+        "steps": [
+            {"symbol": one, "p": 0.7 - 0.1 * n, "others": others} for n, one in enumerate(TARGET)
+        ],
+        "attention": [
+            *attention("encoder", "source", "source", (4, 4)),
+            *attention("decoder", "target", "inputs", (3, 3)),
+            *attention("cross", "target", "source", (3, 4)),
+        ],
+        "saliency": {**saliency, "before": before},
+        "gates": [
+            *(gate(name, "encoder", "source", 4, "forward") for name in ("reset", "update", "new")),
+            *(
+                gate(name, "encoder", "source", 4, "backward")
+                for name in ("reset", "update", "new")
+            ),
+        ],
+        "tree": {
+            "beam": 2,
+            "nodes": nodes,
+            "best": "G",
+            "greedy": "K",
+            "scores": {"best": -1.0, "greedy": -1.25},
+        },
+        "notes": ["A note of why."],
+    }
+
+
+def maps_of(figure: Any) -> list[Any]:
+    """The panels that hold a map."""
+    return [axes for axes in figure.axes if axes.get_images()]
+
+
+def ticks(axes: Any, which: str) -> list[str]:
+    labels = axes.get_xticklabels() if which == "x" else axes.get_yticklabels()
+    return [label.get_text() for label in labels]
+
+
+def values(axes: Any) -> Any:
+    return numpy.asarray(axes.get_images()[0].get_array())
+
+
+def texts(figure: Any) -> set[str]:
+    from matplotlib.text import Text
+
+    return {found.get_text() for found in figure.findobj(Text)}
+
+
+def written(figure: Any, path: Path) -> bytes:
+    """The file, drawn without a warning: no sign is without a font."""
+    with warnings.catch_warnings(), styled():
+        warnings.simplefilter("error")
+        save(figure, path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("part", ["cross", "decoder", "encoder"])
+def test_the_grid_has_every_head_in_its_place(part: str) -> None:
+    """A row a layer; symbols stand at the left and at the bottom only; all have one scale."""
+    inspection = sample()
+    entries = [one for one in inspection["attention"] if one["part"] == part]
+    found = maps_of(draw(inspection, part))
+    assert len(found) == 6
+    names = {"source": SOURCE, "target": TARGET, "inputs": ["<s>", "K", "AE"]}
+    for n, axes in enumerate(found):
+        layer, head = divmod(n, 3)
+        assert axes.get_title(loc="left") == f"layer {layer}, head {head}"
+        assert numpy.array_equal(values(axes), numpy.asarray(entries[layer]["heads"][head]))
+        assert ticks(axes, "y") == (names[entries[0]["rows"]] if head == 0 else [])
+        assert ticks(axes, "x") == (names[entries[0]["columns"]] if layer == 1 else [])
+        top = max(max(map(max, weights)) for entry in entries for weights in entry["heads"])
+        assert axes.get_images()[0].get_clim() == (0, top)
+
+
+def test_one_layer_one_head_and_one_map() -> None:
+    inspection = sample()
+    cross = [one["heads"] for one in inspection["attention"] if one["part"] == "cross"]
+    assert [axes.get_title(loc="left") for axes in maps_of(draw(inspection, layer=1))] == [
+        f"layer 1, head {head}" for head in range(3)
+    ]
+    found = maps_of(draw(inspection, "cross", head=2))
+    assert [values(axes).tolist() for axes in found] == [cross[0][2], cross[1][2]]
+    (axes,) = maps_of(draw(inspection, layer=1, head=2))
+    assert values(axes).tolist() == cross[1][2]
+    assert (ticks(axes, "x"), ticks(axes, "y")) == (SOURCE, TARGET)
+    said = [text.get_text() for text in axes.texts]
+    assert said == [f"{x:.2f}".lstrip("0") for row in cross[1][2] for x in row if x >= 0.005]
+
+
+def test_many_heads_of_one_layer_stand_in_rows() -> None:
+    inspection = sample()
+    entry = inspection["attention"][-1]
+    entry["heads"] = [weights(seed, 3, 4) for seed in range(7)]
+    inspection["attention"] = [entry]
+    found = maps_of(draw(inspection, "cross"))
+    assert [values(axes).tolist() for axes in found] == entry["heads"]
+    rows = {axes.get_subplotspec().rowspan.start for axes in found}
+    assert rows == {0, 1} and all(ticks(axes, "x") == SOURCE for axes in found[-4:])
+
+
+def test_alignment_is_the_mean_of_the_last_layer() -> None:
+    inspection = sample()
+    (axes,) = maps_of(draw(inspection, "alignment"))
+    expected = numpy.mean(inspection["attention"][-1]["heads"], axis=0)
+    assert numpy.allclose(values(axes), expected)
+
+
+def test_the_default_is_the_answer_over_the_attention() -> None:
+    """Of cross attention if there is, else the decoder's, else the encoder's; else saliency."""
+    inspection = sample()
+    for part in ("cross", "decoder", "encoder"):
+        figure = draw(inspection)
+        assert len(maps_of(figure)) == 6 and f"{part} attention" in texts(figure)
+        (steps,) = [axes for axes in figure.axes if axes.patches]
+        assert ticks(steps, "x") == TARGET
+        inspection["attention"] = [one for one in inspection["attention"] if one["part"] != part]
+    assert len(maps_of(draw(inspection))) == 2
+    inspection["saliency"] = None
+    figure = draw(inspection)
+    assert not maps_of(figure) and [ticks(axes, "x") for axes in figure.axes] == [TARGET]
+    assert figure.get_suptitle() == "cat → K AE"
+
+
+def test_steps_are_bars_with_what_else_might_have_come() -> None:
+    (axes,) = draw(sample(), "steps").axes
+    heights = [round(bar.get_height(), 6) for bar in axes.patches]
+    assert heights == [0.7, 0.2, 0.1, 0.6, 0.2, 0.1, 0.5, 0.2, 0.1]
+    feet = [round(bar.get_y(), 6) for bar in axes.patches]
+    assert feet == [0, 0.7, 0.9, 0, 0.6, 0.8, 0, 0.5, 0.7]
+    assert [text.get_text() for text in axes.texts][:3] == ["0.70", "G", "T"]
+    inspection = sample()
+    inspection["steps"] *= 11  # 33 symbols take two rows
+    first, second = draw(inspection, "steps").axes
+    assert len(ticks(first, "x")) + len(ticks(second, "x")) == 33
+    inspection["steps"] = [{"symbol": "good", "p": 0.8, "others": [["bad", 0.2]]}]
+    (axes,) = draw(inspection, "steps").axes
+    assert ticks(axes, "y") == ["good", "bad"]
+    assert [round(bar.get_width(), 6) for bar in axes.patches] == [0.8, 0.2]
+
+
+def test_saliency_is_in_shares_of_all_that_was_read() -> None:
+    inspection = sample()
+    left, right = maps_of(draw(inspection, "saliency"))
+    raw = numpy.asarray(inspection["saliency"]["values"])
+    assert numpy.allclose(values(left).sum(1) + values(right).sum(1), 1)
+    assert numpy.allclose(values(left) / values(left).sum(1, keepdims=True), raw)
+    assert ticks(right, "x") == ["<s>", "K", "AE"]
+
+
+def test_gates_have_a_row_a_direction_and_a_column_a_gate() -> None:
+    inspection = sample()
+    figure = draw(inspection, "gates", layer=0)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["reset", "update", "new"] * 2
+    for axes, entry in zip(figure.axes, inspection["gates"], strict=True):
+        assert axes.get_lines()[0].get_ydata().tolist() == entry["mean"]
+        assert ticks(axes, "x") == SOURCE
+        assert axes.get_ylim()[0] < -1 or entry["gate"] != "new"
+
+
+def test_the_tree_has_both_ways() -> None:
+    inspection = sample()
+    said = texts(draw(inspection, "tree"))
+    assert {"K", "G", "AA", "0.60", "0.40", "greedy: -1.250", "best of a beam of 2: -1.000"} <= said
+    nodes = inspection["tree"]["nodes"]
+    nodes += [node(5 + n, 1, f"x{n}", 0.001, "dropped") for n in range(90)]
+    said = texts(draw(inspection, "tree"))
+    assert {"K", "AA", "x0"} <= said and "x89" not in said
+    (left_out,) = [text for text in said if "not drawn" in text]
+    assert left_out.startswith(f"{91 - sum(f'x{n}' in said for n in range(90)) - ('AA' in said)} ")
+
+
+def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -> None:
+    """No sign without ink: it is in a font of the figure, or stands there as its number."""
+    inspection = sample()
+    inspection["source"]["symbols"] = ["你", "سلام", "$a$", "\n"]
+    inspection["target"]["symbols"] = ["\ud800", "\U000e0fff", " "]
+    inspection["source"]["text"] = "你 $a$\x07"
+    figure = draw(inspection)
+    found = maps_of(figure)
+    assert ticks(found[-1], "x")[2:] == ["$a$", "↵"]
+    assert ticks(found[0], "y") == ["U+D800", "U+E0FFF", "␣"]
+    known = letters(["你"])
+    assert ("你" in ticks(found[-1], "x")) == (not known.missing)
+    assert any("no installed font has" in text for text in texts(figure)) == bool(known.missing)
+    assert written(figure, tmp_path / "a.png").startswith(b"\x89PNG")
+    assert b"</svg>" in written(figure, tmp_path / "a.svg")
+
+
+def test_a_font_is_looked_for_among_those_installed(monkeypatch: Any) -> None:
+    """Where there is none but matplotlib's own, the signs it lacks are named."""
+    from matplotlib import font_manager
+
+    monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
+    alone = letters(["a你"])
+    assert alone.families == ("DejaVu Sans",) and alone.missing == {"你"}
+    assert alone.label("a你") == "aU+4F60" and "U+4F60" in alone.warnings[0]
+    assert letters(["aжשل→"]).missing == frozenset()
+
+
+def test_what_one_must_know_stands_under_the_figure() -> None:
+    inspection = {**sample(), "cut": True, "unknown": ["ж"]}
+    (under,) = [text for text in texts(draw(inspection, "steps")) if "the answer was cut" in text]
+    assert under.endswith("unknown to the model: ж")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"show": "heads"}, "--show heads: none of steps, alignment, cross"),
+        ({"show": "pool"}, "--show pool: this model has none; --show can draw: steps, alignment"),
+        (
+            {"show": "cross", "layer": 2},
+            "--layer 2: the layers of cross attention, from 0, are 0, 1",
+        ),
+        ({"head": -1}, "--head -1: the heads of cross attention, from 0, are 0, 1, 2"),
+        ({"show": "tree", "head": 1}, "--head 1: means nothing for --show tree"),
+        ({"show": "steps", "layer": 1}, "--layer 1: means nothing for --show steps"),
+        ({"show": "gates", "layer": 3}, "--layer 3: the layers with gates, from 0, are 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(settings: dict[str, Any], expected: str) -> None:
+    with pytest.raises(UserError, match=expected):
+        draw(sample(), **settings)
+
+
+def test_a_model_without_attention_says_what_there_is() -> None:
+    inspection = {**sample(), "attention": [], "tree": None}
+    assert shows_of(inspection) == ["steps", "saliency", "gates"]
+    for settings in ({"show": "alignment"}, {"show": "tree"}, {"layer": 0}):
+        with pytest.raises(UserError, match=r"can draw: steps, saliency, gates\. A note of why"):
+            draw(inspection, **settings)  # type: ignore[arg-type]
+    inspection |= {"saliency": None, "gates": [], "steps": [{"symbol": "", "value": 3.5}]}
+    with pytest.raises(UserError, match="there is nothing to draw"):
+        draw(inspection)
+
+
+def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
+    inspection = {**sample(), "attention": [], "gates": [], "tree": None}
+    inspection["steps"] = [{"symbol": "3.5", "value": 3.5}]
+    inspection["saliency"] = {"rows": "one", "columns": "source", "values": [[1, 2, 3, 4]]}
+    assert shows_of(inspection) == ["saliency"] and len(SHOWS) == 9
+    (axes,) = maps_of(draw(inspection))
+    assert numpy.allclose(values(axes), [[0.1, 0.2, 0.3, 0.4]])
