@@ -1,6 +1,8 @@
 """What `regard.capture` and `regard.silence` see and touch, and what they refuse."""
 
+import re
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -201,3 +203,11 @@ def test_what_was_not_seen(model: Any, source: Padded) -> None:
         again, _ = model.step(FIRST, model.start(source))
     for name, moved in frozen.saliency(again[0].amax()).items():
         torch.testing.assert_close(moved, seen.saliency(logits[0].amax())[name])
+
+
+def test_the_documentation_names_what_there_is(model: Any) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "capture.md").read_text("utf-8")
+    with regard.capture(model) as seen:
+        named = set(re.findall(r"\bseen\.(\w+)", page))
+    assert {"attention", "gates", "hidden", "inputs", "saliency", "entropy"} <= named
+    assert [name for name in named if not hasattr(seen, name)] == []

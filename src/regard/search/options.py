@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
@@ -57,6 +58,7 @@ class Beam(Options):
         """How outputs are ranked."""
         return Scoring(self.normalise, self.alpha, self.coverage)
 
+    @torch.inference_mode()
     def run(
         self,
         stepper: Stepper,

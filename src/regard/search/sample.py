@@ -68,6 +68,7 @@ class Sample(Options):
         """The most symbols of an answer to a source, where it is said."""
         return self.length
 
+    @torch.inference_mode()
     def run(
         self,
         stepper: Stepper,
