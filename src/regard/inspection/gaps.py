@@ -18,7 +18,7 @@ from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.inside import inside
 from regard.inspection.question import Question, copied
-from regard.inspection.steps import steps_of
+from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer
 from regard.inspection.value import Inspection, Side
 from regard.models.masked import MaskedModel
@@ -92,19 +92,16 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     steps = steps_of(torch.cat(chances), question.symbols, task.vocabulary.name, NEVER)
     looked = inside(question, "target", whole=False)
     odd = [name for name, id in zip(names, question.symbols, strict=True) if id == UNK]
-    notes = (
-        "Each symbol was hidden in turn; its probability is that of the symbol that stands there.",
-        "Attention is that of the text with nothing hidden.",
-    )
+    notes = ["Each symbol was hidden in turn; p is that of the symbol that stands there."]
+    if looked.attention:
+        notes.append("Attention is that of the text with nothing hidden.")
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),
-        target=Side(text, tuple(step.symbol for step in steps)),
-        steps=tuple(steps),
+        target=Side(text, tuple(names)),
+        steps=tuple(renamed(steps, names)),
         unknown=tuple(odd),
-        attention=looked.attention,
-        saliency=looked.saliency,
-        gates=looked.gates,
+        **looked.seen(),
         notes=(*notes, *looked.notes),
     )
 

@@ -5,6 +5,7 @@ R parts of the answer, H heads, T rows, S columns, D width of a layer.
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,6 +32,10 @@ class Inside:
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def seen(self) -> dict[str, Any]:
+        """What was seen, under the names that an inspection has for it."""
+        return {name: getattr(self, name) for name in ("attention", "saliency", "gates")}
 
 
 def inside(question: Question, rows: Axis, whole: bool = True) -> Inside:

@@ -17,7 +17,7 @@ from regard.inspection.about import about
 from regard.inspection.gaps import inspect_gaps
 from regard.inspection.inside import Inside, inside
 from regard.inspection.question import Question
-from regard.inspection.steps import steps_of
+from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in
 from regard.inspection.value import Inspection, Side, Step
 from regard.models.ngram import NGram
@@ -82,15 +82,13 @@ def inspect_language(
         model=about(estimator),
         source=Side(text, tuple(names)),
         target=Side(text + _text(task, prompt, written), symbols),
-        steps=tuple(_marked(steps, names)),
+        steps=tuple(_marked(renamed(steps, symbols), len(prompt))),
         given=target is not None,
         inputs=(SPECIALS[BOS], *symbols[:-1]),
         score=score,
         cut=target is None and EOS not in written,
         unknown=unknown_in(task.vocabulary, text + (target or "")),
-        attention=looked.attention,
-        saliency=looked.saliency,
-        gates=looked.gates,
+        **looked.seen(),
         notes=(*notes, *looked.notes),
     )
 
@@ -135,9 +133,6 @@ def _text(task: Task, prompt: list[int], written: list[int]) -> str:
     return task.vocabulary.decode([*prompt, *written])[len(before) :]
 
 
-def _marked(steps: list[Step], prompt: list[str]) -> list[Step]:
-    """The steps, those of the prompt marked as given and under the names they came with."""
-    return [
-        replace(step, symbol=prompt[place], given=True) if place < len(prompt) else step
-        for place, step in enumerate(steps)
-    ]
+def _marked(steps: list[Step], prompt: int) -> list[Step]:
+    """The steps, those of the prompt marked as given."""
+    return [replace(step, given=place < prompt) for place, step in enumerate(steps)]

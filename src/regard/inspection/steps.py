@@ -4,6 +4,7 @@ R symbols, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -30,3 +31,8 @@ def steps_of(
         others = tuple((name(id), q) for id, q in zip(ids, ps, strict=True) if q >= 0)
         found.append(Step(name(symbol), p, others))
     return found
+
+
+def renamed(steps: Sequence[Step], names: Sequence[str]) -> list[Step]:
+    """The steps under the names that their symbols came with: unknown ones keep theirs."""
+    return [replace(step, symbol=name) for step, name in zip(steps, names, strict=True)]

@@ -97,9 +97,7 @@ def inspect_tagger(
         given=target is not None,
         score=score,
         unknown=found.unknown,
-        attention=looked.attention,
-        saliency=looked.saliency,
-        gates=looked.gates,
+        **looked.seen(),
         notes=looked.notes,
     )
 

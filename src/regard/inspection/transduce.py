@@ -17,7 +17,7 @@ from regard.estimators.transducer import Transducer
 from regard.inspection.about import about
 from regard.inspection.inside import inside
 from regard.inspection.question import Question, copied
-from regard.inspection.steps import steps_of
+from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in
 from regard.inspection.tree import tree_of
 from regard.inspection.value import Inspection, Side
@@ -58,11 +58,14 @@ class Pair(Question):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model is held to, and how its search came to it."""
+    """What the model is held to. names: of its symbols; tree: of the search, where it has one."""
 
     hypothesis: Hypothesis
+    text: str
+    names: tuple[str, ...]
     tree: dict[str, Any] | None
-    notes: list[str]
+    notes: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
 def inspect_transducer(
@@ -72,71 +75,69 @@ def inspect_transducer(
     task, model, engine = estimator.task_, estimator.model_, estimator._engine()
     assert isinstance(task, Transduce) and isinstance(model, Generator)
     ids, names = names_of(task.source, text)
-    row = [*ids, EOS]
-    refuse_longer("TEXT", len(row), most, "give a shorter text")
-    engine.check(len(row))
-    source = on_device(pad([row]), engine.device)
-    found = _answer(task, engine, source, search)
-    notes, unknown = list(found.notes), unknown_in(task.source, text)
-    hypothesis = found.hypothesis
+    refuse_longer("TEXT", len(ids) + 1, most, "give a shorter text")
+    engine.check(len(ids) + 1)
+    source = on_device(pad([[*ids, EOS]]), engine.device)
+    answer = _searched(task, engine, source, search)
     if target is not None:
-        hypothesis = _given(task, engine, model, source, target, search)
-        strange = unknown_in(task.target, target)
-        unknown += tuple(symbol for symbol in strange if symbol not in unknown)
-        notes.append("The target was given; the tree is that of the model's own search.")
-        if getattr(search, "coverage", 0):
-            notes.append("The score of a given target leaves coverage out.")
-    answer = (*hypothesis.symbols, EOS)
+        refuse_no_place(model, "decoder", len(task.target.encode(target)) + 1)
+        answer = _held(task, engine, source, target, search, answer)
     how = "give a shorter target" if target is not None else "give a smaller --max-length"
-    refuse_longer("the answer", len(answer), most, how)
-    question = Pair(model, source, answer)
+    refuse_longer("the answer", len(answer.names) + 1, most, how)
+    question = Pair(model, source, (*answer.hypothesis.symbols, EOS))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()
+    steps = steps_of(chances, question.target, task.target.name, NEVER)
+    symbols = (*answer.names, SPECIALS[EOS])
     looked = inside(question, "target")
-    written = task.target.decode(hypothesis.symbols)
-    symbols = tuple(task.target.name(id) for id in answer)
     return Inspection(
         model=about(estimator),
         source=Side(text, (*names, SPECIALS[EOS])),
-        target=Side(written if target is None else target, symbols),
-        steps=tuple(steps_of(chances, answer, task.target.name, NEVER)),
+        target=Side(answer.text, symbols),
+        steps=tuple(renamed(steps, symbols)),
         given=target is not None,
         inputs=(SPECIALS[BOS], *symbols[:-1]),
-        score=hypothesis.score,
-        cut=hypothesis.cut,
-        unknown=unknown,
-        attention=looked.attention,
-        saliency=looked.saliency,
-        gates=looked.gates,
-        tree=found.tree,
-        notes=(*notes, *looked.notes),
+        score=answer.hypothesis.score,
+        cut=answer.hypothesis.cut,
+        unknown=(*unknown_in(task.source, text), *answer.unknown),
+        tree=answer.tree,
+        notes=(*answer.notes, *looked.notes),
+        **looked.seen(),
     )
 
 
-def _answer(task: Transduce, engine: Engine, source: Padded, search: Beam | Sample) -> Answer:
+def _searched(task: Transduce, engine: Engine, source: Padded, search: Beam | Sample) -> Answer:
     """The best output of the search, with its tree where it has one."""
     limits = task.limits([source.data.shape[1]], search, engine)
+    tree, notes = None, []
     if isinstance(search, Sample):
-        ((drawn,),) = engine.search(search, source, limits)
-        note = "The answer was drawn, so there is no tree of a search; a beam search has one."
-        return Answer(drawn, None, [note])
-    found = explore(engine.stepper(), source, limits, search)
-    notes = []
-    if found.answer.cut:
+        ((best,),) = engine.search(search, source, limits)
+        notes.append("The answer was drawn, so there is no tree of a search; a beam has one.")
+    else:
+        found = explore(engine.stepper(), source, limits, search)
+        best, tree = found.answer, tree_of(found, search.beam, task.target)
+    if best.cut:
         notes.append("The answer came to its limit of length and was ended there.")
-    return Answer(found.answer, tree_of(found, search.beam, task.target), notes)
+    names = tuple(task.target.name(id) for id in best.symbols)
+    return Answer(best, task.target.decode(best.symbols), names, tree, tuple(notes))
 
 
-def _given(
+def _held(
     task: Transduce,
     engine: Engine,
-    model: Generator,
     source: Padded,
     target: str,
     search: Beam | Sample,
-) -> Hypothesis:
-    """A given target as if the search had found it."""
-    ids = task.target.encode(target)
-    refuse_no_place(model, "decoder", len(ids) + 1)
+    own: Answer,
+) -> Answer:
+    """A given target as if the search had found it, beside the tree of the model's own answer."""
+    ids, names = names_of(task.target, target)
     scoring = search.scoring if isinstance(search, Beam) else Scoring("none")
-    return force(engine.stepper(), source, [ids], scoring)[0]
+    (forced,) = force(engine.stepper(), source, [ids], scoring)
+    notes = ["The target was given, and the model is held to it."]
+    if own.tree is not None:
+        notes.append("The tree is that of the model's own search.")
+    if scoring.coverage:
+        notes.append("The score of a given target leaves coverage out.")
+    unknown = unknown_in(task.target, target)
+    return Answer(forced, target, tuple(names), own.tree, tuple(notes), unknown)

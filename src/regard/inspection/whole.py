@@ -83,9 +83,7 @@ def inspect_whole(
         given=target is not None,
         score=score,
         unknown=found.unknown,
-        attention=looked.attention,
-        saliency=looked.saliency,
-        gates=looked.gates,
+        **looked.seen(),
         notes=(*looked.notes, *_remarks(task)),
     )
 
@@ -164,5 +162,5 @@ def _vector_inside(question: Row, rows: Axis) -> Inside:
 def _remarks(task: Classify | Regress) -> list[str]:
     """What numbers mean that elsewhere are probabilities."""
     if isinstance(task, Regress):
-        return ["Heads silenced and gradients change the number itself, in the unit of the data."]
+        return ["Gradients and silenced heads are measured by the number itself, in its own unit."]
     return []

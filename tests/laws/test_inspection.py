@@ -1,0 +1,204 @@
+"""Laws of inspection: what is shown of a model is what it does, in the shape that readers know."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.config import flatten
+from regard.estimators import KINDS, Estimator
+from regard.inspection import Inspection
+from regard.inspection.pack import packed, unpacked
+from regard.tasks.transduce import Transduce
+
+from .toys import NOWHERE, TOYS, Case, built, cases
+
+TEXTS = {
+    "transduce": "abba",
+    "tag": "Ann saw Unbelievably",
+    "language-model": "ab",
+    "words": "Ann saw a dog",
+    "classify-vectors": "0.5, -1, 3",
+    "regress-vectors": "0.5, -1, 3",
+}
+SETTINGS = ("kind", "cell", "bidirectional", "score", "feeding", "pool", "head", "letters")
+
+
+def covering(toy: str) -> list[Case]:
+    """Cases in which every value of the settings that count here comes at least once."""
+    met: set[tuple[str, Any]] = set()
+    found = []
+    for case in cases(toy):
+        flat = flatten(case.model).items()
+        here = {(key, value) for key, value in flat if key.split(".")[-1] in SETTINGS}
+        if not here <= met:
+            met |= here
+            found.append(case)
+    return found
+
+
+EACH = [case for toy in TOYS if toy != "balanced" for case in covering(toy)]
+SEARCHED = [case for case in EACH if case.toy == "transduce"]
+
+
+def estimator_of(case: Case) -> Estimator:
+    run = built(case)
+    return KINDS[run.config.task.kind]()._take(NOWHERE, run.config, run.task, run.model)
+
+
+def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
+    """The inspection of an answer that is no single symbol."""
+    estimator = estimator_of(case)
+    given |= {"min_length": 3} if case.toy == "transduce" else {}
+    return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
+
+
+def sides(found: dict[str, Any]) -> dict[str, int]:
+    """How long each axis is."""
+    return {
+        "source": len(found["source"]["symbols"]),
+        "target": len(found["target"]["symbols"]),
+        "inputs": len(found["inputs"]),
+        "one": 1,
+    }
+
+
+def check_shape(numbers: list[Any], *shape: int) -> None:
+    assert torch.tensor(numbers).shape == shape
+    assert torch.tensor(numbers).isfinite().all()
+
+
+def check_attention(found: dict[str, Any]) -> None:
+    size = sides(found)
+    for one in found["attention"]:
+        heads = len(one["heads"])
+        check_shape(one["heads"], heads, size[one["rows"]], size[one["columns"]])
+        weights = torch.tensor(one["heads"], dtype=torch.double)
+        sums = torch.ones(weights.shape[:2], dtype=torch.double)
+        torch.testing.assert_close(weights.sum(-1), sums, atol=1e-5, rtol=0)
+        check_shape(one["entropy"], heads)
+        assert all(0 <= h <= math.log(weights.shape[2]) + 1e-6 for h in one["entropy"])
+        assert len(one["silenced"]) in (0, heads)
+        if one["part"] == "decoder":
+            assert torch.equal(weights.triu(1), torch.zeros_like(weights))  # no future
+
+
+def check_rest(found: dict[str, Any]) -> None:
+    size = sides(found)
+    saliency = found["saliency"]
+    for one in [saliency, (saliency or {}).get("before")]:
+        if one is not None:
+            check_shape(one["values"], size[one["rows"]], size[one["columns"]])
+            assert max(map(max, one["values"])) > 0 and min(map(min, one["values"])) >= 0
+    for gate in found["gates"]:
+        check_shape(gate["mean"], size[gate["rows"]])
+        units = torch.tensor(gate["units"])
+        assert units.shape[0] == size[gate["rows"]]
+        torch.testing.assert_close(units.mean(-1), torch.tensor(gate["mean"]), atol=1e-5, rtol=0)
+        if gate["gate"] in ("input", "forget", "output", "reset", "update"):
+            assert units.min() >= 0 and units.max() <= 1
+
+
+@pytest.mark.parametrize("case", EACH, ids=lambda case: case.name)
+def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
+    """All axes have the length of their symbols, all numbers are finite, JSON brings all back."""
+    found = look(case)[1].as_dict()
+    assert found["format"] == 1 and found["model"]["task"] == TOYS[case.toy].task
+    assert len(found["steps"]) == len(found["target"]["symbols"]) > 0
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    check_attention(found)
+    check_rest(found)
+    kinds = {(case.model.get(side) or {}).get("kind") for side in ("encoder", "decoder")}
+    vectors = "vectors" in case.toy
+    assert bool(found["attention"]) or "transformer" not in kinds or vectors
+    gated = any(
+        (case.model.get(s) or {}).get("cell") in ("gru", "lstm") for s in ("encoder", "decoder")
+    )
+    assert bool(found["gates"]) == gated and (found["saliency"] is None) == (case.kind == "ngram")
+
+
+@pytest.mark.parametrize("case", EACH[::5], ids=lambda case: case.name)
+def test_packed_arrays_come_back(case: Case) -> None:
+    """Two bytes a number: off by half a step, of which there are 65,535 between least and most."""
+    found = look(case)[1].as_dict()
+    small = json.loads(json.dumps(packed(found)))
+    pairs = [
+        (one[key], other[key])
+        for part, key in (("attention", "heads"), ("gates", "units"))
+        for one, other in zip(found[part], small[part], strict=True)
+    ]
+    if found["saliency"] is not None:
+        pairs.append((found["saliency"]["values"], small["saliency"]["values"]))
+    for one, other in pairs:
+        numbers = torch.tensor(one, dtype=torch.double)
+        step = float(numbers.max() - numbers.min().clamp(max=0)) / 65535
+        torch.testing.assert_close(
+            torch.tensor(unpacked(other), dtype=torch.double), numbers, atol=step, rtol=0
+        )
+
+
+@pytest.mark.parametrize("case", SEARCHED, ids=lambda case: case.name)
+@pytest.mark.parametrize("stop", ["full", "likely", "first", "exact"])
+def test_the_tree_leads_to_the_answer(case: Case, stop: str) -> None:
+    """Its best way is the answer of `predict`, its other way that of greedy search."""
+    estimator, found = look(case, beam=3, stop=stop)
+    text, least = [found.source.text], {"min_length": 3}
+    (answer,) = estimator.predictions(text, beam=3, stop=stop, **least)
+    (greedy,) = estimator.predictions(text, beam=1, **least)
+    tree, task = found.tree, estimator.task_
+    assert tree is not None and isinstance(task, Transduce)
+    assert found.target.text == tree["best"] == answer.text and tree["greedy"] == greedy.text
+    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.cut == answer.cut
+    assert tree["scores"]["best"] == pytest.approx(answer.score, abs=1e-4)
+    assert tree["scores"]["greedy"] == pytest.approx(greedy.score, abs=1e-4)
+    for way, symbols in (("best", answer.symbols), ("greedy", greedy.symbols)):
+        nodes = [node for node in tree["nodes"] if node[way]]
+        assert [node["symbol"] for node in nodes] == [*symbols, "<eos>"]
+        parents = [None, *(node["id"] for node in nodes[:-1])]
+        assert [node["parent"] for node in nodes] == parents and nodes[-1]["fate"] == "ends"
+        logs = [math.log(node["p"]) for node in nodes]
+        assert nodes[-1]["total"] == pytest.approx(sum(logs), abs=1e-4)
+
+
+@pytest.mark.parametrize("case", SEARCHED, ids=lambda case: case.name)
+def test_probabilities_are_those_of_scores(case: Case) -> None:
+    """Also of a target that is given, whatever the search would have said."""
+    estimator, found = look(case, target="cab")
+    assert isinstance(estimator, regard.Transducer)
+    (row,) = estimator.scores([(found.source.text, "cab")])
+    assert found.given and found.target.text == "cab"
+    assert [step.symbol for step in found.steps] == [symbol for symbol, _ in row["symbols"]]
+    for step, (_, score) in zip(found.steps, row["symbols"], strict=True):
+        assert step.p is not None and math.log(step.p) == pytest.approx(score, abs=1e-4)
+        chances = [step.p, *(p for _, p in step.others)]
+        assert sum(chances) <= 1 + 1e-5 and chances[1:] == sorted(chances[1:], reverse=True)
+        assert step.symbol not in dict(step.others)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in EACH if attends(case) and "masked" not in case.kind][::2],
+    ids=lambda case: case.name,
+)
+def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
+    """One head at a time, in a pass of its own: the change of the sum of what is scored."""
+    estimator, found = look(case)
+    target = None if TOYS[case.toy].task == "regress" else again(found)
+    changes = [(one, head) for one in found.attention for head in range(len(one.silenced))]
+    for one, head in changes[:: max(1, len(changes) // 4)]:
+        with regard.silence(estimator, {one.name: [head]}):
+            _, other = look(case, target=target)
+        assert total(other) - total(found) == pytest.approx(one.silenced[head], abs=2e-4)
+
+
+def again(found: Inspection) -> str:
+    """The answer as a target."""
+    prompt = found.source.text if found.model["task"] == "language-model" else ""
+    return found.target.text.removeprefix(prompt)
+
+
+def total(found: Inspection) -> float:
+    return sum(math.log(s.p) if s.p is not None else s.value or 0.0 for s in found.steps)
