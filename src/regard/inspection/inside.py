@@ -95,9 +95,9 @@ def saliency_of(question: Question, rows: Axis) -> Saliency | None:
                 score = question.each(parts[first : first + question.at_once()]).sum()
             for name, values in seen.saliency(score).items():
                 found.setdefault(name, []).append(values.detach().float().cpu())
-    values = {name: torch.cat(some) for name, some in found.items()}
-    source = values.get("frontend", values.get("frontend.symbols"))
-    read = values.get("target")
+    joined = {name: torch.cat(some) for name, some in found.items()}
+    source = joined.get("frontend", joined.get("frontend.symbols"))
+    read = joined.get("target")
     before = None if read is None else Saliency(rows, "inputs", read)
     return before if source is None else Saliency(rows, "source", source, before)
 

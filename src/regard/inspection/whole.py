@@ -3,6 +3,7 @@
 n copies, C outputs, R parts of the answer: labels or numbers; F numbers of a vector.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +79,7 @@ def inspect_whole(
     return Inspection(
         model=about(estimator),
         source=side,
-        target=Side(found.text if target is None else ", ".join(symbols), symbols),
+        target=Side(found.text if target is None else target, symbols),
         steps=tuple(steps),
         given=target is not None,
         score=score,
@@ -105,8 +106,9 @@ def _labels(task: Classify, found: Prediction, target: str | None) -> list[int]:
     """The labels that the model is held to: its own, or given ones."""
     if target is None:
         return [task.numbers[label] for label in found.value]
-    parts = [part.strip() for part in target.split(",")] if task.several else [target]
-    names = [target] if target in task.numbers else parts
+    names = [target]
+    if task.several and target not in task.numbers:
+        names = [name for part in target.split(",") if (name := part.strip())]
     for name in names:
         if name not in task.numbers:
             raise UserError(f"target: no label {name!r}{nearest(name, task.labels)}")
@@ -120,7 +122,7 @@ def _label_steps(task: Classify, found: Prediction, answer: list[int]) -> list[S
     ordered = sorted(shares.items(), key=lambda pair: -pair[1])
     others = tuple((label, p) for label, p in ordered if label not in own)[:OTHERS]
     if not own:
-        return [Step(NONE, found.confidence, others)]
+        return [Step(NONE, math.prod(1 - p for p in shares.values()), others)]
     return [Step(label, shares[label], others) for label in own]
 
 
