@@ -133,7 +133,7 @@
       press();
       regard.roving(made.grid, ".small");
       smalls.forEach((one) => one.draw());
-      const key = group.main ? make("p", {class: "note"}, regard.say("attention.key")) : null;
+      const key = group.main ? make("p", {class: "note"}, regard.say(state.order === "place" ? "attention.key" : "attention.keyOrdered")) : null;
       left.replaceChildren(...[made.grid, key].filter(Boolean));
     };
     const control = orders(group, state, list);

@@ -145,6 +145,17 @@
     return group;
   };
 
+  // A room that scrolls, and can be scrolled by keys when it does.
+  regard.scroller = (name, child, attributes) => {
+    const room = regard.make("div", {class: "scroll", role: "group", "aria-label": name, ...attributes}, child);
+    new ResizeObserver(() => {
+      const scrolls = room.scrollWidth > room.clientWidth || room.scrollHeight > room.clientHeight;
+      if (scrolls) room.setAttribute("tabindex", "0");
+      else room.removeAttribute("tabindex");
+    }).observe(room);
+    return room;
+  };
+
   // A row of buttons of which one is pressed; `react` gets its value.
   regard.segments = (name, hook, choices, chosen, react) => {
     const buttons = choices.map(([value, label]) => regard.make("button", {

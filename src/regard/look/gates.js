@@ -5,6 +5,7 @@
   const {make, shape} = regard;
   const ORDER = ["input", "forget", "cell", "output", "reset", "update", "new", "hidden"];
   const SIGNED = ["cell", "new", "hidden"]; // from -1 to 1
+  const LINES = 132; // of the strip, at most
 
   const groupsOf = (data) => {
     const groups = new Map();
@@ -21,6 +22,9 @@
     part: regard.say(`part.${part}`), layer, direction: direction ? regard.say("comma") + regard.say(`gates.${direction}`) : "",
   });
 
+  // How many units share a line of the strip, which has no more pixels than lines.
+  const together = (units) => Math.ceil(regard.numbers(units).shape[1] / LINES);
+
   // Time across, units down, those with the highest mean on top.
   const strip = (units) => {
     const matrix = regard.matrix(units); // (T, D)
@@ -30,11 +34,15 @@
       return sum;
     });
     const order = regard.largest(sums, sums.length);
-    const flat = new Float32Array(matrix.flat.length);
-    order.forEach((unit, row) => {
-      for (let time = 0; time < matrix.rows; time += 1) flat[row * matrix.rows + time] = regard.at(matrix, time, unit);
+    const group = together(units);
+    const lines = Math.ceil(order.length / group);
+    const flat = new Float32Array(lines * matrix.rows);
+    order.forEach((unit, place) => {
+      const line = Math.floor(place / group);
+      const own = Math.min(group, order.length - line * group);
+      for (let time = 0; time < matrix.rows; time += 1) flat[line * matrix.rows + time] += regard.at(matrix, time, unit) / own;
     });
-    return {rows: matrix.columns, columns: matrix.rows, flat};
+    return {rows: lines, columns: matrix.rows, flat};
   };
 
   const line = (mean, signed) => {
@@ -46,14 +54,36 @@
       mean.length === 1 ? shape("path", {class: "line", d: `M0 ${y(mean[0])}H1`}) : null);
   };
 
+  const labels = (axis, symbols) => make("div", {class: `gate-names ${regard.standing(symbols)}`},
+    symbols.map((text, index) => make("span", {class: "map-label", data: {axis, index}}, regard.symbol(text))));
+
+  // All units as colours, or nothing where only the mean is known.
+  const colours = (bus, gate, signed) => {
+    if (!gate.units.u16 && !gate.units.length) return null;
+    const canvas = make("canvas", {"aria-hidden": "true"});
+    const look = signed ? {colours: "both", scale: "both"} : {colours: "cool", scale: "even"};
+    const draw = () => regard.paint(canvas, strip(gate.units), look);
+    canvas.style.setProperty("--units", regard.numbers(gate.units).shape[1]);
+    bus.on("theme", draw);
+    draw();
+    return canvas;
+  };
+
+  // What stands under the name of a gate: its meaning, and how units are put together.
+  const meaning = (gate, canvas) => {
+    const group = canvas ? together(gate.units) : 1;
+    const more = group > 1 ? regard.say("comma") + regard.say("gates.together", {count: group}) : "";
+    return make("p", {class: "note"}, regard.say(`gate.${gate.gate}.why`) + more);
+  };
+
   const figure = (context, bus, gate) => {
     const symbols = context.axes[gate.rows];
     const signed = SIGNED.includes(gate.gate);
-    const canvas = make("canvas", {"aria-hidden": "true"});
-    const value = make("span", {class: "note", "aria-live": "off"});
     const average = gate.mean.reduce((sum, one) => sum + one, 0) / gate.mean.length;
-    const rest = () => { value.textContent = regard.say("gates.average", {value: regard.number(average, 2)}); };
+    const rest = regard.say("gates.average", {value: regard.number(average, 2)});
+    const value = make("span", {class: "note"}, rest);
     const down = make("div", {class: "mark-column", hidden: true});
+    const canvas = colours(bus, gate, signed);
     const point = (event) => {
       const box = plot.getBoundingClientRect();
       const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
@@ -62,24 +92,17 @@
     const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: () => bus.mark([])}},
       make("div", {class: "gate-line"}, line(gate.mean, signed),
         make("span", {class: "high"}, "1"), make("span", {class: "low"}, signed ? "\u22121" : "0")), canvas, down);
-    const draw = () => regard.paint(canvas, strip(gate.units), signed ? {colours: "both", scale: "both"} : {colours: "cool", scale: "even"});
-    bus.on("theme", draw);
     bus.on("mark", (marks) => {
       const index = regard.marked(marks, gate.rows, "row") ?? regard.marked(marks, gate.rows, "column");
-      down.hidden = index === null;
-      if (index === null || !(index in gate.mean)) return rest();
+      const known = index !== null && index in gate.mean;
+      down.hidden = !known;
       down.style.setProperty("--at", index);
-      value.textContent = `${regard.plain(symbols[index])}  ${regard.number(gate.mean[index], 2)}`;
+      value.textContent = known ? `${regard.plain(symbols[index])}  ${regard.number(gate.mean[index], 2)}` : rest;
     });
-    draw();
-    rest();
-    const names = make("div", {class: "gate-names"}, symbols.map((text, index) =>
-      make("span", {class: "map-label", data: {axis: gate.rows, index}}, regard.symbol(text))));
-    names.classList.add(regard.standing(symbols));
+    const name = regard.say(`gate.${gate.gate}`);
     return make("figure", {class: "gate", data: {gate: gate.gate}},
-      make("figcaption", {}, make("span", {}, regard.say(`gate.${gate.gate}`)), value),
-      make("p", {class: "note"}, regard.say(`gate.${gate.gate}.why`)),
-      make("div", {class: "scroll"}, make("div", {class: "gate-body", style: {"--columns": symbols.length, "--units": regard.numbers(gate.units).shape[1]}}, plot, names)));
+      make("figcaption", {}, make("span", {}, name), value), meaning(gate, canvas),
+      regard.scroller(name, make("div", {class: "gate-body", style: {"--columns": symbols.length}}, plot, labels(gate.rows, symbols))));
   };
 
   const table = (context, gates) => {

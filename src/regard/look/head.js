@@ -4,16 +4,18 @@
   const regard = window.regard = window.regard || {};
   const {make} = regard;
 
-  const fact = (name, value, title) => make("div", {title}, make("dt", {}, name), make("dd", {}, value));
+  const fact = (key, value) => make("div", {title: regard.say(`fact.${key}.why`)},
+    make("dt", {}, regard.say(`fact.${key}`)),
+    make("dd", {}, value, make("small", {}, regard.say(`fact.${key}.unit`))));
 
   const facts = (picture) => {
     const list = [];
     if (Number.isFinite(picture.entropy)) {
-      list.push(fact(regard.say("fact.entropy"), regard.number(picture.entropy, 2), regard.say("fact.entropy.why")));
-      list.push(fact(regard.say("fact.looks"), regard.number(Math.exp(picture.entropy), 1), regard.say("fact.looks.why")));
+      list.push(fact("entropy", regard.number(picture.entropy, 2)));
+      list.push(fact("looks", regard.number(Math.exp(picture.entropy), 1)));
     }
     if (Number.isFinite(picture.silenced)) {
-      list.push(fact(regard.say("fact.silenced"), regard.signed(picture.silenced), regard.say("fact.silenced.why")));
+      list.push(fact("silenced", regard.signed(picture.silenced)));
     }
     return list.length ? make("dl", {class: "facts"}, list) : null;
   };
@@ -39,9 +41,8 @@
       const lines = state.view === "lines";
       const key = lines ? null : regard.legend(regard.say("map.weight"), [0, 0.1, 0.5, 1]);
       if (key) bus.on("theme", key.draw);
-      const hint = regard.say("map.hint");
       view.replaceChildren(...[
-        lines ? regard.lines(bus, rows, columns, matrix, hint) : regard.map(bus, rows, columns, matrix, {}, hint),
+        lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
       bus.again();
     };

@@ -98,7 +98,7 @@
 
   // Draws everything; `destroy` lets go of all listeners and empties the element.
   regard.inspection = (element, data) => {
-    const state = {step: 0, tab: null, heads: {}, view: "heat", order: "place", dropped: true, gates: null};
+    const state = {step: 0, tab: null, heads: {}, view: "heat", order: "place", dropped: element.clientWidth > 700, gates: null};
     const axes = {
       source: data.source.symbols, target: data.target.symbols, inputs: data.inputs, one: [regard.say("axis.one")],
     };

@@ -53,7 +53,7 @@
   };
 
   // The lines of one map; the same two axes as `regard.map`.
-  regard.lines = (bus, rows, columns, matrix, hint) => {
+  regard.lines = (bus, rows, columns, matrix) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
     const tall = Math.max(matrix.rows, matrix.columns) * STEP;
     const element = make("div", {class: "lines", style: {"--tall": `${tall}px`, "--step": `${STEP}px`}},
@@ -73,6 +73,6 @@
     const watcher = new ResizeObserver(again);
     watcher.observe(canvas);
     bus.on("end", () => watcher.disconnect());
-    return make("div", {class: "map"}, element, regard.saying(bus, rows, columns, matrix, hint));
+    return make("div", {class: "map"}, element, regard.saying(bus, rows, columns, matrix));
   };
 })();

@@ -4,13 +4,16 @@
   const regard = window.regard = window.regard || {};
   const {make} = regard;
   const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+$/u;
-  const SMALLEST = 17, LARGEST = 32, TALLEST = 28;
+  const SMALLEST = 17, LARGEST = 42, TALLEST = 32; // pixels of a cell
+  const WIDTH = 640, HEIGHT = 560; // pixels that a map of many symbols shall not pass if it can
+
+  const sign = (text) => /^<.*>$/.test(text);
 
   // How the names of columns stand: beside each other, upright one letter over the other, or lying.
   regard.standing = (symbols) => {
-    const longest = Math.max(0, ...symbols.map((text) => [...regard.plain(text)].length));
-    if (longest <= 1) return "flat";
-    const long = symbols.filter((text) => [...text].length > 1 && !/^<.*>$/.test(text));
+    const words = symbols.filter((text) => !sign(text));
+    if (words.every((text) => [...text].length <= 2)) return "flat";
+    const long = words.filter((text) => [...text].length > 1);
     return long.length && long.every((text) => CJK.test(text)) ? "upright" : "lying";
   };
 
@@ -38,25 +41,29 @@
     return mark ? mark.index : null;
   };
 
+  // A symbol within a sentence, apart from the direction of the words around it.
+  const apart = (text) => `\u2068${regard.plain(text)}\u2069`;
+
   const sentence = (rows, columns, matrix, row, column) => {
     const value = (place, at) => regard.number(regard.at(matrix, place, at));
     if (row !== null && column !== null) {
-      return regard.say("map.cell", {row: regard.plain(rows.symbols[row]),
-        column: regard.plain(columns.symbols[column]), value: value(row, column)});
+      return regard.say("map.cell", {row: apart(rows.symbols[row]),
+        column: apart(columns.symbols[column]), value: value(row, column)});
     }
     if (row !== null) {
       const most = regard.largest(regard.rowOf(matrix, row), 3)
-        .map((at) => `${regard.plain(columns.symbols[at])} ${value(row, at)}`);
-      return regard.say("map.row", {row: regard.plain(rows.symbols[row]), most: most.join(regard.say("comma"))});
+        .map((at) => `${apart(columns.symbols[at])} ${value(row, at)}`);
+      return regard.say("map.row", {row: apart(rows.symbols[row]), most: most.join(regard.say("comma"))});
     }
     const down = Float32Array.from({length: matrix.rows}, (_, at) => regard.at(matrix, at, column));
     const most = regard.largest(down, 3)
-      .map((at) => `${regard.plain(rows.symbols[at])} ${value(at, column)}`);
-    return regard.say("map.column", {column: regard.plain(columns.symbols[column]), most: most.join(regard.say("comma"))});
+      .map((at) => `${apart(rows.symbols[at])} ${value(at, column)}`);
+    return regard.say("map.column", {column: apart(columns.symbols[column]), most: most.join(regard.say("comma"))});
   };
 
   // The line that says what is marked; empty marks give the hint.
-  regard.saying = (bus, rows, columns, matrix, hint) => {
+  regard.saying = (bus, rows, columns, matrix) => {
+    const hint = regard.say("map.hint");
     const line = make("p", {class: "says", data: {says: "map"}, "aria-live": "polite"}, hint);
     bus.on("mark", (marks) => {
       const row = regard.marked(marks, rows.name, "row");
@@ -80,7 +87,7 @@
         columns.symbols.map((text) => cell("th", text, "col")))),
       make("tbody", {}, rows.symbols.map((text, row) => make("tr", {}, cell("th", text, "row"),
         columns.symbols.map((_, column) => make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
-    const room = make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": caption});
+    const room = regard.scroller(caption, null);
     return make("details", {class: "as-table", data: {table: "map"}, on: {toggle: (event) => {
       if (event.target.open && !room.firstChild) room.append(build());
     }}}, make("summary", {}, regard.say("table.open")), room);
@@ -113,20 +120,21 @@
   };
 
   // A map of {name, symbols} by {name, symbols}; it fits itself to the room that it gets.
-  regard.map = (bus, rows, columns, matrix, look, hint) => {
+  regard.map = (bus, name, rows, columns, matrix, look) => {
     const field = cells(bus, rows, columns, matrix, look);
     const body = make("div", {class: "map-body", style: {"--rows": matrix.rows, "--columns": matrix.columns}},
       make("div", {class: "map-corner"}),
       labels(bus, columns, "column", regard.say(`axis.${columns.name}`)),
       labels(bus, rows, "row", regard.say(`axis.${rows.name}`)),
       field.element);
-    const room = make("div", {class: "scroll"}, body);
+    const room = regard.scroller(name, body);
     const fit = () => {
       const beside = body.querySelector(".map-rows").offsetWidth;
       const width = Math.floor((room.clientWidth - beside - 10) / matrix.columns);
-      const across = Math.max(SMALLEST, Math.min(LARGEST, width));
-      body.style.setProperty("--across", `${across}px`);
-      body.style.setProperty("--down", `${Math.max(18, Math.min(TALLEST, across))}px`);
+      const across = Math.max(SMALLEST, Math.min(LARGEST, width, WIDTH / matrix.columns));
+      const down = Math.max(SMALLEST, Math.min(TALLEST, across, HEIGHT / matrix.rows));
+      body.style.setProperty("--across", `${Math.floor(across)}px`);
+      body.style.setProperty("--down", `${Math.floor(down)}px`);
     };
     const watcher = new ResizeObserver(fit);
     watcher.observe(room);
@@ -134,6 +142,6 @@
     bus.on("theme", field.draw);
     bus.on("end", () => watcher.disconnect());
     field.draw();
-    return make("div", {class: "map"}, room, regard.saying(bus, rows, columns, matrix, hint));
+    return make("div", {class: "map"}, room, regard.saying(bus, rows, columns, matrix));
   };
 })();

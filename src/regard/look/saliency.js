@@ -30,19 +30,20 @@
 
   regard.saliency = (context) => {
     const {bus, axes, data} = context;
+    const long = entries(data).some((entry) => axes[entry.columns].length > 16);
     return [make("p", {class: "lead"}, regard.say("saliency.lead")),
-      make("div", {class: "saliencies"}, entries(data).map((entry) => {
+      make("div", {class: long ? "saliencies long" : "saliencies"}, entries(data).map((entry) => {
         const rows = {name: entry.rows, symbols: axes[entry.rows]};
         const columns = {name: entry.columns, symbols: axes[entry.columns]};
         const matrix = shared(entry.values);
-        const top = matrix.flat.reduce((most, value) => Math.max(most, value), 0) || 1;
+        // An even spread over many symbols shall look pale.
+        const top = matrix.flat.reduce((most, value) => Math.max(most, value), 0.2);
         const look = {colours: "warm", scale: "even", top};
-        const tenth = Math.round(top * 100) / 100;
-        const key = regard.legend(regard.say("saliency.share"), [0, tenth], look);
+                const key = regard.legend(regard.say("saliency.share"), [0, Math.round(top * 100) / 100], look);
         bus.on("theme", key.draw);
         const name = regard.say(`saliency.${entry.columns}`);
         return make("figure", {data: {saliency: entry.columns}}, make("figcaption", {}, name, key.element),
-          regard.map(bus, rows, columns, matrix, look, regard.say("map.hint")),
+          regard.map(bus, name, rows, columns, matrix, look),
           regard.numbersTable(rows, columns, matrix, name));
       }))];
   };

@@ -3,12 +3,20 @@
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
-  const ROW = 31, TALL = 23, GAP = 34, PAD = 9;
+  const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
   const ruler = document.createElement("canvas").getContext("2d");
 
   const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
 
   const chance = (node) => node.p === null || node.p === undefined ? "" : `${Math.round(node.p * 100)}`;
+
+  // The best way is the trunk; twigs that end soon lie next to it, long branches further down.
+  const byRank = (one, other) => {
+    const rank = (node) => [node.best ? 0 : 1, node.reach, node.greedy ? 0 : 1, -node.total];
+    const first = rank(one), second = rank(other);
+    const at = first.findIndex((value, place) => value !== second[place]);
+    return at < 0 ? 0 : first[at] - second[at];
+  };
 
   // The nodes as objects with children, the good ways first; `dropped` says whether those are in.
   const grown = (tree, dropped, family) => {
@@ -20,19 +28,13 @@
       own.parent = known.get(node.parent ?? null);
       if (dropped || node.fate !== "dropped") own.parent.children.push(own);
     }
-    const rank = (node) => [node.best ? 0 : 1, node.greedy ? 0 : 1, node.fate === "dropped" ? 1 : 0, -node.total];
-    const order = (one, other) => {
-      const first = rank(one), second = rank(other);
-      const at = first.findIndex((value, place) => value !== second[place]);
-      return at < 0 ? 0 : first[at] - second[at];
-    };
-    const all = [];
-    const todo = [root];
-    while (todo.length) {
-      const node = todo.pop();
-      all.push(node);
-      node.children.sort(order);
-      for (const child of node.children) { child.depth = node.depth + 1; todo.push(child); }
+    const all = [root];
+    for (const node of all) {
+      for (const child of node.children) { child.depth = node.depth + 1; all.push(child); }
+    }
+    for (const node of [...all].reverse()) {
+      node.children.sort(byRank);
+      node.reach = node.children.reduce((most, child) => Math.max(most, child.reach + 1), 0);
     }
     for (const node of all) {
       node.text = node.id === null ? "" : regard.plain(node.symbol);
@@ -104,13 +106,15 @@
 
   const drawNode = (context, node, tell) => {
     const last = node.x + node.width - PAD;
+    const turned = regard.direction([node.symbol]) === "rtl";
     const group = shape("g", {
       class: `node ${kind(node)}`, role: "button", tabindex: "-1", data: {node: node.id},
       "aria-label": `${wayTo(node).map((one) => one.text).join(" ")}${regard.say("comma")}${label(node).slice(1).join(regard.say("comma"))}`,
       on: {pointerenter: () => tell(node), focus: () => tell(node), click: () => tell(node)},
     },
     shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
-    shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.symbol) ? "sign" : "name"}, node.text),
+    shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.symbol) ? "sign" : "name",
+      direction: turned ? "rtl" : null, "text-anchor": turned ? "end" : null}, node.text),
     shape("text", {x: last, y: node.y + 4, class: "aside"}, node.aside));
     if (node.best && !context.data.target.given && node.depth <= context.axes.target.length) {
       Object.assign(group.dataset, {axis: "target", index: node.depth - 1});
@@ -140,7 +144,7 @@
     regard.roving(svg, ".node");
   };
 
-  const outcome = (tree, way, same) => make("li", {class: way, data: {outcome: way}}, make("i", {class: "way-line"}),
+  const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}}, make("i", {class: "way-line"}),
     make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),
     make("b", {dir: "auto"}, tree[way] || regard.say("sign.nothing")),
     tree.scores && Number.isFinite(tree.scores[way])
@@ -149,7 +153,7 @@
   regard.tree = (context) => {
     const {data: {tree}, state} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
-    const room = make("div", {class: "scroll tree-room", data: {tree: "room"}, tabindex: "0", role: "region", "aria-label": regard.say("tree.title")});
+    const room = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-room", data: {tree: "room"}});
     const count = tree.nodes.filter((node) => node.fate === "dropped").length;
     const box = make("input", {type: "checkbox", data: {dropped: "toggle"}, on: {change: () => {
       state.dropped = box.checked;
