@@ -62,21 +62,21 @@
 
   const colour = (text) => [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
 
-  // 256 colours as bytes, between the stops of the style sheet.
+  // 256 colours as pixels, between the stops of the style sheet.
   const ramp = (name) => {
     if (ramps[name]) return ramps[name];
     const style = getComputedStyle(document.documentElement);
     const stops = RAMPS[name].map((key) => colour(style.getPropertyValue(key).trim()));
-    const bytes = new Uint8ClampedArray(256 * 3);
+    const bytes = new Uint8ClampedArray(256 * 4).fill(255);
     for (let place = 0; place < 256; place += 1) {
       const at = place / 255 * (stops.length - 1);
       const low = Math.min(Math.floor(at), stops.length - 2);
       for (let part = 0; part < 3; part += 1) {
-        bytes[place * 3 + part] = stops[low][part] + (at - low) * (stops[low + 1][part] - stops[low][part]);
+        bytes[place * 4 + part] = stops[low][part] + (at - low) * (stops[low + 1][part] - stops[low][part]);
       }
     }
-    ramps[name] = bytes;
-    return bytes;
+    ramps[name] = new Uint32Array(bytes.buffer);
+    return ramps[name];
   };
 
   // Where a value lies on its ramp, 0 to 1. The square root lets weak weights be seen.
@@ -92,12 +92,12 @@
     canvas.width = columns;
     canvas.height = rows;
     if (!rows || !columns) return;
-    const bytes = ramp(colours);
+    const shades = ramp(colours);
     const place = SCALES[scale];
     const image = new ImageData(columns, rows);
+    const pixels = new Uint32Array(image.data.buffer);
     for (let cell = 0; cell < flat.length; cell += 1) {
-      const level = Math.min(255, Math.max(0, Math.round(place(flat[cell], top) * 255))) * 3;
-      image.data.set([bytes[level], bytes[level + 1], bytes[level + 2], 255], cell * 4);
+      pixels[cell] = shades[Math.min(255, Math.max(0, Math.round(place(flat[cell], top) * 255)))];
     }
     canvas.getContext("2d").putImageData(image, 0, 0);
   };
