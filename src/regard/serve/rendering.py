@@ -10,7 +10,7 @@ def rendered(found: Prediction, nbest: int = 1) -> dict[str, Any]:
     """An answer; what does not apply is absent."""
     answer: dict[str, Any] = {"text": found.text, "value": found.shown()}
     answer |= _score(found)
-    if found.symbols:
+    if found.symbols or found.symbol_scores:
         answer["symbols"] = found.symbols
     if found.symbol_scores:
         answer["symbol_scores"] = _rounded(found.symbol_scores)

@@ -146,9 +146,9 @@ class Answering:
         begun = wish.prefix
         source_row = on_device(pad([row]), engine.device)
         logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
-        single = [phrase[0] for phrase in wish.banned if len(phrase) == 1]
-        logp[[*NEVER, *single]] = float("-inf")
-        best = logp.topk(min(count, len(self.target) - len(NEVER) - len(single)))
+        struck = {*NEVER, *(phrase[0] for phrase in wish.banned if len(phrase) == 1)}
+        logp[[*struck]] = float("-inf")
+        best = logp.topk(min(count, len(self.target) - len(struck)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
         wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
         limits = self.limits([len(row)] * len(symbols), search, engine)

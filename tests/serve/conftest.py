@@ -1,0 +1,74 @@
+"""A served application of small models, and ways to ask it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+import regard
+from regard.estimators import Estimator
+from regard.serve.app import build_app
+from regard.serve.settings import ServeSettings
+
+Result = TypeVar("Result")
+TASKS = ("tag", "classify", "regress", "language-model")
+
+
+@pytest.fixture(scope="session")
+def estimators(models: Callable[[str], Any], trained: Any) -> dict[str, Estimator]:
+    """A trained model of each task, by its name."""
+    others = {task: regard.load(models(task).run) for task in TASKS}
+    return {"transduce": regard.load(trained.run), **others}
+
+
+@pytest.fixture(scope="session")
+def client(estimators: dict[str, Estimator]) -> Iterator[TestClient]:
+    """A client of a server with all of them; the transducer comes first."""
+    with TestClient(build_app(estimators), raise_server_exceptions=False) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def served() -> Callable[..., Any]:
+    """`served(app, talk)` runs `talk(client)` in the event loop that serves the application."""
+
+    def run(app: FastAPI, talk: Callable[[httpx.AsyncClient], Awaitable[Result]]) -> Result:
+        async def serve() -> Result:
+            way = httpx.ASGITransport(app)
+            async with (
+                app.router.lifespan_context(app),
+                httpx.AsyncClient(transport=way, base_url="http://localhost") as client,
+            ):
+                return await talk(client)
+
+        return asyncio.run(serve())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def turner(estimators: dict[str, Estimator]) -> Callable[..., FastAPI]:
+    """`turner(batch=4)` is an application of the transducer with these settings."""
+    return lambda **settings: build_app(
+        {"turn": estimators["transduce"]}, ServeSettings(**settings)
+    )
+
+
+def events(text: str) -> list[tuple[str, Any]]:
+    """The server-sent events of an answer."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        kind, data = block.split("\n")
+        found.append((kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+@pytest.fixture(scope="session")
+def events_of() -> Callable[[str], list[tuple[str, Any]]]:
+    """Reads server-sent events."""
+    return events

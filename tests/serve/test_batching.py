@@ -1,0 +1,217 @@
+"""Requests that arrive together run together, and no answer shows it."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from regard.errors import UserError
+from regard.estimators import Estimator
+from regard.serve.app import build_app
+from regard.serve.settings import ServeSettings
+from regard.tasks.transduce import Transduce
+
+Served = Callable[..., Any]
+Turner = Callable[..., FastAPI]
+
+
+class Calls:
+    """Notes how many texts each call of `predict` got; holds calls up until `go` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.go.set()
+        original = Transduce.predict
+
+        def predict(task: Any, model: Any, sources: Any, *rest: Any) -> Any:
+            self.sizes.append(len(sources))
+            self.begun.set()
+            assert self.go.wait(30)
+            return original(task, model, sources, *rest)
+
+        monkeypatch.setattr(Transduce, "predict", predict)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    return Calls(monkeypatch)
+
+
+async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Response:
+    return await client.post("/predict", json={"texts": texts, **rest}, timeout=60)
+
+
+async def begun(calls: Calls) -> None:
+    """Waits until a batch runs."""
+    while not calls.begun.is_set():
+        await asyncio.sleep(0.002)
+    calls.begun.clear()
+
+
+def shown(response: httpx.Response) -> list[Any]:
+    assert response.status_code == 200, response.text
+    return [
+        (one["text"], pytest.approx(one["score"], abs=1e-4)) for one in response.json()["answers"]
+    ]
+
+
+def test_the_same_answers_alone_and_among_64(
+    served: Served, turner: Turner, words: list[str], calls: Calls
+) -> None:
+    async def one_by_one(client: httpx.AsyncClient) -> list[Any]:
+        return [shown(await ask(client, word)) for word in words[:64]]
+
+    async def at_once(client: httpx.AsyncClient) -> list[Any]:
+        found = await asyncio.gather(*(ask(client, word) for word in words[:64]))
+        return [shown(one) for one in found]
+
+    alone = served(turner(wait=0), one_by_one)
+    assert calls.sizes == [1] * 64
+    assert served(turner(wait=1000, batch=64), at_once) == alone
+    assert calls.sizes[64:] == [64]
+
+
+def test_what_waits_for_a_busy_runner_is_the_next_batch(
+    served: Served, turner: Turner, calls: Calls
+) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        calls.go.clear()
+        first = asyncio.ensure_future(ask(client, "bed"))
+        await begun(calls)
+        others = [asyncio.ensure_future(ask(client, *["fed"] * 3)) for _ in range(3)]
+        wide = asyncio.ensure_future(ask(client, "cab", search={"beam": 2}))
+        await asyncio.sleep(0.05)
+        calls.go.set()
+        await asyncio.gather(first, *others, wide)
+        assert calls.sizes == [1, 8, 1, 1]  # at most 8; the other search alone
+
+    served(turner(wait=0, batch=8), talk)
+
+
+def test_one_impossible_text_fails_alone(
+    served: Served, turner: Turner, words: list[str], calls: Calls
+) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        asked = [ask(client, word, requests=[{"must": ["a"]}]) for word in words[:15]]
+        bad = ask(client, "bed", "fed", requests=[{}, {"must": ["ж"]}])
+        *good, failed = await asyncio.gather(*asked, bad)
+        assert calls.sizes[0] == 17 and len(calls.sizes) > 1
+        assert all(one.status_code == 200 for one in good), [one.text for one in good]
+        assert failed.status_code == 400
+        assert failed.json()["error"].startswith("texts.1: must: 'ж'")
+
+    served(turner(wait=1000, batch=17), talk)
+
+
+def test_a_fault_of_ours_is_a_500_for_one(
+    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Transduce.parse
+
+    def parse(task: Transduce, text: str) -> Any:
+        if text == "boom":
+            raise ZeroDivisionError
+        return original(task, text)
+
+    monkeypatch.setattr(Transduce, "parse", parse)
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
+        good, bad = await asyncio.gather(ask(client, "bed"), ask(client, "boom"))
+        assert (good.status_code, bad.status_code) == (200, 500)
+        assert "server failed" in bad.json()["error"]
+        assert (await client.get("/health")).status_code == 200
+
+    served(turner(wait=200, batch=2), talk)
+
+
+def test_samples_do_not_depend_on_who_else_asks(
+    served: Served, estimators: dict[str, Estimator]
+) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        body = {"texts": ["Anna ", "Ben "], "nbest": 2, "search": {"temperature": 1.5}}
+        alone = (await client.post("/predict", json=body)).json()["answers"]
+        among = await asyncio.gather(*(client.post("/predict", json=body) for _ in range(4)))
+        assert [one.json()["answers"] for one in among] == [alone] * 4
+        texts = [other["text"] for one in alone for other in one["alternatives"]]
+        assert len(set(texts)) == 4  # each row draws for itself
+
+    served(build_app({"lm": estimators["language-model"]}, ServeSettings(wait=300, batch=8)), talk)
+
+
+def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
+    served: Served, turner: Turner, calls: Calls
+) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        calls.go.clear()
+        first = asyncio.ensure_future(ask(client, "bed"))
+        await begun(calls)
+        waiting = asyncio.ensure_future(ask(client, "a", "b", "c"))
+        await asyncio.sleep(0.05)
+        refused = await ask(client, "d", "e")
+        assert refused.status_code == 503 and int(refused.headers["retry-after"]) > 0
+        assert "3 texts wait" in refused.json()["error"]
+        last = asyncio.ensure_future(ask(client, "d"))  # room for one
+        await asyncio.sleep(0.05)
+        calls.go.set()
+        answers = await asyncio.gather(first, waiting, last)
+        assert [one.status_code for one in answers] == [200] * 3
+
+    served(turner(wait=0, queue=4, texts=4, batch=1), talk)
+
+
+def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
+    """An endless answer: the search ends soon after its time, and others are answered."""
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
+        refused = await ask(client, "bed", search=endless)
+        assert refused.status_code == 503 and "retry-after" in refused.headers
+        assert (await ask(client, "bed")).status_code == 200
+
+    served(turner(wait=0, seconds=0.6), talk)
+
+
+def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        calls.go.clear()
+        first = asyncio.ensure_future(ask(client, "bed"))
+        await begun(calls)
+        refused = await ask(client, "fade")
+        assert refused.status_code == 503
+        calls.go.set()
+        assert (await first).status_code == 503  # it waited as long
+        assert (await ask(client, "cab")).status_code == 200
+        assert calls.sizes == [1, 1]
+
+    served(turner(wait=0, seconds=0.4), talk)
+
+
+def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
+    from regard.serve.jobs import Errand, Job
+
+    async def order() -> list[int]:
+        new: Any = asyncio.get_running_loop().create_future
+        now = time.monotonic()
+        batcher = turner(batch=1).state.service.batcher
+        jobs = [
+            Job(Errand(int), new(), "x" * length, arrived=now - ago)
+            for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
+        ]
+        batcher.put(jobs)
+        return [jobs.index(batcher._take()[0]) for _ in jobs]
+
+    assert asyncio.run(order()) == [2, 1, 3, 0]
+
+
+def test_settings_that_cannot_be() -> None:
+    with pytest.raises(ValueError, match="never fit"):
+        ServeSettings(texts=10, queue=5)
+    with pytest.raises(UserError, match="no model"):
+        build_app({})

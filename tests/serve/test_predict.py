@@ -1,0 +1,105 @@
+"""POST /predict: the answers of all tasks, as the estimators give them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from regard.estimators import Estimator, Request
+
+TEXTS = {
+    "transduce": ["fade", "bed", ""],
+    "tag": ["Anna sees Rome", "Ben Long likes the dog"],
+    "classify": ["the house is fine", "awful tree"],
+    "regress": ["0.5, 2", "-1;3"],
+    "language-model": ["Anna ", ""],
+}
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def ask(client: TestClient) -> Ask:
+    def answers(**body: Any) -> Any:
+        response = client.post("/predict", json=body)
+        assert response.status_code == 200, response.text
+        return response.json()["answers"]
+
+    return answers
+
+
+@pytest.mark.parametrize("task", TEXTS)
+def test_the_answers_are_those_of_the_estimator(
+    ask: Ask, estimators: dict[str, Estimator], task: str
+) -> None:
+    model = estimators[task]
+    sources = [model.task_.parse(text) for text in TEXTS[task]]
+    expected = model.task_.predict(model.model_, sources, model.search())
+    found = ask(model=task, texts=TEXTS[task])
+    assert [one["text"] for one in found] == [one.text for one in expected]
+    for one, other in zip(found, expected, strict=True):
+        assert one.get("score") == (other.score and pytest.approx(other.score, abs=2e-6))
+        value = other.shown()
+        assert one["value"] == (list(value) if isinstance(value, tuple) else value)
+
+
+def test_only_what_applies_is_there(ask: Ask) -> None:
+    (plain,) = ask(texts=["bed"])
+    assert set(plain) == {"text", "value", "score", "symbols", "symbol_scores"}
+    assert len(plain["symbol_scores"]) == len(plain["symbols"]) + 1
+    (label,) = ask(model="classify", texts=["a fine tree"])
+    assert label["value"] in ("good", "bad", "even")
+    assert sum(label["probabilities"].values()) == pytest.approx(1, abs=1e-5)
+    (number,) = ask(model="regress", texts=["1 2"])
+    assert isinstance(number["value"], float) and "score" not in number
+    (tags,) = ask(model="tag", texts=["Anna sees Rome"])
+    assert len(tags["value"]) == 3
+
+
+def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) -> None:
+    model: Any = estimators["transduce"]
+    (found,) = ask(texts=["fade"], nbest=3, search={"beam": 4, "alpha": 0}, align=True)
+    (expected,) = model.predictions(["fade"], nbest=3, beam=4, alpha=0, align=True)
+    assert [one["text"] for one in found["alternatives"]] == [
+        one.text for one in expected.alternatives
+    ]
+    assert found["alternatives"][0]["text"] == found["text"]
+    assert [sum(row) for row in found["alignment"]] == pytest.approx(
+        [1] * (len(found["symbols"]) + 1), abs=1e-4
+    )
+
+
+def test_wishes(ask: Ask, estimators: dict[str, Estimator]) -> None:
+    model: Any = estimators["transduce"]
+    wishes = [{"prefix": "ca"}, {"must": ["b"], "ban": ["e"]}, {}]
+    found = ask(texts=["fade"] * 3, requests=wishes)
+    expected = model.predict(
+        ["fade"] * 3,
+        requests=[Request("ca"), Request("", ("b",), ("e",)), Request()],
+    )
+    assert [one["text"] for one in found] == expected
+    assert found[0]["text"].startswith("ca")
+    assert "b" in found[1]["text"] and "e" not in found[1]["text"]
+
+
+def test_unknown_symbols_and_cut_answers_are_marked(ask: Ask) -> None:
+    (found,) = ask(texts=["bжed"], search={"max_length": 1})
+    assert found["unknown"] == ["ж"] and found["cut"] is True
+
+
+def test_the_first_model_answers_where_none_is_named(client: TestClient) -> None:
+    assert client.post("/predict", json={"texts": ["bed"]}).json()["model"] == "transduce"
+
+
+def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> None:
+    model: Any = estimators["transduce"]
+    body = {"text": "fade", "request": {"prefix": "e", "ban": ["d", "d"]}, "count": 3}
+    found = client.post("/alternatives", json=body).json()["alternatives"]
+    expected = model.task_.alternatives(
+        model.model_, "fade", Request("e", (), ("d",)), 3, model.search()
+    )
+    assert [one["symbol"] for one in found] == [symbol for symbol, _, _ in expected]
+    assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
+    assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
+    refused = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
+    assert refused.status_code == 400 and "alternatives" in refused.json()["error"]

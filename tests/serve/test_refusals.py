@@ -1,0 +1,130 @@
+"""What is refused: with the right status, as JSON, and with words that help."""
+
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+JSON = {"content-type": "application/json"}
+
+
+def refused(client: TestClient, status: int, body: Any, path: str = "/predict") -> dict[str, Any]:
+    """Asserts that a body is refused; what is said."""
+    response = client.post(path, json=body)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    said: dict[str, Any] = response.json()
+    assert said["error"]
+    return said
+
+
+@pytest.mark.parametrize(
+    ("body", "at"),
+    [
+        ({}, "texts"),
+        ({"texts": "bed"}, "texts"),
+        ({"texts": []}, "texts"),
+        ({"texts": ["a", 5]}, "texts.1"),
+        ({"texts": ["a"], "nbest": "2"}, "nbest"),
+        ({"texts": ["a"], "nbest": 0}, "nbest"),
+        ({"texts": ["a"], "beam": 2}, "beam"),
+        ({"texts": ["a"], "requests": []}, "requests"),
+        ({"texts": ["a"], "requests": [{"must": "a"}]}, "requests.0.must"),
+        ({"texts": ["a"], "search": {"beam": [5]}}, "search.beam"),
+        ({"texts": ["a"] * 257}, "texts"),
+        ({"texts": ["a", "b" * 20_001]}, "texts.1"),
+        ({"texts": ["a"], "requests": [{"prefix": "a" * 20_001}]}, "requests.0.prefix"),
+        ({"texts": ["a"], "requests": [{"ban": ["a"] * 33}]}, "requests.0.ban"),
+    ],
+)
+def test_the_shape(client: TestClient, body: Any, at: str) -> None:
+    said = refused(client, 422, body)
+    assert said["at"].startswith(at) and at in said["error"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"texts": ["\\ud800"]}',
+        b'{"texts": ["\xed\xa0\x80"]}',
+        b'{"texts": ["a"], "search": {"alpha": NaN}}',
+        b'{"texts": ["a"], "search": {"alpha": Infinity}}',
+        b'{"texts": ["a"], "search": {"alpha": 1e999}}',
+        b'{"texts": ' + b"[" * 100_000,
+        b'{"texts": ' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}",
+        b'{"texts": ["a"], "nbest": ' + b"9" * 5_000 + b"}",
+    ],
+)
+def test_bodies_that_are_no_json(client: TestClient, content: bytes) -> None:
+    response = client.post("/predict", content=content, headers=JSON)
+    assert response.status_code == 422 and response.json()["error"]
+
+
+def test_the_kind_of_content(client: TestClient) -> None:
+    """A page of another origin can send text/plain without being asked: it is refused."""
+    for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
+        response = client.post("/predict", content=b"{}", headers={"content-type": kind})
+        assert response.status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("search", "word"),
+    [
+        ({"beam": 33}, "at most 32"),
+        ({"beam": 0}, "greater than 0"),
+        ({"beam": "5"}, "search.beam"),
+        ({"beam": True}, "search.beam"),
+        ({"beem": 5}, "beem"),
+        ({"kind": "magic"}, "magic"),
+        ({"temperature": 0.5}, "sample"),
+        ({"kind": "sample", "temperature": 1e-30}, "temperature"),
+        ({"kind": "sample", "length": 2001}, "at most 2000"),
+        ({"max_length": 10**9}, "at most 2000"),
+        ({"min_length": 2001}, "at most 2000"),
+        ({"alpha": 1e300}, "at most 10"),
+        ({"groups": 3}, "multiple"),
+        ({"threshold": 0.5}, "threshold"),
+    ],
+)
+def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], word: str) -> None:
+    assert word in refused(client, 400, {"texts": ["bed"], "search": search})["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        ({"texts": ["bed"], "nbest": 33}, "at most 32"),
+        ({"model": "tag", "texts": ["Anna"], "nbest": 2}, "nbest"),
+        ({"model": "tag", "texts": ["Anna"], "align": True}, "align"),
+        ({"model": "classify", "texts": ["a"], "requests": [{"prefix": "a"}]}, "prefix"),
+        ({"model": "regress", "texts": ["one, two"]}, "numbers"),
+        ({"model": "regress", "texts": ["1,2", "1,nan"]}, "texts.1"),
+        ({"texts": ["bed"], "requests": [{"must": ["ж"]}]}, "must"),
+        ({"texts": ["bed"], "requests": [{"prefix": "a", "ban": ["a"]}]}, "banned"),
+        ({"texts": ["a", "b"], "requests": [{}, {"must": [""]}]}, "texts.1"),
+    ],
+)
+def test_wishes_that_nobody_can_meet(client: TestClient, body: Any, word: str) -> None:
+    assert word in refused(client, 400, body)["error"]
+
+
+def test_models_paths_and_methods_that_are_not_there(client: TestClient) -> None:
+    said = refused(client, 404, {"model": "../transduce", "texts": ["a"]})
+    assert "transduce, tag" in said["error"] and said["at"] == "model"
+    assert client.get("/nothing").status_code == 404
+    assert client.get("/static/..%2f..%2fapp.py").status_code == 404
+    assert client.get("/static/app.py").status_code == 404
+    wrong = client.get("/predict")
+    assert wrong.status_code == 405 and wrong.headers["allow"] == "POST" and wrong.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "text", ["\x00", "\x07\x1b[31m", "\u202eabc", "👩‍👩‍👧", "\ufeff", "\r\n", "e\u0301" * 50, " "]
+)
+def test_odd_texts_are_answered(client: TestClient, text: str) -> None:
+    for model in ("transduce", "tag", "classify", "language-model"):
+        response = client.post("/predict", json={"model": model, "texts": [text]})
+        assert response.status_code == 200, response.text

@@ -1,0 +1,100 @@
+"""POST /stream: the answer grows symbol by symbol, and ends as /predict gives it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from regard.estimators import Estimator
+from regard.serve.streaming import Growth
+from regard.tasks.base import Prediction
+
+Events = Callable[[str], list[tuple[str, Any]]]
+SEARCHES = [{"beam": 1}, {"beam": 5}, {"kind": "sample", "seed": 3}, {"beam": 4, "groups": 2}]
+
+
+def streamed(client: TestClient, events_of: Events, body: dict[str, Any]) -> Any:
+    response = client.post("/stream", json=body)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    return events_of(response.text)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, Any]) -> None:
+    *grown, (last, answer) = streamed(client, events_of, {"text": "fadeb", "search": search})
+    assert last == "answer" and {kind for kind, _ in grown} <= {"grow"}
+    body = {"texts": ["fadeb"], "search": search}
+    (expected,) = client.post("/predict", json=body).json()["answers"]
+    assert answer["text"] == expected["text"] and answer["model"] == "transduce"
+    assert answer["score"] == pytest.approx(expected["score"], abs=1e-5)
+    for _, one in grown:
+        assert "".join(one["symbols"]) == one["text"]
+    if search.get("beam") == 1:
+        assert all(answer["text"].startswith(one["text"]) for _, one in grown)
+
+
+def test_a_language_model(client: TestClient, events_of: Events) -> None:
+    body = {"model": "language-model", "text": "Anna "}
+    *grown, (_, answer) = streamed(client, events_of, body)
+    assert grown and all(answer["text"].startswith(one["text"]) for _, one in grown)
+    assert all(one["text"].startswith("Anna ") for _, one in grown)
+    (expected,) = client.post(
+        "/predict", json={"model": "language-model", "texts": ["Anna "]}
+    ).json()["answers"]
+    assert answer["text"] == expected["text"]
+
+
+def test_other_tasks_just_answer(client: TestClient, events_of: Events) -> None:
+    ((kind, answer),) = streamed(client, events_of, {"model": "tag", "text": "Anna sees Rome"})
+    assert kind == "answer" and len(answer["value"]) == 3
+
+
+def test_wishes_and_errors(client: TestClient, events_of: Events) -> None:
+    body = {"text": "fade", "request": {"prefix": "cab"}}
+    *_, (_, answer) = streamed(client, events_of, body)
+    assert answer["text"].startswith("cab")
+    body = {"text": "fade", "request": {"must": ["ж"]}}
+    ((kind, said),) = streamed(client, events_of, body)
+    assert kind == "error" and "must" in said["error"]
+    assert client.post("/stream", json={"text": 5}).status_code == 422
+    assert client.post("/stream", json={"text": "a", "search": {"beam": 99}}).status_code == 400
+    assert client.post("/stream", json={"text": "a", "model": "b"}).status_code == 404
+
+
+def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> None:
+    """Each step of a followed search is told, with the places of the sources."""
+    from regard.tasks.batches import Work
+
+    model = estimators["transduce"]
+    for search in SEARCHES:
+        told: dict[int, list[tuple[int, ...]]] = {}
+
+        def follow(places: Any, outputs: Any, told: Any = told) -> None:
+            for place, symbols in zip(places, outputs(), strict=True):
+                told.setdefault(place, []).append(tuple(symbols))
+
+        sources = ["bed", "fadeb", "a"]
+        options = model.search(**search)
+        found = model.task_.predict(model.model_, sources, options, work=Work(follower=follow))
+        assert set(told) == {0, 1, 2}
+        for place, answer in enumerate(found):
+            lengths = [len(symbols) for symbols in told[place]]
+            if search.get("beam") == 1:
+                whole = tuple(told[place][-1])
+                task: Any = model.task_
+                assert lengths == list(range(1, len(lengths) + 1))
+                assert answer.text.startswith(task.target.decode(whole))
+
+
+def test_who_reads_slowly_gets_the_last() -> None:
+    async def read() -> Any:
+        growth = Growth()
+        for text in ("a", "ab", "abc"):
+            growth.put(Prediction(text, None))
+        await growth.there.wait()
+        return growth.take(), growth.take()
+
+    assert asyncio.run(read()) == (Prediction("abc", None), None)
