@@ -149,6 +149,7 @@
       event.preventDefault();
       if ($("run").dataset.busy !== "true") return run();
       for (const pane of used()) pane.stop();
+      app.announce(regard.say("app.stopped"));
       return busy();
     });
     $("text").addEventListener("keydown", (event) => {
@@ -180,7 +181,7 @@
   }
 
   function build() {
-    page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, { changed, answered }));
+    page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, { changed, answered, most: page.limits.nbest }));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
     page.inside = new app.Inside($("inside"), page.panes, remember);

@@ -56,8 +56,8 @@
         await this.list(text, answer, abort.signal);
       } catch (problem) {
         if (problem.name === "AbortError") return;
-        app.showError(this.error, problem, () => this.answer(text));
         if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
+        else app.showError(this.error, problem, () => this.answer(text));
       }
       if (this.abort === abort) this.stop();
     },

@@ -60,6 +60,11 @@
     }
 
     async look() {
+      if (!this.text().trim() && this.pane.model.task !== "language-model") {
+        app.announce(regard.say("app.empty"));
+        document.getElementById("text").focus();
+        return;
+      }
       this.abort?.abort();
       const abort = (this.abort = new AbortController());
       const { value, model } = this.pane;

@@ -33,8 +33,8 @@
   });
 
   class Pane {
-    constructor(name, models, { changed, answered }) {
-      Object.assign(this, { name, models, changed, answered });
+    constructor(name, models, { changed, answered, most }) {
+      Object.assign(this, { name, models, changed, answered, most });
       this.value = this.fresh(models[0].name);
       this.shown = null;
       this.abort = null;
@@ -112,7 +112,7 @@
     }
 
     wishes() {
-      const nbest = make("input", { type: "number", min: 1, max: this.most ?? 32, step: 1, required: true, value: this.value.nbest, on: {
+      const nbest = make("input", { type: "number", min: 1, max: this.most, step: 1, required: true, value: this.value.nbest, on: {
         change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } } });
       const prefix = make("input", { type: "text", dir: "auto", value: this.value.wish.prefix, on: {
         change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } } });
