@@ -11,6 +11,7 @@ from regard.serve.errors import Refused, later
 from regard.serve.settings import ServeSettings
 
 OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later
+PAGES = ("/", "/docs")
 ALWAYS = ("/health", "/metrics")  # answered also while the server stops
 SAFE = {
     "x-content-type-options": "nosniff",
@@ -127,7 +128,8 @@ class Guard:
         """Tells browsers what they may do with an answer."""
         for name, value in SAFE.items():
             headers[name] = value
-        page = headers.get("content-type", "").startswith("text/html")
+        # A 304 has no content type, and its policy takes the place of the one that the browser has.
+        page = path in PAGES or headers.get("content-type", "").startswith("text/html")
         headers["content-security-policy"] = PAGE_POLICY if page else DATA_POLICY
         headers.setdefault("cache-control", "no-store")
         headers["cross-origin-resource-policy"] = (
