@@ -15,7 +15,7 @@ from regard.presets import fill
 from regard.tasks.base import Facts
 from regard.tasks.configs import TransduceConfig
 
-from .unions import SIDES, Tree, each_once, model_trees, name_of, sized, slot
+from .unions import SIDES, Tree, each_once, model_trees, name_of, sized, slot, within_sides
 
 WIDTHS = [(8, 12), (12, 12)]  # encoder, decoder; equal only where they must be
 SOURCES = [[5, 6, 7, 8, EOS], [6, 5, EOS], [EOS], [8, 8, 5, EOS]]
@@ -43,6 +43,9 @@ NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
 SLOTS = ("kind", "cell", "score", "feeding", "norm_place")
 SOME = {"-".join(str(getattr(m.decoder, slot, "")) for slot in SLOTS): m for m in MODELS}
 SOME |= {m.encoder.kind + getattr(m.encoder, "norm_place", ""): m for m in MODELS}
+FEW = within_sides(TREES)
+# For laws that take long: a third of the models, in which any two choices of a side still meet.
+few = pytest.mark.parametrize("options", [MODELS[i] for i in FEW], ids=[NAMES[i] for i in FEW])
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
 
 
@@ -57,7 +60,8 @@ def one_of_each() -> list[int]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`options`: every tiny transducer; `pair`: one of each pair of kinds; `training`:
     optimisers and schedules."""
-    if "options" in metafunc.fixturenames:
+    given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    if "options" in metafunc.fixturenames and "options" not in given:
         metafunc.parametrize("options", MODELS, ids=NAMES)
     if "pair" in metafunc.fixturenames:
         places = one_of_each()

@@ -8,7 +8,10 @@ from torch import nn
 
 from regard.data.batch import Padded, pad
 from regard.data.vocabulary import BOS, EOS
+from regard.models.generator import GeneratorOptions
 from regard.search import Beam, Hypothesis
+
+from .conftest import MODELS, few
 
 LETTERS = [5, 6, 7]
 MANY = [
@@ -25,6 +28,7 @@ def search(
     return Beam(beam=beam).run(model, source, LIMITS[rows], nbest)
 
 
+@few
 def test_the_batch_is_invisible(model: nn.Module) -> None:
     """Alone, by threes, in another order: the same outputs, the same scores."""
     whole = search(model, list(range(8)), nbest=3)
@@ -36,6 +40,7 @@ def test_the_batch_is_invisible(model: nn.Module) -> None:
             assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
 
 
+@few
 def test_beam_1_is_greedy(model: nn.Module) -> None:
     for row, (hypothesis,) in enumerate(search(model, list(range(8)), beam=1)):
         assert hypothesis.symbols == greedy(model, pad([MANY[row]]), int(LIMITS[row]))
@@ -54,12 +59,14 @@ def greedy(model: nn.Module, source: Padded, limit: int) -> tuple[int, ...]:
     return tuple(symbols)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.75])
-def test_a_wide_beam_is_exhaustive(model: nn.Module, source: Padded, alpha: float) -> None:
-    """With room for all 40 outputs of at most four symbols, all are found in their true order."""
-    limits = torch.full((len(source.data),), 4)
-    found = Beam(beam=4**4, alpha=alpha).run(model, source, limits, nbest=40)
-    first = Beam(beam=4**4, alpha=alpha, stop="exact").run(model, source, limits, nbest=1)
+def test_a_wide_beam_is_exhaustive(
+    model: nn.Module, options: GeneratorOptions, source: Padded
+) -> None:
+    """With room for all 40 outputs of at most four symbols, all are found in their true order;
+    every other model with lengths that count."""
+    limits, alpha = torch.full((len(source.data),), 4), [0.0, 0.75][MODELS.index(options) % 2]
+    found = Beam(beam=40, alpha=alpha).run(model, source, limits, nbest=40)
+    first = Beam(beam=40, alpha=alpha, stop="exact").run(model, source, limits, nbest=1)
     for row, hypotheses in enumerate(found):
         true = enumerate_outputs(model, source, row, alpha)
         assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)
@@ -83,11 +90,11 @@ def enumerate_outputs(
     return dict(zip(outputs, scores.tolist(), strict=True))
 
 
-@pytest.mark.parametrize(("beam", "nbest"), [(4, 2), (2, 5)])
 def test_n_best_are_sorted_distinct_and_within_limits(
-    model: nn.Module, beam: int, nbest: int
+    model: nn.Module, options: GeneratorOptions
 ) -> None:
-    alpha = Beam().alpha
+    """Fewer than the beam is wide or more, in turns."""
+    (beam, nbest), alpha = [(4, 2), (2, 5)][MODELS.index(options) % 2], Beam().alpha
     for row, hypotheses in enumerate(search(model, list(range(8)), beam, nbest)):
         scores = [h.score for h in hypotheses]
         assert 1 <= len(scores) <= nbest and scores == sorted(scores, reverse=True)

@@ -17,6 +17,8 @@ from regard.training.describe import describe
 from regard.training.run import start_run
 from regard.training.weights import save_weights
 
+from .conftest import few
+
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
 SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
 
@@ -36,6 +38,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
         assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
 
 
+@few
 @torch.no_grad()
 def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""

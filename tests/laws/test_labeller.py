@@ -19,7 +19,18 @@ from regard.training.describe import describe
 from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
-from .toys import TOYS, Case, all_cases, blind, built, cases, moved, one_of_each_kind, twice
+from .toys import (
+    TOYS,
+    Case,
+    all_cases,
+    blind,
+    built,
+    cases,
+    moved,
+    one_of_each_kind,
+    twice,
+    within_encoders,
+)
 from .unions import slot
 
 CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
@@ -152,7 +163,7 @@ def same_answer(here: Prediction, there: Prediction) -> None:
     assert [a.text for a in here.alternatives] == [a.text for a in there.alternatives]
 
 
-@every
+@pytest.mark.parametrize("case", within_encoders(CASES), ids=lambda case: case.name)
 def test_saved_and_loaded_it_answers_alike(case: Case, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere."""
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))

@@ -15,6 +15,8 @@ from regard.tasks.configs import TransduceConfig
 from regard.training.loop import Record, train
 from regard.training.run import Run, start_run
 
+from .conftest import few
+
 PAIRS = [Pair("ab", "b", 1), Pair("bca", "abca", 2), Pair("c", "cc", 3), Pair("abcab", "bac", 4)]
 
 
@@ -41,6 +43,7 @@ def test_the_loss_is_additive(model: nn.Module, batch: Batch, objective: Objecti
         assert float(value) == pytest.approx(sum(float(p.parts[name]) for p in parts), rel=1e-5)
 
 
+@few
 @pytest.mark.parametrize("objective", objectives(), ids=lambda o: o.kind)
 def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Objective) -> None:
     weights = list(model.parameters())

@@ -24,8 +24,8 @@ from regard.training.describe import describe
 from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
-from .conftest import SOURCES, tiny
-from .test_beam import test_the_batch_is_invisible  # noqa: F401
+from . import test_beam
+from .conftest import SOURCES, few, tiny
 from .test_state import test_steps_equal_one_pass  # noqa: F401
 from .toys import TOYS, Case, built, cases, moved, one_of_each_kind, twice
 
@@ -45,6 +45,11 @@ def tiny_int8(options: GeneratorOptions) -> nn.Module:
 def model(options: GeneratorOptions) -> nn.Module:
     """The tiny model of these options in int8: what the laws of other files are given here."""
     return tiny_int8(options)
+
+
+@few
+def test_the_batch_is_invisible(model: nn.Module) -> None:
+    test_beam.test_the_batch_is_invisible(model)
 
 
 def half_steps(model: nn.Module) -> dict[str, Tensor]:

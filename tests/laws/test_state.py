@@ -9,6 +9,8 @@ from regard.data.vocabulary import BOS
 from regard.nn.cache import Cache
 from regard.nn.state import tree_map
 
+from .conftest import few
+
 T = 7
 
 
@@ -119,6 +121,7 @@ def test_one_beam_becomes_many(model: nn.Module, source: Padded) -> None:
     close(here, there[:, 2:])
 
 
+@few
 @torch.no_grad()
 def test_beams_over_many_steps(model: nn.Module, source: Padded) -> None:
     """Beams that change places, die out and go on, over more steps than a cache has room for."""

@@ -139,6 +139,26 @@ def nested(row: Tree) -> Tree:
     return tree
 
 
+def within_sides(trees: list[Tree]) -> list[int]:
+    """The places of a few trees in which any two choices of one side meet, each choice of the
+    model itself is made, and each kind of encoder meets each kind of decoder."""
+    made = [_choices_within_sides(tree) for tree in trees]
+    missing, found = set().union(*made), []
+    while missing:
+        found.append(max(range(len(trees)), key=lambda place: len(made[place] & missing)))
+        missing -= made[found[-1]]
+    return sorted(found)
+
+
+def _choices_within_sides(tree: Tree) -> set[Any]:
+    made: set[Any] = {tuple(part["kind"] for part in map(tree.get, SIDES) if part)}
+    made |= {(name, str(value)) for name, value in tree.items() if name not in SIDES}
+    for side in set(SIDES) & set(tree):
+        own = [(side, tree[side]["kind"], key, str(v)) for key, v in flatten(tree[side]).items()]
+        made |= {*own, *combinations(sorted(own), 2)}
+    return made
+
+
 def sized(tree: Tree, options: type[Options], **widths: int) -> Tree:
     """The tree with tiny sizes; widths: of sides that are not all of the same width."""
     full = dict(tree)
@@ -163,12 +183,16 @@ def name_of(tree: Tree, options: type[Options]) -> str:
 
 
 def sections() -> list[tuple[str, str, Tree]]:
-    """Task, section and settings: every choice in every config, but for models."""
-    return [
-        (task, name, tree)
-        for task, config in CONFIGS.items()
-        for name in config.model_fields
-        if name != "model"
-        for part in slot(config, name)
-        for tree in variants(part)
-    ]
+    """Task, section and settings: every choice in every config, but for models.
+
+    Any two choices meet in the first task that has them, in the others each is made once.
+    """
+    found: list[tuple[str, str, Tree]] = []
+    known: set[type[Options]] = set()
+    for task, config in CONFIGS.items():
+        for name in (name for name in config.model_fields if name != "model"):
+            for part in slot(config, name):
+                trees = each_once(part) if part in known else variants(part)
+                found += [(task, name, tree) for tree in trees]
+                known.add(part)
+    return found
