@@ -228,6 +228,9 @@ def test_gates_have_a_row_a_direction_and_a_column_a_gate() -> None:
         assert axes.get_lines()[0].get_ydata().tolist() == entry["mean"]
         assert ticks(axes, "x") == SOURCE
         assert axes.get_ylim()[0] < -1 or entry["gate"] != "new"
+        assert len(axes.collections) == 1  # the band
+    inspection["gates"][0]["units"] = []
+    assert not draw(inspection, "gates").axes[0].collections
 
 
 def test_the_tree_has_both_ways() -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from regard.errors import UserError
+from regard.inspection.figure_maps import turn
 from regard.inspection.figure_views import symbols
 from regard.plots.fonts import Letters
 from regard.plots.style import COLOURS, INK, new_figure
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SIGNED = ("cell", "new")  # between -1 and 1; the others are open (1) or shut (0)
+SIGNED = ("cell", "new", "hidden")  # between -1 and 1; the others are open (1) or shut (0)
 
 
 def draw_gates(
@@ -50,16 +51,17 @@ def _name(entry: dict[str, Any]) -> str:
 
 
 def _gate(axes: "Axes", entry: dict[str, Any], labels: list[str], wide: float) -> None:
-    """One gate: the line is the mean, and eight of ten units are in the band."""
-    low, high = numpy.quantile(numpy.asarray(entry["units"]), [0.1, 0.9], axis=1)
+    """One gate: the line is the mean, and eight of ten units are in the band, if they are known."""
     at = range(len(entry["mean"]))
-    axes.fill_between(at, low, high, color=COLOURS[3], alpha=0.3, linewidth=0)
+    if len(entry["units"]):
+        low, high = numpy.quantile(numpy.asarray(entry["units"]), [0.1, 0.9], axis=1)
+        axes.fill_between(at, low, high, color=COLOURS[3], alpha=0.3, linewidth=0)
     axes.plot(at, entry["mean"], color=COLOURS[0], marker="o", markersize=2.5)
     axes.set_ylim(-1.05 if entry["gate"] in SIGNED else -0.03, 1.05)
     axes.set_title(entry["gate"], fontsize=8.5)
     size = min(8.0, 0.8 * 72 * wide / len(labels))
     if size >= 4:
-        rotated = max(map(len, labels)) > 2
-        axes.set_xticks(at, labels, rotation=90 if rotated else 0)
+        axes.set_xticks(at, labels)
         axes.tick_params(axis="x", labelcolor=INK, length=0, labelsize=size)
+        turn(axes, labels, 72 * wide / len(labels) / (0.62 * size))
     axes.tick_params(axis="y", labelsize=7, length=0)

@@ -106,7 +106,8 @@ def _panel(maps: list[list[Map]]) -> tuple[float, float]:
     """Inches, wide and high, of each of many small maps: as large as the symbols need."""
     one = maps[0][0]
     rows, columns = len(one.rows), len(one.columns)
-    wide = min(max(SMALL, 0.09 * columns), WIDEST)
+    least = SMALL if sum(map(len, maps)) > 2 else min(0.3 * columns, WIDEST)
+    wide = min(max(least, 0.09 * columns), WIDEST)
     cell = wide / columns if columns else wide
     return wide, min(max(0.25, cell * rows), 1.5 * WIDEST)
 
@@ -134,9 +135,15 @@ def _ticks(axes: "Axes", which: str, labels: Sequence[str], inches: float) -> No
     put(range(len(labels)), labels)
     axes.tick_params(axis=which, labelsize=size, pad=1.5, labelcolor=INK)  # type: ignore[arg-type]
     if which == "x":
-        room = POINT * inches / len(labels)
-        for tick, label in zip(axes.get_xticklabels(), labels, strict=True):
-            tick.set_rotation(90 if len(label) > 1 and 0.62 * size * len(label) > room else 0)
+        turn(axes, labels, POINT * inches / len(labels) / (0.62 * size))
+
+
+def turn(axes: "Axes", labels: Sequence[str], letters: float) -> None:
+    """Writes labels under an axis upwards where they have more letters than room for them."""
+    wide = [len(label) > max(1.0, letters) for label in labels]
+    many = sum(wide) > len(labels) / 4  # then all, since lines of both kinds are hard to read
+    for tick, is_wide in zip(axes.get_xticklabels(), wide, strict=True):
+        tick.set_rotation(90 if is_wide or many else 0)
 
 
 def _numbers(axes: "Axes", one: Map, top: float) -> None:

@@ -3,13 +3,12 @@
 import math
 from typing import TYPE_CHECKING, Any
 
+from regard.inspection.figure_maps import Place, turn
 from regard.plots.fonts import Letters
 from regard.plots.style import COLOURS, FAINT, INK, PAPER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from regard.inspection.figure_maps import Place
 
 FEWEST, MOST = 9, 20  # steps side by side that there is room for; on wide figures more
 WIDE, HIGH = 0.46, 1.75  # inches of a step and of a row of steps
@@ -30,7 +29,7 @@ def steps_size(steps: list[dict[str, Any]], a_row: int) -> tuple[float, float]:
     return max(4.5, wide + 0.9), HIGH * math.ceil(len(steps) / a_row) + 0.5
 
 
-def draw_steps(into: "Place", steps: list[dict[str, Any]], a_row: int, hand: Letters) -> None:
+def draw_steps(into: Place, steps: list[dict[str, Any]], a_row: int, hand: Letters) -> None:
     """Fills a figure: a bar a step, or where there is one step only, a bar a candidate."""
     if len(steps) == 1:
         _candidates(into.subplots(1, 1), steps[0], hand)
@@ -56,8 +55,7 @@ def _bars(axes: "Axes", steps: list[dict[str, Any]], across: int, hand: Letters)
             foot += p
     labels = [hand.label(step["symbol"]) for step in steps]
     axes.set_xticks(range(len(labels)), labels)
-    for tick, label in zip(axes.get_xticklabels(), labels, strict=True):
-        tick.set_rotation(90 if len(label) > 5 else 0)
+    turn(axes, labels, 5)
     axes.tick_params(axis="x", labelsize=9, length=0, labelcolor=INK)
     axes.tick_params(axis="y", labelsize=7.5, length=0)
     axes.set_yticks([0, 0.5, 1])

@@ -9,7 +9,7 @@ from regard.plots.tree import Colours, Key, draw_tree
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAVES = 60  # ends of branches that a page has room for
+LEAVES = 30  # ends of branches that a page has room for
 
 
 def draw_search(title: str, tree: dict[str, Any], hand: Letters) -> "Figure":
