@@ -2,12 +2,15 @@
 
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
 import pytest
 
+from regard import cli_inspect
 from regard.errors import UserError
+from regard.inspection import figures
 from regard.inspection.figures import SHOWS, draw, shows_of
 from regard.plots.fonts import letters
 from regard.plots.style import save, styled
@@ -317,3 +320,27 @@ def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
     assert shows_of(inspection) == ["saliency"] and len(SHOWS) == 9
     (axes,) = maps_of(draw(inspection))
     assert numpy.allclose(values(axes), [[0.1, 0.2, 0.3, 0.4]])
+
+
+def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> None:
+    """--show, --layer and --head reach the figure; without a picture to draw they are refused."""
+    from regard.commands import inspect as command
+
+    class Found:
+        as_dict = staticmethod(sample)
+
+    assert ", ".join(SHOWS) == cli_inspect.SHOWS
+    monkeypatch.setattr(command, "load", lambda folder: None)
+    monkeypatch.setattr(command, "inspect", lambda *texts, **search: Found())
+    wanted = SimpleNamespace(model="m", changes=lambda estimator: {})
+    pictures = {"svg": tmp_path / "a.svg"}
+    drawn: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(figures, "draw", lambda *asked: drawn.append(asked) or draw(*asked))
+    outputs = command.Outputs(pictures=pictures, show="cross", layer=1, head=2)
+    command.inspect_command(wanted, "cat", None, 200, outputs)  # type: ignore[arg-type]
+    assert drawn[0][1:] == ("cross", 1, 2) and pictures["svg"].stat().st_size > 5000
+    for settings in ({"show": "tree"}, {"layer": 0}, {"head": 0}):
+        with pytest.raises(UserError, match="is for a picture; give --png or --svg too"):
+            command.Outputs(**settings).check()  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="--show trees: none of steps"):
+        command.Outputs(pictures=pictures, show="trees").check()

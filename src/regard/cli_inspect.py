@@ -9,6 +9,7 @@ from regard import cli_search as option
 from regard.cli_options import Debug, Model
 
 app = typer.Typer()
+SHOWS = "steps, alignment, cross, decoder, encoder, pool, saliency, gates, tree"
 Most = Annotated[int, typer.Option(min=1, help="Symbols of a side, at most.")]
 
 
@@ -25,6 +26,9 @@ def inspect(
     ] = None,
     png: Annotated[Path | None, typer.Option(help="A picture.")] = None,
     svg: Annotated[Path | None, typer.Option(help="A picture.")] = None,
+    show: Annotated[str | None, typer.Option(help=f"Of the picture: {SHOWS}.")] = None,
+    layer: Annotated[int | None, typer.Option(help="Of the picture: one layer, from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="Of the picture: one head, from 0.")] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     most: Most = 200,
     debug: Debug = False,
@@ -61,5 +65,5 @@ def inspect(
     }
     pictures = {kind: path for kind, path in (("png", png), ("svg", svg)) if path is not None}
     wanted = Wanted(model=model, search=search, settings=tuple(settings or ()))
-    outputs = Outputs(out, json_file, pictures, browser)
+    outputs = Outputs(out, json_file, pictures, browser, show, layer, head)
     inspect_command(wanted, text, target, most, outputs)

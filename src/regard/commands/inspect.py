@@ -13,6 +13,7 @@ from regard.errors import UserError, say
 from regard.estimators import load
 from regard.files import write_text
 from regard.inspection import inspect
+from regard.inspection.figures import SHOWS
 
 MORE = "All layers and heads, the tree and the gradients: add --out page.html"
 
@@ -25,11 +26,20 @@ class Outputs:
     json: str | None = None
     pictures: dict[str, Path] = field(default_factory=dict)  # by png or svg
     browser: bool = False
+    show: str | None = None  # what the pictures show, of which layer and head
+    layer: int | None = None
+    head: int | None = None
 
     def check(self) -> None:
         """Refuses what cannot be written, before anything is computed."""
         if self.browser and self.page is None:
             raise UserError("--open shows the page in the browser: give --out page.html too")
+        for name in ("show", "layer", "head"):
+            value = getattr(self, name)
+            if value is not None and not self.pictures:
+                raise UserError(f"--{name} {value}: is for a picture; give --png or --svg too")
+        if self.show not in (None, *SHOWS):
+            raise UserError(f"--show {self.show}: none of {', '.join(SHOWS)}")
         for kind, path in self.pictures.items():
             if path.suffix.lower() != f".{kind}":
                 raise UserError(f"--{kind} {path}: a name that ends in .{kind} expected")
@@ -51,7 +61,7 @@ def inspect_command(
     if outputs.json is not None:
         _write_json(outputs.json, found)
     for path in outputs.pictures.values():
-        _draw(path, found)
+        _draw(path, found, outputs)
     if outputs.page is not None:
         _write_page(outputs.page, found, outputs.browser)
     if outputs == Outputs():
@@ -72,13 +82,12 @@ def _write_json(place: str, found: dict[str, Any]) -> None:
     say(f"written: {place}")
 
 
-def _draw(path: Path, found: dict[str, Any]) -> None:
+def _draw(path: Path, found: dict[str, Any], outputs: Outputs) -> None:
+    from regard.inspection.figures import draw
     from regard.plots.style import save, styled
 
     with styled():
-        from regard.inspection.figures import draw
-
-        save(draw(found), path)
+        save(draw(found, outputs.show, outputs.layer, outputs.head), path)
     say(f"drawn: {path}")
 
 
