@@ -12,8 +12,8 @@ from regard.answers.wanted import Wanted
 from regard.errors import UserError, say
 from regard.estimators import load
 from regard.files import write_text
-from regard.inspection import inspect
 from regard.inspection.figures import SHOWS
+from regard.inspection.inspecting import inspected
 
 MORE = "All layers and heads, the tree and the gradients: add --out page.html"
 
@@ -57,7 +57,7 @@ def inspect_command(
     """Looks into a model while it answers a text, and writes what was seen."""
     outputs.check()
     estimator = load(wanted.model)
-    found = inspect(estimator, text, target, most=most, **wanted.changes(estimator)).as_dict()
+    found = inspected(estimator, text, target, wanted.changes(estimator), most).as_dict()
     if outputs.json is not None:
         _write_json(outputs.json, found)
     for path in outputs.pictures.values():

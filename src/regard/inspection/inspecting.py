@@ -1,5 +1,6 @@
 """The way in: any fitted estimator and a text, to what is seen while it answers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from torch import nn
@@ -36,10 +37,17 @@ def inspect(
     list of numbers. target: an answer that the model is held to, in place of its own. beam and
     search: settings of the search, as `predict` takes them. most: symbols a side at most.
     """
+    return inspected(estimator, text, target, {"beam": beam, **search}, most)
+
+
+def inspected(
+    estimator: Estimator, text: Any, target: str | None, search: Mapping[str, Any], most: int
+) -> Inspection:
+    """The same, with the settings of the search by name: none of them can mean anything else."""
     estimator._check_fitted()
     refuse_blind(estimator)
     source = estimator.task_.parse(text) if isinstance(text, str) else _source(estimator, text)
-    options = estimator.search(**_changes(estimator, {"beam": beam, **search}))
+    options = estimator.search(**_changes(estimator, search))
     if isinstance(estimator, Transducer):
         return inspect_transducer(estimator, source, target, options, most)
     if isinstance(estimator, Tagger):
@@ -57,9 +65,9 @@ def _source(estimator: Estimator, text: Any) -> Any:
     return estimator.sources([text])[0]
 
 
-def _changes(estimator: Estimator, given: dict[str, Any]) -> dict[str, Any]:
+def _changes(estimator: Estimator, search: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the search; a language model writes a little and greedily if none is said."""
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in search.items() if value is not None}
     if not isinstance(estimator, LanguageModel):
         return given
     drawn = any(name in given for name in DRAWS)

@@ -65,8 +65,11 @@ def inspect_language(
     refuse_longer("TEXT", len(prompt), most, "give a shorter text")
     if target is None:
         written, notes = _written(task, model, prompt, search)
+        new, name = _text(task, prompt, written), task.vocabulary.name
+        symbols = (*names, *(name(id) for id in written))
     else:
-        written, notes = _given(task, model, prompt, text, target), []
+        written, more = _given(task, model, prompt, text, target)
+        new, notes, symbols = target, [], (*names, *more)
     whole = (*prompt, *written)
     if not whole:
         raise UserError("TEXT and target are empty: there is nothing to look at")
@@ -77,11 +80,10 @@ def inspect_language(
         score = float(question.scores(1).sum())
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
     looked = Inside(notes=(COUNTS,)) if isinstance(model, NGram) else inside(question, "target")
-    symbols = (*names, *(task.vocabulary.name(id) for id in written))
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),
-        target=Side(text + _text(task, prompt, written), symbols),
+        target=Side(text + new, symbols),
         steps=tuple(_marked(renamed(steps, symbols), len(prompt))),
         given=target is not None,
         inputs=(SPECIALS[BOS], *symbols[:-1]),
@@ -113,18 +115,20 @@ def _written(
     return (found if len(found) == search.longest else [*found, EOS]), notes
 
 
-def _given(task: Task, model: Any, prompt: list[int], text: str, target: str) -> list[int]:
-    """The symbols of a given continuation."""
-    whole = task.vocabulary.encode(text + target)
-    joined = whole[: len(prompt)] == prompt
-    found = whole[len(prompt) :] if joined else task.vocabulary.encode(target)
+def _given(
+    task: Task, model: Any, prompt: list[int], text: str, target: str
+) -> tuple[list[int], list[str]]:
+    """The symbols of a given continuation, and their names."""
+    found, names = (part[len(prompt) :] for part in names_of(task.vocabulary, text + target))
+    if task.vocabulary.encode(text + target)[: len(prompt)] != prompt:  # they grew together
+        found, names = names_of(task.vocabulary, target)
     reach = task.reach(model)
     if reach is not None and len(prompt) + len(found) > reach:
         raise UserError(
             f"TEXT and target: {len(prompt) + len(found):,} symbols, but the model looks back on "
             f"{reach:,} at most; shorten them"
         )
-    return found
+    return found, names
 
 
 def _text(task: Task, prompt: list[int], written: list[int]) -> str:

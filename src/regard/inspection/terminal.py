@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 SHOWN = 3  # runners-up in a line, and symbols that are looked at
+WIDE = 1000  # a table is as wide as it is: a narrow terminal folds it, a file does not
 
 
 def show(inspection: dict[str, Any], console: Console, more: str) -> None:
@@ -18,7 +19,7 @@ def show(inspection: dict[str, Any], console: Console, more: str) -> None:
     for name in ("source", "target"):
         given = " (given)" if inspection[name].get("given") else ""
         console.print(Text(f"{name}{given}: ", "dim") + Text(inspection[name]["text"]))
-    console.print(_table(inspection))
+    console.print(_table(inspection), width=WIDE, crop=False, no_wrap=True)
     for line in _lines(inspection):
         console.print(Text(line))
     console.print(Text(more, "dim"))

@@ -1,0 +1,239 @@
+"""regard.inspect on trained models: what is answered, what it rests on, and what is refused."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.data.batch import Padded
+from regard.engines import Engine
+from regard.inspection import inside
+from regard.inspection.pack import packed
+from regard.inspection.question import Question
+from regard.models.ensemble import Ensemble
+from regard.search import Hypothesis
+
+
+@pytest.fixture(scope="module")
+def reverser(trained: Any) -> Any:
+    return regard.load(trained.run)
+
+
+@pytest.fixture(scope="module")
+def loaded(models: Any) -> Callable[[str], Any]:
+    return lambda task: regard.load(models(task).run)
+
+
+def test_the_answer_is_that_of_predict(reverser: Any) -> None:
+    found = regard.inspect(reverser, "abcd")
+    (answer,) = reverser.predictions(["abcd"])
+    assert found.source.symbols == ("a", "b", "c", "d", "<eos>")
+    assert found.target.text == answer.text and found.inputs == ("<bos>", *answer.symbols)
+    scores = [math.log(step.p) for step in found.steps if step.p]
+    assert scores == pytest.approx(answer.symbol_scores, abs=1e-4)
+    assert found.model["name"] == "run" and found.model["parameters"] > 1000
+    assert "recurrent (gru, both ways" in found.model["description"]
+
+
+def test_attention_is_the_alignment_of_predict(reverser: Any) -> None:
+    (score,) = regard.inspect(reverser, "abcd").attention
+    (answer,) = reverser.predictions(["abcd"], align=True)
+    assert (score.name, score.part) == ("decoder.score", "cross")
+    torch.testing.assert_close(score.heads[0], torch.tensor(answer.alignment), atol=1e-5, rtol=0)
+
+
+def test_saliency_is_the_gradient_of_each_symbol_by_itself(reverser: Any) -> None:
+    """One backward pass for all rows gives what a pass for each gives."""
+    found = regard.inspect(reverser, "abc", target="cb")
+    model, source = reverser.model_, torch.tensor([[*reverser.task_.source.encode("abc"), 3]])
+    true = [*reverser.task_.target.encode("cb"), 3]
+    for row, symbol in enumerate(true):
+        with regard.capture(model) as seen:
+            state = model.start(Padded(source, torch.ones_like(source, dtype=torch.bool)))
+            logits, _ = model.step(torch.tensor([[2, *true[:-1]]]), state)
+        one = seen.saliency(logits[0, row].log_softmax(-1)[symbol])
+        assert found.saliency is not None and found.saliency.before is not None
+        torch.testing.assert_close(found.saliency.values[row], one["frontend.symbols"][0])
+        torch.testing.assert_close(found.saliency.before.values[row], one["target"][0])
+
+
+def test_parts_of_a_question_give_what_the_whole_gives(
+    reverser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long answers are asked in pieces."""
+    whole = regard.inspect(reverser, "abcdef").as_dict()
+    monkeypatch.setattr(Question, "at_once", lambda self: 2)
+    pieces = regard.inspect(reverser, "abcdef").as_dict()
+    for one, other in ((whole, pieces),):
+        assert other["steps"] == one["steps"] and other["tree"] == one["tree"]
+        for key in ("values", "before"):
+            a, b = one["saliency"][key], other["saliency"][key]
+            a, b = (x if key == "values" else x["values"] for x in (a, b))
+            torch.testing.assert_close(torch.tensor(a), torch.tensor(b), atol=1e-4, rtol=1e-3)
+        changes = [x["attention"][0]["silenced"] for x in (one, other)]
+        assert changes[0] == pytest.approx(changes[1], abs=1e-4)
+
+
+def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
+    reverser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inside, "UNITS", 100)
+    found = regard.inspect(reverser, "abc")
+    assert found.gates and all(gate.units is None for gate in found.gates)
+    assert any("only the means" in note for note in found.notes)
+    assert all(gate["units"] == [] for gate in packed(found.as_dict())["gates"])
+
+
+def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> None:
+    found = regard.inspect(reverser, "abc", target="fafa")
+    assert found.given and found.target.symbols == ("f", "a", "f", "a", "<eos>")
+    assert found.tree is not None and found.tree["best"] == reverser.predict(["abc"])[0]
+    (row,) = reverser.scores([("abc", "fafa")])
+    assert sum(math.log(step.p or 0) for step in found.steps) == pytest.approx(
+        row["log_probability"], abs=1e-4
+    )
+
+
+def test_unknown_symbols_are_named_on_both_sides(reverser: Any) -> None:
+    found = regard.inspect(reverser, "aжb", target="bя")
+    assert found.unknown == ("ж", "я")
+    assert found.source.symbols[1] == "ж"
+    assert found.target.symbols[1] == found.steps[1].symbol == found.inputs[2] == "я"
+
+
+def test_a_drawn_answer_has_no_tree(reverser: Any) -> None:
+    settings = {"kind": "sample", "temperature": 2.0, "seed": 4}
+    found = regard.inspect(reverser, "abc", **settings)
+    assert found.target.text == reverser.predict(["abc"], **settings)[0]
+    assert found.tree is None and any("drawn" in note for note in found.notes)
+
+
+def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -> None:
+    assert regard.inspect(reverser, "").source.symbols == ("<eos>",)
+    assert regard.inspect(loaded("classify"), "").source.symbols == ("<bos>", "<eos>")
+    assert regard.inspect(loaded("language-model"), "").target.symbols
+    with pytest.raises(regard.UserError, match="a sentence without words"):
+        regard.inspect(loaded("tag"), " ")
+    with pytest.raises(regard.UserError, match="2 finite numbers expected"):
+        regard.inspect(loaded("regress"), "")
+
+
+def test_tags_and_their_probabilities(loaded: Any) -> None:
+    model, words = loaded("tag"), ["Anna", "sees", "Rome"]
+    found = regard.inspect(model, words)
+    (answer,) = model.predictions([words])
+    assert found.target.symbols == answer.value and found.source.symbols == tuple(words)
+    assert [step.p for step in found.steps] == pytest.approx(answer.symbol_scores, abs=1e-5)
+    assert regard.inspect(model, " ".join(words)).target == found.target
+    held = regard.inspect(model, words, target="O O O")
+    assert held.given and held.target.symbols == ("O", "O", "O")
+    for step, other in zip(held.steps, found.steps, strict=True):
+        chances = dict([(other.symbol, other.p), *other.others])
+        assert step.p == pytest.approx(chances["O"], abs=1e-6)
+
+
+def test_a_label_and_its_probability(loaded: Any) -> None:
+    model = loaded("classify")
+    found = regard.inspect(model, "the lovely house")
+    (answer,) = model.predictions(["the lovely house"])
+    (step,) = found.steps
+    assert {step.symbol: step.p, **dict(step.others)} == pytest.approx(answer.probabilities)
+    assert found.target.text == answer.text == step.symbol
+    held = regard.inspect(model, "the lovely house", target="bad")
+    assert held.steps[0].p == pytest.approx(answer.probabilities["bad"], abs=1e-6)
+
+
+def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
+    """The data is 3 a - b + 5: of numbers of deviation 1, a weighs about 3 times its deviation."""
+    model = loaded("regress")
+    found = regard.inspect(model, [0.5, 4.0])
+    (value,) = model.predict([[0.5, 4.0]])
+    (step,) = found.as_dict()["steps"]
+    assert step == {"symbol": f"{value:.6g}", "value": round(value, 6), "others": []}
+    assert found.source.symbols == ("x1=0.5", "x2=4") and found.saliency is not None
+    inputs, near = model.task_.inputs, 1e-3
+    for place in range(2):
+        moved = [0.5, 4.0]
+        moved[place] += near * inputs.deviation[place]
+        slope = (model.predict([moved])[0] - value) / near
+        assert float(found.saliency.values[0, place]) == pytest.approx(abs(slope), rel=2e-2)
+
+
+def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
+    model = loaded("language-model")
+    found = regard.inspect(model, "Anna", length=5)
+    assert found.target.text == model.predict(["Anna"], temperature=0, length=5)[0]
+    assert [step.given for step in found.steps[:4]] == [True] * 4 and not found.steps[4].given
+    nats = model.task_.surprise(model.model_, ["Anna"], 1)[0]
+    chances = [-math.log(step.p or 0) for step in found.steps[:4]]
+    assert chances == pytest.approx(nats[:4].tolist(), abs=1e-4)
+    held = regard.inspect(model, "Anna", target=" xy")
+    assert held.given and held.target.text == "Anna xy" and held.unknown == ("x", "y")
+    assert held.target.symbols == ("A", "n", "n", "a", "␣", "x", "y")
+    drawn = regard.inspect(model, "Anna", temperature=1.0, seed=7, length=8)
+    assert drawn.target.text == model.predict(["Anna"], temperature=1.0, seed=7, length=8)[0]
+
+
+class Closed(Engine):
+    """An engine of another kind."""
+
+    name = "ctranslate2"
+
+    def search(self, *given: Any, **more: Any) -> list[list[Hypothesis]]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        (lambda model: Closed(), "ctranslate2 shows nothing of its inside; inspect the folder of"),
+        (lambda model: Ensemble([model, model]), "inspected one by one"),
+    ],
+)
+def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> None:
+    model = regard.load(trained.run)
+    model.model_ = inner(model.model_)
+    with pytest.raises(regard.UserError, match=message):
+        regard.inspect(model, "abc")
+
+
+REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
+    ("transduce", "a" * 20, {"most": 20}, "TEXT: 21 symbols.*--most 21"),
+    (
+        "transduce",
+        "abc",
+        {"target": "a" * 20, "most": 20},
+        "the answer: 21 .*shorter target",
+    ),
+    ("transduce", "abc", {"min_length": 30, "most": 20}, "the answer: 31 .*smaller --max-length"),
+    ("transduce", "abc", {"top_k": 3}, "top_k: no setting of a transduce model's search"),
+    ("transduce", ["a", "b"], {}, "a text expected"),
+    ("tag", "Anna sees", {"target": "O"}, "2 tags expected, one for each word, 1 found"),
+    ("tag", "Anna sees", {"target": "O B-PAR"}, "no tag 'B-PAR'; did you mean B-PER"),
+    ("tag", "a b c", {"most": 2}, "TEXT: 3 symbols"),
+    ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
+    ("classify", "the", {"target": "godo"}, "no label 'godo'; did you mean good"),
+    ("classify", [1.0, 2.0], {}, "a text expected"),
+    ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
+    ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
+    ("language-model", "Anna " * 9, {"most": 20}, "TEXT: 45 symbols"),
+    ("language-model", "Anna", {"length": 20, "most": 20}, "TEXT and what follows: 2"),
+    ("language-model", ["Anna"], {}, "a text expected"),
+]
+
+
+@pytest.mark.parametrize(("task", "text", "given", "message"), REFUSED)
+def test_what_is_refused(
+    reverser: Any, loaded: Any, task: str, text: Any, given: dict[str, Any], message: str
+) -> None:
+    model = reverser if task == "transduce" else loaded(task)
+    with pytest.raises(regard.UserError, match=message):
+        regard.inspect(model, text, **given)
+
+
+def test_an_estimator_without_a_model() -> None:
+    with pytest.raises(regard.UserError, match="not fitted"):
+        regard.inspect(regard.Transducer(), "abc")

@@ -1,0 +1,74 @@
+"""The command `regard inspect`: lines, files, and what it refuses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import regard
+
+Command = Callable[..., Any]
+
+
+def test_short_lines_for_a_terminal(command: Command, trained: Any, models: Any) -> None:
+    said = command("inspect", trained.run, "abcd", "--beam", "2")
+    assert said.code == 0 and "greedy search would have said" in said.out
+    assert "looks at" in said.out and "--out page.html" in said.out
+    answer = command("predict", trained.run, "abcd", "--beam", "2").out.strip()
+    assert f"target: {answer}\n" in said.out
+    texts = {"tag": "Anna sees Rome", "classify": "the fine dog", "regress": "1, 2"}
+    for task, text in {**texts, "language-model": "Anna"}.items():
+        said = command("inspect", models(task).run, text)
+        assert said.code == 0, said.err
+        assert f"{task}, " in said.out and ("value" if task == "regress" else "others") in said.out
+
+
+def test_a_file_of_json_is_the_value(command: Command, trained: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    said = command("inspect", trained.run, "abж", "--json", path, "--set", "search.beam=3")
+    assert said.code == 0 and said.out == "" and f"written: {path}" in said.err
+    found = regard.inspect(regard.load(trained.run), "abж", beam=3).as_dict()
+    assert json.loads(path.read_text("utf-8")) == found
+    said = command("inspect", trained.run, "abж", "--json", "-", "--beam", "3")
+    assert json.loads(said.out) == found
+
+
+def test_pages_and_pictures_are_written(command: Command, trained: Any, tmp_path: Path) -> None:
+    page, png, svg = (tmp_path / f"a.{end}" for end in ("html", "png", "svg"))
+    said = command("inspect", trained.run, "abc", "--out", page, "--png", png, "--svg", svg)
+    assert said.code == 0, said.err
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert png.read_bytes().startswith(b"\x89PNG") and "<svg" in svg.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("abc", "--open"), "give --out page.html too"),
+        (("abc", "--png", "a.jpg"), "a name that ends in .png expected"),
+        (("abc", "--out", "nowhere/a.html"), "there is no folder nowhere"),
+        (("abc", "--json", "nowhere/a.json"), "there is no folder nowhere"),
+        (("abc", "--set", "model.width=3"), "a trained model keeps all its settings"),
+        (("a" * 300,), "--most 301"),
+    ],
+)
+def test_commands_that_are_refused(
+    command: Command, trained: Any, given: tuple[str, ...], message: str
+) -> None:
+    said = command("inspect", trained.run, *given)
+    assert said.code == 2 and said.out == "" and message in said.err and "Traceback" not in said.err
+
+
+def test_a_browser_opens_the_page(
+    command: Command, trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda place: bool(seen.append(place)) or True)
+    page = tmp_path / "a.html"
+    assert command("inspect", trained.run, "abc", "--out", page, "--open").code == 0
+    assert seen == [page.resolve().as_uri()]
+    monkeypatch.setattr("webbrowser.open", lambda place: False)
+    said = command("inspect", trained.run, "abc", "--out", page, "--open")
+    assert said.code == 2 and "no browser could be opened" in said.err
