@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from regard.answers.wanted import Wanted
 from regard.errors import UserError, say
 from regard.estimators import load
@@ -67,7 +65,7 @@ def inspect_command(
     if outputs == Outputs():
         from regard.inspection.terminal import show
 
-        show(found, Console(highlight=False, markup=False, emoji=False, soft_wrap=True), MORE)
+        show(found, MORE)
         return
     for note in found["notes"]:
         say(note)

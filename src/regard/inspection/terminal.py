@@ -7,11 +7,13 @@ from rich.table import Table
 from rich.text import Text
 
 SHOWN = 3  # runners-up in a line, and symbols that are looked at
-WIDE = 1000  # a table is as wide as it is: a narrow terminal folds it, a file does not
+LEAST = 0.005  # shares below are not worth a place in a line
+WIDE = 1000  # a table is as wide as its rows: a narrow terminal folds it, a file does not
 
 
-def show(inspection: dict[str, Any], console: Console, more: str) -> None:
+def show(inspection: dict[str, Any], more: str) -> None:
     """Prints what was answered and why, in short; more: how to get the rest."""
+    console = Console(width=WIDE, highlight=False, markup=False, emoji=False, soft_wrap=True)
     model = inspection["model"]
     head = f"{model['name']}: {model['task']}, {model['parameters']:,} parameters"
     console.print(Text(head, "bold"))
@@ -19,7 +21,7 @@ def show(inspection: dict[str, Any], console: Console, more: str) -> None:
     for name in ("source", "target"):
         given = " (given)" if inspection[name].get("given") else ""
         console.print(Text(f"{name}{given}: ", "dim") + Text(inspection[name]["text"]))
-    console.print(_table(inspection), width=WIDE, crop=False, no_wrap=True)
+    console.print(_table(inspection))
     for line in _lines(inspection):
         console.print(Text(line))
     console.print(Text(more, "dim"))
@@ -81,7 +83,7 @@ def _most(row: list[float], columns: list[str]) -> list[Any]:
 
 
 def _pairs(pairs: list[Any]) -> str:
-    return "  ".join(f"{symbol} {share:.2f}" for symbol, share in pairs[:SHOWN])
+    return "  ".join(f"{symbol} {share:.2f}" for symbol, share in pairs[:SHOWN] if share >= LEAST)
 
 
 def _lines(inspection: dict[str, Any]) -> list[str]:
