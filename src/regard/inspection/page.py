@@ -31,7 +31,10 @@ PAGE = Template("""\
 <body>
 <main>
 <header class="inspected">
-<div class="title" id="title"><h1 dir="auto">$source</h1><p class="came" dir="auto">$target</p></div>
+<div class="title" id="title">
+<h1 dir="auto">$source</h1>
+<p class="came" dir="auto">$target</p>
+</div>
 <div class="switches" id="switches"></div>
 </header>
 <div class="inspection-facts" id="facts"></div>
@@ -52,13 +55,18 @@ def inspection_page(inspection: dict[str, Any]) -> str:
     source, target = inspection["source"]["text"], inspection["target"]["text"]
     return PAGE.substitute(
         policy=POLICY.format(script=_hash(script), style=_hash(style)),
-        title=escape(f"{inspection['model']['name']}: {source or target}"),
-        source=escape(source or target),
-        target=escape(target if source else ""),
+        title=_shown(f"{inspection['model']['name']}: {source or target}"),
+        source=_shown(source or target),
+        target=_shown(target if source else ""),
         style=style,
         script=script,
         data=_data(packed(inspection)),
     )
+
+
+def _shown(text: str) -> str:
+    """Text as HTML; lone surrogates, which UTF-8 has not, are question marks."""
+    return escape(text.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _hash(text: str) -> str:
@@ -70,7 +78,7 @@ def _hash(text: str) -> str:
 def _data(value: dict[str, Any]) -> str:
     """JSON that no text can end: with "<" escaped, neither </script> nor <!-- can occur.
 
-    Lone surrogates cannot be written as UTF-8, so what is not ASCII in them is escaped too.
+    Lone surrogates are escaped too, so that the page can be written as UTF-8.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = "".join(f"\\u{ord(one):04x}" if "\ud800" <= one <= "\udfff" else one for one in text)

@@ -8,10 +8,12 @@
   const alike = (matrices) => matrices.every((one) =>
     one.rows === matrices[0].rows && one.columns === matrices[0].columns);
 
-  const ofHead = (entry, head) => ({
+  // `loss` is least where silence harms most; a number that is answered is harmed by any change.
+  const ofHead = (entry, head, number) => ({
     key: `${entry.layer}.${head}`, layer: entry.layer, head, entry,
     entropy: entry.entropy ? entry.entropy[head] : null,
     silenced: entry.silenced ? entry.silenced[head] : null,
+    loss: number ? -Math.abs(entry.silenced[head]) : entry.silenced[head],
     matrix: () => regard.matrix(entry.heads, head),
   });
 
@@ -21,7 +23,7 @@
       .sort((one, other) => one.layer - other.layer);
     const layers = entries.map((entry) => {
       const count = regard.numbers(entry.heads).shape[0];
-      const heads = Array.from({length: count}, (_, head) => ofHead(entry, head));
+      const heads = Array.from({length: count}, (_, head) => ofHead(entry, head, data.model.task === "regress"));
       const matrix = () => regard.mean(heads.map((one) => one.matrix()));
       const mean = count > 1 ? {key: `${entry.layer}.mean`, layer: entry.layer, head: "mean", entry, matrix} : null;
       return {layer: entry.layer, heads, mean};
@@ -33,9 +35,9 @@
       matrix: () => regard.mean(every()),
     } : null;
     const known = heads.filter((one) => Number.isFinite(one.silenced));
-    const main = known.reduce((best, one) => !best || one.silenced < best.silenced ? one : best, null);
+    const main = known.reduce((best, one) => !best || one.loss < best.loss ? one : best, null);
     const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.silenced)));
-    return {part, layers, heads, all, main: known.length > 1 && main.silenced < 0 ? main : null, most};
+    return {part, layers, heads, all, main: known.length > 1 && main.loss < 0 ? main : null, most};
   };
 
   regard.pictureName = ({layer, head}) => {
@@ -91,8 +93,9 @@
   };
 
   const inOrder = (group, choose, order) => {
-    const known = group.heads.filter((one) => Number.isFinite(one[order]))
-      .sort((one, other) => one[order] - other[order]);
+    const by = order === "entropy" ? "entropy" : "loss";
+    const known = group.heads.filter((one) => Number.isFinite(one[by]))
+      .sort((one, other) => one[by] - other[by]);
     const value = (one) => order === "entropy" ? regard.number(one.entropy, 2) : regard.signed(one.silenced, 2);
     const smalls = known.map((one) => small(group, one, choose, `${one.layer}.${one.head}  ${value(one)}`));
     return {smalls, grid: make("div", {class: "heads ordered", role: "group",

@@ -8,14 +8,14 @@
     make("dt", {}, regard.say(`fact.${key}`)),
     make("dd", {}, value, make("small", {}, regard.say(`fact.${key}.unit`))));
 
-  const facts = (picture) => {
+  const facts = (picture, number) => {
     const list = [];
     if (Number.isFinite(picture.entropy)) {
       list.push(fact("entropy", regard.number(picture.entropy, 2)));
       list.push(fact("looks", regard.number(Math.exp(picture.entropy), 1)));
     }
     if (Number.isFinite(picture.silenced)) {
-      list.push(fact("silenced", regard.signed(picture.silenced)));
+      list.push(fact(number ? "number" : "silenced", regard.signed(picture.silenced)));
     }
     return list.length ? make("dl", {class: "facts"}, list) : null;
   };
@@ -52,7 +52,7 @@
         make("h3", {}, name, main ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null),
         regard.segments(regard.say("view"), "view", [["heat", regard.say("view.heat")], ["lines", regard.say("view.lines")]],
           state.view, (value) => { state.view = value; draw(); })),
-      ...[where(picture), facts(picture), view].filter(Boolean));
+      ...[where(picture), facts(picture, context.data.model.task === "regress"), view].filter(Boolean));
     draw();
   };
 })();

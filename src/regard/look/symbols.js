@@ -23,10 +23,10 @@
   const answer = (context) => {
     const {data, bus, state} = context;
     const chips = data.steps.map((step, index) => chip(context, "target", index, step.symbol ?? "", {
-      class: "chip step", "aria-pressed": String(index === state.step),
+      class: step.given ? "chip step given" : "chip step", "aria-pressed": String(index === state.step),
       "aria-label": `${regard.plain(step.symbol ?? "")} ${certainty(step)}`,
-      title: certainty(step), data: {step: index},
-      style: {"--p": "value" in step ? 1 : step.p},
+      title: certainty(step) + (step.given ? regard.say("comma") + regard.say("symbols.prompt") : ""), data: {step: index},
+      style: {"--p": "value" in step ? 1 : step.p, "--bar": "value" in step ? 0 : 1},
       on: {click: () => bus.choose(index)},
     }));
     bus.on("choose", (chosen) => chips.forEach((button, index) =>
@@ -38,7 +38,8 @@
   // The symbols of the source, each tinted by how much the chosen answer symbol depends on it.
   const source = (context) => {
     const {data, bus} = context;
-    const axis = data.source.symbols.length ? "source" : "inputs";
+    // A language model reads what it writes, so its symbols depend on those before.
+    const axis = data.saliency ? data.saliency.columns : "source";
     const symbols = axis === "source" ? data.source.symbols : data.inputs;
     const chips = symbols.map((text, index) => chip(context, axis, index, text, {
       class: "chip read", data: {read: index},
@@ -60,13 +61,14 @@
   const details = (context, index) => {
     const {data} = context;
     const step = data.steps[index];
-    const head = make("h3", {}, regard.say("symbols.place", {place: index + 1, count: data.steps.length}));
+    const head = make("h3", {}, regard.say(["classify", "regress"].includes(data.model.task) ? "symbols.placeWhole" : "symbols.place", {place: index + 1, count: data.steps.length}));
     if ("value" in step) {
       return [head, make("p", {class: "value"}, regard.number(step.value))];
     }
     const list = [[step.symbol, step.p, "own"], ...step.others.map(([text, p]) => [text, p, "other"])]
       .sort((one, other) => other[1] - one[1]);
-    const rest = 1 - list.reduce((sum, [, p]) => sum + p, 0);
+    // Several labels have a probability each, which do not sum up to one.
+    const rest = data.model.task === "classify" ? 0 : 1 - list.reduce((sum, [, p]) => sum + p, 0);
     const left = rest > 0.0005 ? make("p", {class: "note"}, regard.say("symbols.rest", {p: regard.percent(rest)})) : null;
     return [head, make("ol", {class: "bars"}, list.map(([text, p, kind]) => bar(text, p, kind))), left];
   };
@@ -76,6 +78,7 @@
     const plain = data.steps.some((step) => "value" in step);
     return make("p", {class: "note keys"},
       plain ? null : make("span", {}, make("i", {class: "swatch doubt"}), regard.say("symbols.doubt")),
+      data.steps.some((step) => step.given) ? make("span", {}, make("i", {class: "swatch given"}), regard.say("symbols.prompt")) : null,
       data.saliency ? make("span", {}, make("i", {class: "swatch depends"}), regard.say("symbols.depends")) : null);
   };
 

@@ -41,6 +41,14 @@
     return {destroy: () => document.removeEventListener("regard:language", draw)};
   };
 
+  // Paper is light: canvases are painted anew for it, and back again after.
+  window.addEventListener("beforeprint", () => { root.setAttribute("data-theme", "light"); tell("theme"); });
+  window.addEventListener("afterprint", () => {
+    if (regard.theme === "auto") root.removeAttribute("data-theme");
+    else root.setAttribute("data-theme", regard.theme);
+    tell("theme");
+  });
+
   const theme = regard.recall("theme");
   const language = regard.recall("language");
   const reader = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
