@@ -163,7 +163,7 @@ def _check(check: Record) -> str:
         return ""
     lines = check.get("lines")
     text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(_without_counts(check))
-    return f"<section><h2>Data</h2><pre>{escape(text)}</pre></section>"
+    return f'<section><h2>Data</h2><pre tabindex="0">{escape(text)}</pre></section>'
 
 
 def _without_counts(check: Record) -> Record:
@@ -201,7 +201,7 @@ def _config(config: str) -> str:
     if not config.strip():
         return ""
     summary = "<summary>The whole configuration</summary>"
-    return f"<section><details>{summary}<pre>{escape(config)}</pre></details></section>"
+    return f'<section><details>{summary}<pre tabindex="0">{escape(config)}</pre></details></section>'
 
 
 def _footnotes(run: RunFolder) -> list[str]:
