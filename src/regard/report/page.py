@@ -201,7 +201,9 @@ def _config(config: str) -> str:
     if not config.strip():
         return ""
     summary = "<summary>The whole configuration</summary>"
-    return f'<section><details>{summary}<pre tabindex="0">{escape(config)}</pre></details></section>'
+    return (
+        f'<section><details>{summary}<pre tabindex="0">{escape(config)}</pre></details></section>'
+    )
 
 
 def _footnotes(run: RunFolder) -> list[str]:
