@@ -4,6 +4,7 @@
   const regard = window.regard = window.regard || {};
   const {make} = regard;
   const PARTS = ["encoder", "decoder", "cross", "pool"];
+  const TOPS = [0.05, 0.1, 0.2, 0.5, 1]; // where the scale of a part may end
 
   const alike = (matrices) => matrices.every((one) =>
     one.rows === matrices[0].rows && one.columns === matrices[0].columns);
@@ -37,7 +38,10 @@
     const known = heads.filter((one) => Number.isFinite(one.silenced));
     const main = known.reduce((best, one) => !best || one.loss < best.loss ? one : best, null);
     const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.silenced)));
-    return {part, layers, heads, all, main: known.length > 1 && main.loss < 0 ? main : null, most};
+    // All heads of a part have one scale, so that they can be compared.
+    const weight = heads.reduce((most, one) => one.matrix().flat.reduce((a, b) => Math.max(a, b), most), 0);
+    const top = TOPS.find((value) => value >= weight) || 1;
+    return {part, layers, heads, all, top, main: known.length > 1 && main.loss < 0 ? main : null, most};
   };
 
   regard.pictureName = ({layer, head}) => {
@@ -65,7 +69,7 @@
     }, canvas, main ? make("span", {class: "star", "aria-hidden": "true"}, "\u2605") : null,
     effect === null ? null : make("i", {class: "effect", style: {"--p": effect}}),
     caption ? make("span", {class: "small-caption"}, caption) : null);
-    return {button, picture, draw: () => regard.paint(canvas, picture.matrix())};
+    return {button, picture, draw: () => regard.paint(canvas, picture.matrix(), {top: group.top})};
   };
 
   const inPlace = (group, choose) => {
@@ -128,7 +132,7 @@
       chosen = picture;
       state.heads[group.part] = picture.key;
       press();
-      regard.head(context, large, picture, group.main === picture);
+      regard.head(context, large, picture, group);
     };
     const list = () => {
       const made = state.order === "place" ? inPlace(group, choose) : inOrder(group, choose, state.order);

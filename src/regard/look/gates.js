@@ -89,7 +89,7 @@
       const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
       bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(symbols.length - 1, index))}]);
     };
-    const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: () => bus.mark([])}},
+    const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave}},
       make("div", {class: "gate-line"}, line(gate.mean, signed),
         make("span", {class: "high"}, "1"), make("span", {class: "low"}, signed ? "\u22121" : "0")), canvas, down);
     bus.on("mark", (marks) => {

@@ -27,7 +27,7 @@
   };
 
   // Draws a picture into the room; what listened for the one before is let go.
-  regard.head = (context, room, picture, main) => {
+  regard.head = (context, room, picture, {main, top}) => {
     const {axes, state} = context;
     const bus = context.bus.room("large");
     const {entry} = picture;
@@ -39,17 +39,17 @@
     const draw = () => {
       bus.clear();
       const lines = state.view === "lines";
-      const key = lines ? null : regard.legend(regard.say("map.weight"), [0, 0.1, 0.5, 1]);
+      const key = lines ? null : regard.legend(regard.say("map.weight"), [0, 0.1, 0.5, 1].map((part) => part * top), {top});
       if (key) bus.on("theme", key.draw);
       view.replaceChildren(...[
-        lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {}),
+        lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {top}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
       bus.again();
     };
     room.dataset.shown = `${entry.part}.${picture.key}`;
     room.replaceChildren(
       make("div", {class: "large-top"},
-        make("h3", {}, name, main ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null),
+        make("h3", {}, name, main === picture ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null),
         regard.segments(regard.say("view"), "view", [["heat", regard.say("view.heat")], ["lines", regard.say("view.lines")]],
           state.view, (value) => { state.view = value; draw(); })),
       ...[where(picture), facts(picture, context.data.model.task === "regress"), view].filter(Boolean));

@@ -114,7 +114,7 @@
     draw();
     const ticks = marks.map((value) => regard.make("span", {
       style: {left: `${SCALES[scale](value, top) * 100}%`},
-    }, String(value).replace("-", "\u2212")));
+    }, String(+value.toPrecision(3)).replace("-", "\u2212")));
     const element = regard.make("div", {class: "key"}, regard.make("span", {}, title),
       regard.make("div", {class: "key-ramp"}, canvas, regard.make("div", {class: "key-ticks"}, ticks)));
     return {element, draw};

@@ -10,7 +10,7 @@
 //   [data-large=attention][data-shown="cross.1.3"]                   the large map and which one it is
 //   [data-order=place|entropy|silenced], [data-view=heat|lines]      buttons (aria-pressed)
 //   [data-cells=map]            the field of cells; [data-says=map] the sentence about what is marked
-//   [data-axis=source|target|inputs][data-index=N]                   every name of a symbol; .marked when linked
+//   [data-axis=source|target|inputs][data-index=N]                   every name of a symbol; .marked when linked, .chosen
 //   [data-table=map]            the numbers as a table (details)
 //   [data-tree=room], [data-node=ID], [data-dropped] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
@@ -31,7 +31,7 @@
         listeners = listeners.filter((one) => one.room !== room);
       },
       again: () => tell("mark", marks),
-      mark, choose, link,
+      mark, leave, choose, link,
     });
     const tell = (name, value) => {
       for (const one of [...listeners]) if (one.name === name) one.react(value);
@@ -41,11 +41,17 @@
       marks = given;
       tell("mark", marks);
     };
-    const choose = (index) => { state.step = index; tell("choose", index); };
+    // A finger that is lifted leaves its mark, or nobody could read what it says.
+    const leave = (event) => { if (event.pointerType !== "touch") mark([]); };
+    const choose = (index) => {
+      state.step = index;
+      tell("choose", index);
+      tell("mark", marks);
+    };
     // A name of a symbol: pointing at it or focusing it marks it everywhere.
     const link = (node, own) => {
       node.addEventListener("pointerenter", () => mark([own]));
-      node.addEventListener("pointerleave", () => mark([]));
+      node.addEventListener("pointerleave", leave);
       node.addEventListener("focus", () => mark([own]));
       node.addEventListener("blur", () => mark([]));
     };
@@ -55,14 +61,16 @@
     };
   };
 
-  // Lights up every name of the marked symbols, in all views.
-  const lightUp = (element, marks) => {
-    for (const node of element.querySelectorAll(".marked")) node.classList.remove("marked");
-    for (const {axis, index} of marks) {
-      for (const node of element.querySelectorAll(`[data-axis="${axis}"][data-index="${index}"]`)) {
-        node.classList.add("marked");
+  // Lights up every name of the marked symbols, and of the chosen one, in all views.
+  const lightUp = (element, marks, step) => {
+    const give = (name, places) => {
+      for (const node of element.querySelectorAll(`.${name}`)) node.classList.remove(name);
+      for (const {axis, index} of places) {
+        for (const node of element.querySelectorAll(`[data-axis="${axis}"][data-index="${index}"]`)) node.classList.add(name);
       }
-    }
+    };
+    give("marked", marks);
+    give("chosen", [{axis: "target", index: step}]);
   };
 
   const sections = (data) => [
@@ -108,7 +116,7 @@
       bus = makeBus(state);
       axes.one = [regard.say("axis.one")];
       const context = {data, state, axes, bus};
-      bus.on("mark", (marks) => lightUp(element, marks));
+      bus.on("mark", (marks) => lightUp(element, marks, state.step));
       element.classList.add("inspection");
       element.replaceChildren();
       for (const [name, present, build] of sections(data)) {
@@ -117,7 +125,10 @@
         const section = make("section", {data: {part: name}, "aria-labelledby": id},
           make("h2", {id}, regard.say(`${name}.title`)));
         element.append(section);
-        const add = () => section.append(...build(context));
+        const add = () => {
+          section.append(...build(context));
+          bus.again();
+        };
         if (["symbols", "attention", "notes"].includes(name)) add();
         else lazily(section, bus, add);
       }

@@ -106,7 +106,7 @@
       ]);
     };
     const element = make("div", {class: "map-cells", data: {cells: "map"}, on: {
-      pointermove: point, pointerdown: point, pointerleave: () => bus.mark([]),
+      pointermove: point, pointerdown: point, pointerleave: bus.leave,
     }}, canvas, make("div", {class: "mesh"}), across, down);
     const mark = (marks) => {
       const row = regard.marked(marks, rows.name, "row");
