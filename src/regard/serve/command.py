@@ -17,6 +17,7 @@ from regard.serve.guard import own_names
 from regard.serve.models import open_models
 from regard.serve.settings import ServeSettings
 
+BACKLOG = 1024  # connections that wait to be taken
 GRACE = 5  # seconds for connections to close after the last answer
 
 
@@ -29,6 +30,8 @@ def serve_command(
     with bound(host, port) as listening:
         shown = f"[{host}]" if ":" in host else host
         address = f"http://{shown}:{listening.getsockname()[1]}"
+        for model in app.state.service.models.values():
+            model.warm()
         for facts in app.state.service.facts:
             say(f"{facts['name']}: {facts['task']}, {facts['description']}")
         say(f"the page: {address}/    the API: {address}/docs")
@@ -45,6 +48,7 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
+            listening.listen(BACKLOG)  # whoever reads the address may come at once
         except (OSError, OverflowError) as error:
             raise UserError(
                 f"{host} port {port}: cannot listen there: {error}; choose another --port, 0 is "
@@ -64,7 +68,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=30,
-        backlog=1024,
+        backlog=BACKLOG,
     )
 
     class Server(uvicorn.Server):

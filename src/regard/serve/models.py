@@ -1,5 +1,6 @@
 """The models that are served, and what is said of them."""
 
+import contextlib
 import json
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -8,9 +9,9 @@ from typing import Any
 
 from torch import nn
 
-from regard.engines import Engine
 from regard.errors import UserError
 from regard.estimators import Estimator, load
+from regard.inspection.about import about, description
 from regard.serve.searches import settings_schema
 from regard.serve.settings import ServeSettings
 from regard.tasks.answering import Answering, as_engine
@@ -29,34 +30,26 @@ class Served:
 
     @property
     def can(self) -> list[str]:
-        """What can be asked of it."""
-        if isinstance(self.task, LanguageModel) and self.task.masked:
-            return []
-        looked_into = isinstance(self.estimator.model_, nn.Module)
+        """What can be asked of it: who only fills gaps answers nothing, engines let nobody in."""
+        masked = isinstance(self.task, LanguageModel) and self.task.masked
         return [
-            "predict",
-            "stream",
-            *(["inspect"] if looked_into else []),
+            *([] if masked else ["predict", "stream"]),
+            *(["inspect"] if isinstance(self.estimator.model_, nn.Module) else []),
             *(["alternatives"] if self.answering else []),
         ]
 
-    def symbols(self, text: str, side: str) -> int:
-        """How many symbols a text has; side: text, or target."""
-        task: Any = self.task
-        if isinstance(task, Tag):
-            return len(text.split())
-        inputs = getattr(task, "inputs", None)
-        own = getattr(task, "target" if side == "target" else "source", None)
-        vocabulary = own or getattr(inputs, "vocabulary", None) or getattr(task, "vocabulary", None)
-        return 1 if vocabulary is None else len(vocabulary.encode(text))
+    def warm(self) -> None:
+        """Answers a text, so that the first client need not wait for what is done once."""
+        if "predict" in self.can:
+            with contextlib.suppress(UserError):  # a text where numbers are expected
+                source = self.task.parse(example(self.estimator.folder_) or "")
+                self.task.predict(self.model, [source], self.estimator.search())
 
     def facts(self, settings: ServeSettings) -> dict[str, Any]:
         """What a client may know."""
         return {
+            **self._about(),
             "name": self.name,
-            "task": self.estimator.task,
-            "description": self._description(),
-            "parameters": self._parameters(),
             "search": self.estimator.config_.search.model_dump(mode="json"),
             "settings": settings_schema(self.estimator, settings),
             "can": self.can,
@@ -64,17 +57,16 @@ class Served:
             "direction": self._direction(),
         }
 
-    def _parameters(self) -> int | None:
-        model = self.estimator.model_
-        return sum(p.numel() for p in model.parameters()) if isinstance(model, nn.Module) else None
-
-    def _description(self) -> str:
-        """Its parts with their kinds and sizes, in a line."""
-        tree = self.estimator.config_.model.model_dump()
-        parts = [f"{name} {_sized(part)}" for name, part in tree.items() if isinstance(part, dict)]
-        model = self.estimator.model_
-        engine = f", run by {model.name}" if isinstance(model, Engine) else ""
-        return (", ".join(parts) or _sized(tree)) + engine
+    def _about(self) -> dict[str, Any]:
+        """Its task, its parts in a line, and its size, where that is known."""
+        model, options = self.estimator.model_, self.estimator.config_.model
+        if isinstance(model, nn.Module):
+            return about(self.estimator)
+        return {
+            "task": self.estimator.task,
+            "description": f"{description(options)}; run by {model.name}",
+            "parameters": None,
+        }
 
     def _direction(self) -> dict[str, str]:
         """Which way its texts are written."""
@@ -85,13 +77,6 @@ class Served:
         target = getattr(task, "target", None)
         target = target or (source if isinstance(task, LanguageModel) else None)
         return {"source": _written(source), "target": _written(target)}
-
-
-def _sized(part: dict[str, Any]) -> str:
-    """The kind of a part, and how large it is."""
-    layers, width = part.get("layers"), part.get("width")
-    named = [str(part[key]) for key in ("kind", "cell") if part.get(key)]
-    return " ".join([*named, *([f"{layers} x {width}"] if layers and width else [])])
 
 
 def _written(vocabulary: Any) -> str:

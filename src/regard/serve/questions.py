@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,7 +62,8 @@ async def inspect(request: Request) -> Response:
         check_text(text, at, service.settings)
     model = service.model(asked, "inspect")
     service.asking(model, asked)  # refuses a search that is too much
-    return as_json(await service.alone(request, lambda: _inspected(model, asked, service.settings)))
+    found = await service.alone(request, lambda: _inspected(model, asked, service.settings))
+    return Response(found, media_type="application/json")
 
 
 async def alternatives(request: Request) -> Response:
@@ -108,18 +110,13 @@ def _wish(asked: WishBody, at: str, model: Served, settings: ServeSettings) -> W
     return wish
 
 
-def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> dict[str, Any]:
-    """What is inside of a model while it answers; in the runner's thread."""
-    import regard
+def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> bytes:
+    """What is inside of a model while it answers, as JSON; in the runner's thread."""
+    from regard.inspection import inspect as look_inside
 
-    for at, text in (("text", asked.text), ("target", asked.target)):
-        if text is not None and (count := model.symbols(text, at)) > settings.symbols:
-            raise UserError(
-                f"{at}: at most {settings.symbols} symbols can be inspected, {count} given; cut it"
-            )
-    search = {name: value for name, value in asked.search.items() if value is not None}
-    found: dict[str, Any] = regard.inspect(
-        model.estimator, asked.text, target=asked.target, **search
+    search: dict[str, Any] = dict(asked.search)
+    found = look_inside(
+        model.estimator, asked.text, asked.target, most=settings.symbols, **search
     ).as_dict()
     found["model"]["name"] = model.name
-    return found
+    return to_json(found, inf_nan_mode="null")

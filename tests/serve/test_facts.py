@@ -1,0 +1,132 @@
+"""What the server says of itself: models, limits, figures, its description, its files."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from regard.estimators import Estimator
+from regard.serve.models import _written, open_models
+from regard.serve.static import packaged
+from regard.version import __version__
+
+LINE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
+
+
+def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
+    found = client.get("/models").json()["models"]
+    assert [one["name"] for one in found] == list(estimators)
+    first = found[0]
+    model = estimators["transduce"]
+    assert first["task"] == "transduce" and "recurrent" in first["description"]
+    assert first["parameters"] == sum(w.numel() for w in model.model_.parameters())
+    assert first["search"] == model.config_.search.model_dump()
+    assert first["can"] == ["predict", "stream", "inspect", "alternatives"]
+    assert set(first["example"]) <= set("abcdef")
+    assert [kind["properties"]["kind"]["const"] for kind in first["settings"]["oneOf"]] == [
+        "beam",
+        "sample",
+    ]
+    assert first["settings"]["oneOf"][0]["properties"]["beam"]["maximum"] == 32
+    assert first["direction"] == {"source": "ltr", "target": "ltr"}
+
+
+def test_the_direction_of_letters() -> None:
+    class Letters:
+        def __init__(self, letters: str) -> None:
+            self.letters = letters
+
+        def __len__(self) -> int:
+            return len(self.letters)
+
+        def name(self, number: int) -> str:
+            return self.letters[number]
+
+    assert _written(Letters("אבגabשת")) == "rtl"
+    assert _written(Letters("abcש12.")) == "ltr"
+
+
+def test_health_and_limits(client: TestClient) -> None:
+    health = client.get("/health").json()
+    assert (health["status"], health["version"]) == ("ok", __version__)
+    assert health["models"][0] == "transduce" and health["seconds"] > 0
+    limits = client.get("/limits").json()
+    assert limits["texts"] == 256 and limits["bytes"] == 4_000_000 and "token" not in limits
+
+
+def test_metrics(turner: Callable[..., FastAPI]) -> None:
+    with TestClient(turner()) as client:
+        answers = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["answers"]
+        client.get("/nothing%22%0A")
+        client.get("/static/base.css")
+        response = client.get("/metrics")
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = response.text.splitlines()
+    assert all(line.startswith("# ") or LINE.fullmatch(line) for line in lines)
+    figures = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert figures['regard_requests_total{method="POST",path="/predict",status="200"}'] == "1"
+    assert figures['regard_requests_total{method="GET",path="other",status="404"}'] == "1"
+    assert 'regard_request_seconds_count{path="/static/{name}"}' in figures
+    assert figures['regard_batch_texts_bucket{le="1"}'] == "0"
+    assert figures['regard_batch_texts_bucket{le="2"}'] == "1"
+    assert figures['regard_batch_texts_bucket{le="+Inf"}'] == "1"
+    symbols = sum(len(one["symbols"]) for one in answers)
+    assert figures['regard_symbols_total{model="turn"}'] == str(symbols)
+    assert figures["regard_requests_in_flight"] == "1"  # the question itself
+    assert int(figures["regard_process_resident_bytes"]) > 10_000_000
+
+
+def test_the_description_has_the_limits(client: TestClient) -> None:
+    api = client.get("/openapi.json").json()
+    schemas = api["components"]["schemas"]
+    body = schemas["PredictBody"]["properties"]
+    assert body["texts"]["maxItems"] == 256 and body["texts"]["items"]["maxLength"] == 20_000
+    assert body["model"]["anyOf"][0]["enum"][0] == "transduce"
+    assert {"beam", "temperature", "threshold"} <= set(body["search"]["properties"])
+    for path in ("/predict", "/stream", "/inspect", "/alternatives"):
+        told = api["paths"][path]["post"]
+        assert {"200", "400", "401", "404", "408", "413", "415", "422", "503"} == set(
+            told["responses"]
+        )
+        (ref,) = re.findall(r"schemas/(\w+)", str(told["requestBody"]))
+        assert ref in schemas
+    used = set(re.findall(r"#/components/schemas/(\w+)", str(api)))
+    assert used <= set(schemas)
+
+
+def test_files_of_the_page(client: TestClient) -> None:
+    assert {"base.css", "index.html", "app.js"} <= set(packaged())
+    response = client.get("/static/base.css")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/css")
+    again = client.get("/static/base.css", headers={"if-none-match": response.headers["etag"]})
+    assert again.status_code == 304 and not again.content
+    names = re.findall(r'(?:src|href)="(static/[^"]+)"', client.get("/").text)
+    assert names
+    for name in names:
+        assert client.get(f"/{name}").status_code == 200, name
+
+
+def test_inspect(client: TestClient) -> None:
+    found = client.post("/inspect", json={"text": "fade", "search": {"beam": 2}}).json()
+    assert found["model"]["name"] == "transduce" and found["tree"]["beam"] == 2
+    assert "".join(found["source"]["symbols"]).startswith("fade")
+    (answer,) = client.post("/predict", json={"texts": ["fade"], "search": {"beam": 2}}).json()[
+        "answers"
+    ]
+    assert found["target"]["text"] == answer["text"]
+    given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
+    assert given["target"]["text"] == "cab" and given["target"]["given"] is True
+    refused = client.post("/inspect", json={"text": "a" * 500})
+    assert refused.status_code == 400 and "200" in refused.json()["error"]
+    refused = client.post("/inspect", json={"text": "a", "search": {"most": 9}})
+    assert refused.status_code == 400 and "most" in refused.json()["error"]
+
+
+@pytest.mark.parametrize("name", ["", "other"])
+def test_names_of_models(trained: Any, name: str) -> None:
+    place = f"{name}={trained.run}" if name else str(trained.run)
+    assert list(open_models([place])) == [name or "run"]

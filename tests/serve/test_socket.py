@@ -1,0 +1,142 @@
+"""`regard serve` as a process: its address, clients that leave or dawdle, and how it stops."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes a second or so
+
+
+class Process:
+    """A server that runs, and its address."""
+
+    def __init__(self, run: Path, *words: str) -> None:
+        source = str(Path(__file__).parents[2] / "src")
+        command = [sys.executable, "-m", "regard", "serve", f"turn={run}", "--port", "0", *words]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"},
+        )
+        assert self.process.stdout is not None
+        place = urlsplit(self.process.stdout.readline().strip())
+        self.port = place.port or 0
+        assert place.hostname == "127.0.0.1" and self.port, self.process.communicate()
+
+    def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        given = {"content-type": "application/json", **headers}
+        method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
+        connection.request(method, path, content, given)
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+    def raw(self, body: Any, path: str = "/predict") -> socket.socket:
+        """A connection on which a request was sent, and nothing read."""
+        content = json.dumps(body).encode()
+        head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        connection.sendall(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+        return connection
+
+    def figure(self, name: str) -> float:
+        """A figure of /metrics."""
+        lines = self.ask("/metrics")[2].decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    def until(self, name: str, test: Callable[[float], bool]) -> None:
+        """Waits until a figure is as it should be."""
+        for _ in range(600):
+            if test(self.figure(name)):
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{name} is {self.figure(name)}")
+
+    def stop(self) -> tuple[int, str]:
+        """The code and the words it leaves with."""
+        self.process.send_signal(signal.SIGTERM)
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def process(trained: Any) -> Iterator[Process]:
+    one = Process(trained.run, "--wait", "0", "--batch", "1")
+    yield one
+    one.process.kill()
+    one.process.wait()
+
+
+def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Process) -> None:
+    assert process.ask("/health")[0] == 200
+    assert process.ask("/health", host="evil.example")[0] == 400  # on loopback by default
+    assert b"<html" in process.ask("/")[2]
+
+    lazy = [process.raw({"text": "fade", "search": SLOW}, "/stream") for _ in range(3)]
+    leaving = [process.raw({"texts": ["bed"] * 50, "search": SLOW}) for _ in range(3)]
+    process.until("regard_queue_texts", lambda value: value > 100)
+    for connection in leaving:
+        connection.close()
+    process.until("regard_queue_texts", lambda value: value < 10)  # they left the queue
+    status, _, content = process.ask("/predict", {"texts": ["bed"]})
+    assert status == 200 and json.loads(content)["answers"]
+    process.until(
+        'regard_requests_total{method="POST",path="/predict",status="499"}', lambda v: v == 3
+    )
+    for connection in lazy:
+        connection.close()
+
+    answers: list[Any] = []
+    body = {"texts": ["fade"], "search": SLOW}
+    running = threading.Thread(target=lambda: answers.append(process.ask("/predict", body)))
+    running.start()
+    process.until("regard_requests_in_flight", lambda value: value == 2)  # it, and this question
+    process.process.send_signal(signal.SIGTERM)
+    while (refused := process.ask("/predict", {"texts": ["bed"]}))[0] == 200:
+        time.sleep(0.01)
+    assert refused[0] == 503 and int(refused[1]["retry-after"]) > 0
+    running.join()
+    assert answers[0][0] == 200 and json.loads(answers[0][2])["answers"]
+    _, said = process.process.communicate(timeout=60)
+    assert process.process.returncode == 0 and said.endswith("stopped\n")
+    assert "Traceback" not in said
+
+
+def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
+    short = tmp_path / "token"
+    short.write_text("abc\n")
+    for words, expected in (
+        ((tmp_path / "nothing",), "no such model folder"),
+        ((trained.run, trained.run), "two models are called run"),
+        ((trained.run, "--token-file", short), "8 characters"),
+        ((trained.run, "--token-file", tmp_path / "none"), "cannot be read"),
+        ((trained.run, "--texts", "2000"), "never fit"),
+        ((trained.run, "--batch", "0"), "--batch"),
+        ((trained.run, "--host", "256.0.0.1"), "cannot listen"),
+    ):
+        said = command("serve", *words)
+        assert said.code == 2 and expected in said.err, said
+
+
+def test_without_the_packages(
+    command: Callable[..., Any], trained: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("regard.serve")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
+    said = command("serve", trained.run)
+    assert said.code == 2 and "pip install 'regard[serve]'" in said.err
