@@ -9,12 +9,15 @@
     const begins = app.beginnings(one.answer);
     const prefix = begins?.[question.place + 1];
     const now = one.answer.symbols?.[question.place] === question.answer.symbols?.[question.place];
+    const said = now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text);
     const inside = [
-      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), app.meter(one.p), make("span", { class: "number" }, regard.percent(one.p)),
-      make("span", { class: "said", dir: "auto" }, now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text)),
+      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), app.meter(one.p),
+      make("span", { class: "number" }, regard.percent(one.p)),
+      make("span", { class: "said", dir: "auto" }, said),
     ];
     if (prefix === undefined || now) {
-      return make("li", { class: now ? "now" : null, "aria-current": now ? "true" : null }, make("span", { class: "option" }, inside));
+      const here = now ? { class: "now", "aria-current": "true" } : {};
+      return make("li", here, make("span", { class: "option" }, inside));
     }
     const named = { symbol: regard.plain(one.symbol), p: regard.percent(one.p), text: one.answer.text };
     return make("li", {}, make("button", {
@@ -24,10 +27,11 @@
   }
 
   function head(question, close) {
-    const where = question.prefix ? regard.say("app.after", { prefix: question.prefix }) : regard.say("app.first");
+    const { prefix } = question;
+    const where = prefix ? regard.say("app.after", { prefix }) : regard.say("app.first");
     return make("div", { class: "head" },
-      make("h3", {}, `${regard.say("app.choose")} `, make("span", { class: "muted", dir: "auto" }, where)),
-      make("button", { type: "button", class: "ghost", data: { role: "close" }, on: { click: close } }, regard.say("app.close")));
+      make("h2", { class: "caption" }, `${regard.say("app.choose")} `, make("span", { class: "muted", dir: "auto" }, where)),
+      app.button("app.close", close, { class: "ghost", data: { role: "close" } }));
   }
 
   // Asks and draws. question: {model, text, answer, place, prefix, search, request}; choose gets
@@ -43,7 +47,8 @@
         model: question.model.name, text: question.text, count: 6,
         request: { ...question.request, prefix: question.prefix }, search: question.search,
       }, signal);
-      body.replaceWith(make("ol", { class: "options" }, found.alternatives.map((one) => row(one, question, choose))));
+      const rows = found.alternatives.map((one) => row(one, question, choose));
+      body.replaceWith(make("ol", { class: "options" }, rows));
       const first = panel.querySelector("button.option");
       (first || panel.querySelector("button")).focus({ preventScroll: true });
     } catch (problem) {

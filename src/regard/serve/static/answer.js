@@ -24,7 +24,8 @@
     if (scores.length > names.length) names.push("</s>");
     const cells = names.map((name, place) => {
       const p = place < scores.length ? Math.exp(scores[place]) : null;
-      const inside = [regard.symbol(name), meter(p ?? 0), make("small", {}, p === null ? "\u00a0" : regard.percent(p))];
+      const chance = make("small", { dir: "ltr" }, p === null ? "\u00a0" : regard.percent(p));
+      const inside = [regard.symbol(name), meter(p ?? 0), chance];
       if (p === null || !pick) return make("li", {}, make("span", { class: "cell" }, inside));
       return make("li", {}, make("button", {
         type: "button", class: "cell", data: { place }, "aria-expanded": "false",
@@ -32,7 +33,8 @@
         on: { click: (event) => pick(place, event.currentTarget) },
       }, inside));
     });
-    const list = make("ol", { class: "strip", data: { role: "symbols" }, dir: regard.direction(names) }, cells);
+    const dir = regard.direction(names);
+    const list = make("ol", { class: "strip", data: { role: "symbols" }, dir }, cells);
     if (pick && cells.length) regard.roving(list, "button.cell");
     return list;
   }
@@ -44,9 +46,9 @@
     const rows = others.map((one) => make("li", {},
       make("span", { class: "number" }, regard.number(one.score, 3)),
       meter(Math.exp((one.score ?? 0) - top)),
-      make("span", { dir: "auto", class: "said" }, one.text === best ? words(one.text) : words(one.text, best))));
+      make("span", { dir: "auto", class: "said" }, words(one.text, one.text === best ? null : best))));
     return make("div", { class: "rivals", data: { role: "nbest" } },
-      make("h3", {}, regard.say("app.others")), make("ol", {}, rows));
+      make("h2", { class: "caption" }, regard.say("app.others")), make("ol", {}, rows));
   }
 
   function transduced({ answer, other, pick }) {
@@ -69,9 +71,10 @@
         make("span", { class: "word", dir: "auto" }, word),
         make(differs ? "mark" : "b", { class: differs ? "differs tag" : "tag" }, tag),
         p === undefined ? null : meter(p),
-        p === undefined ? null : make("small", {}, regard.percent(p))));
+        p === undefined ? null : make("small", { dir: "ltr" }, regard.percent(p))));
     });
-    return [make("ol", { class: "strip tags", dir: regard.direction([text]), data: { role: "text" } }, cells)];
+    const dir = regard.direction([text]);
+    return [make("ol", { class: "strip tags", data: { role: "text" }, dir }, cells)];
   }
 
   function classified({ answer, other }) {
@@ -90,7 +93,8 @@
   }
 
   function measured({ answer, other }) {
-    return [make("p", { class: "said value", data: { role: "text" } }, words(answer.text.replaceAll("\t", "  "), other))];
+    const numbers = answer.text.replaceAll("\t", "  ");
+    return [make("p", { class: "said value", data: { role: "text" } }, words(numbers, other))];
   }
 
   function written({ text, answer, other }) {
@@ -101,26 +105,29 @@
     return [said];
   }
 
-  const DRAW = { transduce: transduced, tag: tagged, classify: classified, regress: measured, "language-model": written };
+  const DRAW = {
+    transduce: transduced, tag: tagged, classify: classified, regress: measured, "language-model": written,
+  };
 
   function notes(answer) {
     const unknown = [...new Set(answer.unknown || [])];
     return [
-      unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, `${regard.say("app.unknown")} `,
-        unknown.flatMap((one, place) => [place ? " " : "", make("code", {}, regard.symbol(one))])) : null,
+      unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, regard.say("app.unknown"),
+        unknown.flatMap((one) => [" ", make("code", {}, regard.symbol(one))])) : null,
       answer.cut ? make("p", { class: "note warn", data: { role: "cut" } }, regard.say("app.cut")) : null,
     ];
   }
 
   // Score, time and size in one line.
-  app.facts = (answer) => [
-    typeof answer.score === "number" ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
-      regard.say("app.score", { score: regard.number(answer.score, 3) })) : null,
-    typeof answer.confidence === "number"
-      ? make("span", {}, regard.say("app.confidence", { p: regard.percent(answer.confidence) })) : null,
-    answer.symbols?.length ? make("span", {}, regard.say("app.symbols", { count: answer.symbols.length })) : null,
-    typeof answer.milliseconds === "number" ? make("span", { data: { role: "time" } },
-      regard.say("app.milliseconds", { count: answer.milliseconds.toFixed(answer.milliseconds < 10 ? 1 : 0) })) : null,
+  app.facts = ({ score, confidence, symbols: names, milliseconds: time }) => [
+    typeof score === "number"
+      ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
+        regard.say("app.score", { score: regard.number(score, 3) })) : null,
+    typeof confidence === "number"
+      ? make("span", {}, regard.say("app.confidence", { p: regard.percent(confidence) })) : null,
+    names?.length ? make("span", {}, regard.say("app.symbols", { count: names.length })) : null,
+    typeof time === "number" ? make("span", { data: { role: "time" } },
+      regard.say("app.milliseconds", { count: time.toFixed(time < 10 ? 1 : 0) })) : null,
   ];
 
   // Draws an answer. shown: {model, text, answer, other: the text it is compared with, pick}.

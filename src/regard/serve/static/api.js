@@ -30,7 +30,8 @@
     const said = typeof body.error === "string" ? body.error : "";
     const where = Array.isArray(body.at) ? body.at.join(".") : body.at;
     const message = said || `${response.status} ${response.statusText}`.trim();
-    return new ServerError(where && !said.includes(where) ? `${where}: ${message}` : message, response.status, body);
+    const placed = where && !said.includes(where) ? `${where}: ${message}` : message;
+    return new ServerError(placed, response.status, body);
   }
 
   function gone(problem) {

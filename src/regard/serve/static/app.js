@@ -32,10 +32,12 @@
     const texts = [...new Set(used().map((pane) => pane.model.example).filter(Boolean))];
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
-      return make("button", { type: "button", class: "ghost", data: { example: text }, on: { click: () => {
+      const use = () => {
         $("text").value = text;
         run();
-      } } }, regard.say("app.try", { text: short }));
+      };
+      return make("button", { type: "button", class: "ghost", data: { example: text }, on: { click: use } },
+        regard.say("app.try", { text: short }));
     }));
   }
 
@@ -44,7 +46,8 @@
     const count = [...$("text").value].length;
     const near = most && count > most * 0.8;
     const format = (value) => new Intl.NumberFormat(regard.language).format(value);
-    $("count").textContent = near ? regard.say("app.count", { count: format(count), most: format(most) }) : "";
+    const said = near ? regard.say("app.count", { count: format(count), most: format(most) }) : "";
+    $("count").textContent = said;
     $("count").classList.toggle("bad", Boolean(most) && count > most);
     $("keys").hidden = near;
   }
@@ -56,19 +59,19 @@
     if (!both) return;
     page.panes[0].against(two);
     page.panes[1].against(one);
-    const { count, all } = app.distance(one.answer.text, two.answer.text);
-    $("difference").textContent = count ? regard.say("app.differs", { count, all }) : regard.say("app.same");
+    $("difference").textContent = app.difference(one.answer, two.answer);
   }
 
   function drawCopies() {
     app.copies($("copies"), () => {
-      const body = app.predictBody($("text").value, page.panes[0].value, page.panes[0].model);
+      const each = (write) => () => used()
+        .map((pane) => write(app.predictBody($("text").value, pane.value, pane.model))).join("\n");
       const link = () => new URL(app.fragment(state()), location.href).href;
       return [
         ["link", regard.say("app.copy.link"), link],
-        ["curl", "curl", () => app.curl("predict", body)],
-        ["python", "Python", () => app.urllib("predict", body)],
-        ["regard", "regard", () => app.ownPython(body)],
+        ["curl", "curl", each((body) => `${app.curl("predict", body)}\n`)],
+        ["python", "Python", each((body) => app.urllib("predict", body))],
+        ["regard", "regard", each(app.ownPython)],
       ];
     });
   }
@@ -120,7 +123,8 @@
   }
 
   function changed(pane) {
-    if (pane.name === page.inside.name && pane.value.model !== page.inside.data?.model?.name) page.inside.clear();
+    const { inside } = page;
+    if (pane.name === inside.name && pane.value.model !== inside.data?.model?.name) inside.clear();
     drawExamples();
     drawDifference();
     remember();
@@ -129,14 +133,16 @@
 
   function apply(wanted) {
     const names = page.models.map((model) => model.name);
-    const missing = wanted.panes.slice(0, wanted.compare ? 2 : 1).map((one) => one.model).filter((name) => name && !names.includes(name));
-    $("notice").replaceChildren(...missing.map((name) => make("p", { class: "notice bad" }, regard.say("app.unnamed", { name }))));
+    const missing = wanted.panes.slice(0, wanted.compare ? 2 : 1).map((one) => one.model)
+      .filter((name) => name && !names.includes(name));
+    $("notice").replaceChildren(...missing.map((name) =>
+      make("p", { class: "notice bad" }, regard.say("app.unnamed", { name }))));
     $("text").value = wanted.text;
     page.inside.target.value = wanted.target;
     page.panes.forEach((pane, place) => {
       const value = wanted.panes[place];
       if (names.includes(value.model)) pane.set(value);
-      else if (!value.model) pane.set({ ...value, model: names[Math.min(place, names.length - 1)], search: {} });
+      else if (!value.model) pane.set({ ...value, model: names[place] || names[0], search: {} });
     });
     page.inside.clear();
     setCompare(wanted.compare);
@@ -181,7 +187,8 @@
   }
 
   function build() {
-    page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, { changed, answered, most: page.limits.nbest }));
+    const options = { changed, answered, most: page.limits.nbest };
+    page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
     page.inside = new app.Inside($("inside"), page.panes, remember);

@@ -16,7 +16,8 @@
     drawAnswer() {
       if (!this.shown) {
         this.facts.replaceChildren();
-        this.body.replaceChildren(make("p", { class: "muted waiting" }, regard.say(this.abort ? "app.working" : "app.waiting")));
+        const said = regard.say(this.abort ? "app.working" : "app.waiting");
+        this.body.replaceChildren(make("p", { class: "muted waiting" }, said));
         return;
       }
       const { answer, text, model, whole } = this.shown;
@@ -56,6 +57,9 @@
         await this.list(text, answer, abort.signal);
       } catch (problem) {
         if (problem.name === "AbortError") return;
+        this.shown = null; // what stands there was an answer to something else
+        this.stop();
+        this.drawAnswer();
         if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
         else app.showError(this.error, problem, () => this.answer(text));
       }
@@ -92,7 +96,9 @@
     pick(place, button) {
       const box = this.body.querySelector("[data-role=alternatives]");
       const open = button.getAttribute("aria-expanded") === "true";
-      for (const one of this.body.querySelectorAll("[aria-expanded=true]")) one.setAttribute("aria-expanded", "false");
+      for (const one of this.body.querySelectorAll("[aria-expanded=true]")) {
+        one.setAttribute("aria-expanded", "false");
+      }
       this.looking?.abort();
       const close = () => {
         this.looking?.abort();

@@ -9,7 +9,8 @@
   app.cut = (text) => {
     if (/\s/.test(text.trim())) return text.match(/\s*\S+/g) || [];
     if (!window.Intl?.Segmenter) return [...text];
-    return [...new Intl.Segmenter(undefined, { granularity: "grapheme" }).segment(text)].map((one) => one.segment);
+    const cutter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+    return [...cutter.segment(text)].map((one) => one.segment);
   };
 
   // For each of two lists: whether each of its things is part of what both have.
@@ -45,11 +46,17 @@
     });
   };
 
-  // How many of the things of the longer text are not in both.
-  app.distance = (one, two) => {
-    const [a, b] = [one, two].map((text) => app.cut(text).map((part) => part.trim()));
+  // In a sentence how much two answers differ: by a number, or by so many words or characters.
+  app.difference = (one, two) => {
+    if (one.text === two.text) return regard.say("app.same");
+    if (typeof one.value === "number" && typeof two.value === "number") {
+      return regard.say("app.differs.number", { value: regard.number(Math.abs(one.value - two.value), 4) });
+    }
+    const [a, b] = [one, two].map((answer) => app.cut(answer.text).map((part) => part.trim()));
     const [keep] = app.shared(a, b);
     const all = Math.max(a.length, b.length);
-    return { count: all - keep.filter(Boolean).length, all };
+    const words = /\s/.test(`${one.text.trim()}${two.text.trim()}`);
+    const values = { count: all - keep.filter(Boolean).length, all };
+    return regard.say(words ? "app.differs.words" : "app.differs.characters", values);
   };
 })();

@@ -16,7 +16,8 @@
     if (typeof value === "string") return literal(value);
     if (Array.isArray(value)) return `[${value.map(app.python).join(", ")}]`;
     if (typeof value === "object") {
-      return `{${Object.entries(value).map(([key, one]) => `${literal(key)}: ${app.python(one)}`).join(", ")}}`;
+      const pairs = Object.entries(value).map(([key, one]) => `${literal(key)}: ${app.python(one)}`);
+      return `{${pairs.join(", ")}}`;
     }
     return String(value);
   };
@@ -35,6 +36,7 @@
 
   app.urllib = (path, body) => {
     const token = app.api.hasToken();
+    const bearer = token ? ', "Authorization": "Bearer " + os.environ["REGARD_TOKEN"]' : "";
     return `import json
 ${token ? "import os\n" : ""}import urllib.request
 
@@ -42,7 +44,7 @@ body = ${app.python(body)}
 request = urllib.request.Request(
     ${literal(address(path))},
     data=json.dumps(body).encode(),
-    headers={"Content-Type": "application/json"${token ? ', "Authorization": "Bearer " + os.environ["REGARD_TOKEN"]' : ""}},
+    headers={"Content-Type": "application/json"${bearer}},
 )
 with urllib.request.urlopen(request) as response:
     for answer in json.load(response)["answers"]:
@@ -52,8 +54,9 @@ with urllib.request.urlopen(request) as response:
 
   app.ownPython = (body) => {
     const request = body.requests?.[0];
-    const wish = request ? Object.entries(request).map(([key, value]) =>
-      `${key}=${Array.isArray(value) ? `(${value.map((one) => `${app.python(one)},`).join(" ")})` : app.python(value)}`) : [];
+    const tuple = (values) => `(${values.map((one) => `${app.python(one)},`).join(" ")})`;
+    const wish = Object.entries(request || {}).map(([key, value]) =>
+      `${key}=${Array.isArray(value) ? tuple(value) : app.python(value)}`);
     const given = [
       app.python(body.texts),
       ...(body.nbest ? [`nbest=${body.nbest}`] : []),
@@ -78,27 +81,28 @@ for answer in model.predictions(${given.join(", ")}):
 
   function codeBlock(text, copied) {
     const code = make("pre", { tabindex: 0, dir: "ltr", data: { role: "code" } }, text);
-    const said = make("span", { class: "muted", role: "status" }, regard.say(copied ? "app.copied" : "app.copy.hand"));
-    if (!copied) {
-      requestAnimationFrame(() => getSelection().selectAllChildren(code));
-    }
-    return make("div", { class: "code" }, said, code);
+    const word = regard.say(copied ? "app.copied" : "app.copy.hand");
+    if (!copied) requestAnimationFrame(() => getSelection().selectAllChildren(code));
+    return make("div", { class: "code" }, make("span", { class: "muted", role: "status" }, word), code);
   }
 
   // Buttons that copy, and show what was copied. ways: [[name, label, () => text]].
   app.copies = (element, ways) => {
     const box = make("div", { class: "copied" });
-    const buttons = ways().map(([name, label]) => make("button", { type: "button", "aria-pressed": "false", data: { copy: name }, on: {
-      click: async (event) => {
-        const open = event.currentTarget.getAttribute("aria-pressed") === "true";
-        for (const one of buttons) one.setAttribute("aria-pressed", "false");
-        box.replaceChildren();
-        if (open) return;
-        event.currentTarget.setAttribute("aria-pressed", "true");
-        const text = ways().find(([one]) => one === name)[2]();
-        box.replaceChildren(codeBlock(text, await app.copyText(text)));
-      },
-    } }, label));
-    element.replaceChildren(make("div", { class: "together" }, make("span", { class: "muted" }, regard.say("app.copy")), buttons), box);
+    const copy = async (name, button) => {
+      const open = button.getAttribute("aria-pressed") === "true";
+      for (const one of buttons) one.setAttribute("aria-pressed", "false");
+      box.replaceChildren();
+      if (open) return;
+      button.setAttribute("aria-pressed", "true");
+      const text = ways().find(([one]) => one === name)[2]();
+      box.replaceChildren(codeBlock(text, await app.copyText(text)));
+    };
+    const buttons = ways().map(([name, label]) => make("button", {
+      type: "button", "aria-pressed": "false", data: { copy: name },
+      on: { click: (event) => copy(name, event.currentTarget) },
+    }, label));
+    const lead = make("span", { class: "muted" }, regard.say("app.copy"));
+    element.replaceChildren(make("div", { class: "together" }, lead, buttons), box);
   };
 })();

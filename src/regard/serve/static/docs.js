@@ -15,35 +15,46 @@
   const isPage = (one) => "text/html" in (one.responses?.[200]?.content || {});
 
   function operations() {
-    return Object.entries(page.api.paths || {}).flatMap(([path, ways]) => METHODS.filter((method) => ways[method])
-      .map((method) => ({ path, method: method.toUpperCase(), ...ways[method] }))).filter((one) => !isPage(one));
+    const all = Object.entries(page.api.paths || {}).flatMap(([path, ways]) =>
+      METHODS.filter((method) => ways[method])
+        .map((method) => ({ path, method: method.toUpperCase(), ...ways[method] })));
+    return all.filter((one) => !isPage(one));
   }
 
-  const anchor = (one) => `${one.method}-${one.path}`.replace(/[^A-Za-z0-9]+/g, "-").replace(/-$/, "").toLowerCase();
+  const anchor = (one) => `${one.method}${one.path}`.replace(/[^A-Za-z0-9]+/g, "-").toLowerCase();
+  const title = (one) => [
+    make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path),
+  ];
   const jsonOf = (content) => content?.["application/json"]?.schema;
 
   function table(rows, role) {
     if (!rows.length) return null;
+    const needed = () => make("span", { class: "needed" }, regard.say("docs.needed"));
+    const usual = (value) =>
+      make("span", { class: "muted" }, ` ${regard.say("docs.default", { value: JSON.stringify(value) })}`);
     return make("table", { data: { role } }, make("tbody", {}, rows.map((row) => make("tr", {},
-      make("td", {}, make("code", {}, row.name), row.needed ? make("span", { class: "needed" }, regard.say("docs.needed")) : null),
+      make("td", {}, make("code", {}, row.name), row.needed ? needed() : null),
       make("td", {}, make("code", { class: "type" }, row.type)),
-      make("td", {}, row.about, row.usual !== undefined && !row.needed
-        ? make("span", { class: "muted" }, ` ${regard.say("docs.default", { value: JSON.stringify(row.usual) })}`) : null)))));
+      make("td", {}, row.about, row.usual !== undefined && !row.needed ? usual(row.usual) : null)))));
   }
 
   function responses(one) {
-    const rows = Object.entries(one.responses || {}).map(([status, response]) => make("details", {},
-      make("summary", {}, make("code", {}, status), ` ${response.description || ""}`),
-      table(app.fieldsOf(page.api, jsonOf(response.content)), "fields")
-        || make("p", { class: "muted" }, Object.keys(response.content || {}).join(", ") || regard.say("docs.free"))));
-    return rows.length ? make("div", { class: "responses", data: { role: "responses" } }, make("h3", {}, regard.say("docs.responses")), rows) : null;
+    const plain = (content) =>
+      make("p", { class: "muted" }, Object.keys(content || {}).join(", ") || regard.say("docs.free"));
+    const rows = Object.entries(one.responses || {}).map(([status, { description, content }]) => make("details", {},
+      make("summary", {}, make("code", {}, status), ` ${description || ""}`),
+      table(app.fieldsOf(page.api, jsonOf(content)), "fields") || plain(content)));
+    if (!rows.length) return null;
+    return make("div", { class: "responses", data: { role: "responses" } },
+      make("h3", {}, regard.say("docs.responses")), rows);
   }
 
   // The example of the description, with a model and a text that this server has.
   function example(one) {
     const media = one.requestBody?.content?.["application/json"];
     if (!media) return undefined;
-    const given = media.example ?? Object.values(media.examples || {})[0]?.value ?? app.exampleOf(page.api, media.schema);
+    const named = Object.values(media.examples || {})[0]?.value;
+    const given = media.example ?? named ?? app.exampleOf(page.api, media.schema);
     if (!page.model || !given || typeof given !== "object") return given;
     const text = page.model.example;
     return {
@@ -85,7 +96,7 @@
     const wrong = make("p", { class: "bad note", role: "alert" });
     const curl = make("pre", { tabindex: 0, dir: "ltr", data: { role: "curl" } }, asCurl(one, given));
     const body = given === undefined ? null : make("textarea", {
-      "aria-label": regard.say("docs.body"), spellcheck: "false", dir: "auto", data: { role: "body" }, rows: 6,
+      "aria-label": regard.say("docs.body"), spellcheck: "false", data: { role: "body" }, rows: 6,
       on: { input: () => {
         try {
           curl.textContent = asCurl(one, JSON.parse(body.value));
@@ -93,24 +104,24 @@
         } catch (problem) { wrong.textContent = problem.message; }
       } },
     }, JSON.stringify(given, null, 2));
-    const copied = make("button", { type: "button", class: "ghost", on: { click: async () => {
+    const copied = app.button("docs.copy", async () => {
       const done = await app.copyText(curl.textContent);
       copied.textContent = regard.say(done ? "app.copied" : "app.copy.hand");
-    } } }, regard.say("docs.copy"));
-    return make("div", { class: "workbench" }, body, wrong, curl, make("div", { class: "together" },
-      make("button", { type: "button", class: "primary", data: { role: "send" }, on: { click: () => send(one, body?.value, box) } }, regard.say("docs.send")),
-      copied), box);
+    }, { class: "ghost" });
+    const go = app.button("docs.send", () => send(one, body?.value, box), { class: "primary", data: { role: "send" } });
+    return make("div", { class: "workbench" }, body, wrong, curl, make("div", { class: "together" }, go, copied), box);
   }
 
   function route(one) {
     const schema = jsonOf(one.requestBody?.content);
     const rows = schema ? app.fieldsOf(page.api, schema) : [];
     const parameters = (one.parameters || []).map((each) => ({
-      name: each.name, type: `${each.in} ${each.schema?.type || ""}`, about: each.description || "", needed: each.required,
+      name: each.name, type: `${each.in} ${each.schema?.type || ""}`, about: each.description || "",
+      needed: each.required,
     }));
     const fixed = !one.path.includes("{");
     return make("section", { class: "route", id: anchor(one), data: { route: `${one.method} ${one.path}` } },
-      make("h2", {}, make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path)),
+      make("h2", {}, title(one)),
       make("div", { class: "two" },
         make("div", {},
           make("p", { class: "lead" }, one.description || one.summary || ""),
@@ -121,11 +132,13 @@
 
   function draw() {
     const all = operations();
-    $("contents").replaceChildren(make("ul", {}, all.map((one) => make("li", {}, make("a", { href: `#${anchor(one)}` },
-      make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path))))));
+    const { title: name, version, description } = page.api.info;
+    $("contents").replaceChildren(make("ul", {}, all.map((one) =>
+      make("li", {}, make("a", { href: `#${anchor(one)}` }, title(one))))));
     $("routes").replaceChildren(
-      make("div", { class: "opening" }, make("h1", {}, `${page.api.info?.title || "regard"} `, make("small", { class: "muted" }, page.api.info?.version || "")),
-        make("p", { class: "lead" }, page.api.info?.description || "")),
+      make("div", { class: "opening" },
+        make("h2", {}, `${name} `, make("small", { class: "muted" }, version)),
+        make("p", { class: "lead" }, description || "")),
       ...all.map(route));
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   }

@@ -9,10 +9,13 @@
     constructor(element, panes, changed) {
       Object.assign(this, { element, panes, changed });
       this.name = "a";
-      this.target = make("input", { id: "target", type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", on: {
-        keydown: (event) => { if (event.key === "Enter" && !event.isComposing) this.look(); },
-        change: () => changed(),
-      } });
+      this.target = make("input", {
+        id: "target", type: "text", dir: "auto", spellcheck: "false", autocomplete: "off",
+        on: {
+          keydown: (event) => { if (event.key === "Enter" && !event.isComposing) this.look(); },
+          change: () => changed(),
+        },
+      });
       this.draw();
     }
 
@@ -21,18 +24,27 @@
     draw() {
       this.box ??= make("div", { id: "inspection" });
       this.error ??= make("div", { data: { role: "error" } });
-      const can = this.pane.model.can.includes("inspect");
-      const forced = ["transduce"].includes(this.pane.model.task);
-      this.button = make("button", { type: "button", id: "inspect", disabled: !can, on: { click: () => this.look() } }, regard.say("app.inside.open"));
-      const sides = this.compared ? regard.segments(regard.say("app.model"), "side",
-        this.panes.map((one, place) => [one.name, `${regard.say(`app.model.${place ? "two" : "one"}`)}`]), this.name,
-        (name) => { this.name = name; this.draw(); if (this.data) this.look(); }) : null;
-      this.element.replaceChildren(...[
-        make("div", { class: "head" }, make("h2", { id: "inside-title" }, regard.say("app.inside")), sides),
-        make("p", { class: "muted" }, can ? regard.say("app.inside.about") : regard.say("app.no", { name: this.pane.value.model })),
-        make("div", { class: "together" }, forced && can ? make("label", { class: "target" }, make("span", {}, regard.say("app.inside.target")), this.target) : null, this.button),
-        this.error, this.box,
-      ].filter(Boolean));
+      const { task, name, can: able } = this.pane.model;
+      const can = able.includes("inspect");
+      this.button = app.button("app.inside.open", () => this.look(), { id: "inspect", disabled: !can });
+      const forced = make("label", { class: "target" },
+        make("span", {}, regard.say("app.inside.target")), this.target);
+      this.element.replaceChildren(
+        make("div", { class: "head" },
+          make("h2", { id: "inside-title" }, regard.say("app.inside")), this.compared ? this.sides() : null),
+        make("p", { class: "muted" }, regard.say(can ? "app.inside.about" : "app.no", { name })),
+        make("div", { class: "together" }, can && task === "transduce" ? forced : null, this.button),
+        this.error, this.box);
+    }
+
+    // Which of two models is looked into.
+    sides() {
+      const names = this.panes.map((one, place) => [one.name, regard.say(`app.model.${place ? "two" : "one"}`)]);
+      return regard.segments(regard.say("app.model"), "side", names, this.name, (name) => {
+        this.name = name;
+        this.draw();
+        if (this.data) this.look();
+      });
     }
 
     compare(on) {
@@ -74,8 +86,7 @@
       this.box.setAttribute("aria-busy", "true");
       try {
         this.show(await app.api.json("inspect", {
-          model: value.model, text: this.text(),
-          ...(target ? { target } : {}), ...(Object.keys(value.search).length ? { search: value.search } : {}),
+          model: value.model, text: this.text(), search: value.search, ...(target ? { target } : {}),
         }, abort.signal));
       } catch (problem) {
         if (problem.name === "AbortError") return;

@@ -16,6 +16,9 @@
     ];
   }
 
+  // Halves of characters have no place in an address.
+  const coded = (text) => encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
+
   // state: {text, compare, target, panes: [value, value]}.
   app.fragment = (state) => {
     const parts = [
@@ -24,7 +27,7 @@
       ["text", state.text],
       ...(state.target ? [["target", state.target]] : []),
     ];
-    return `#${parts.map(([key, value]) => `${key}=${encodeURIComponent(String(value).toWellFormed?.() ?? value)}`).join("&")}`;
+    return `#${parts.map(([key, value]) => `${key}=${coded(String(value))}`).join("&")}`;
   };
 
   function search(text) {
@@ -40,7 +43,11 @@
       model: found.get(`model${end}`),
       search: search(found.get(`search${end}`)),
       nbest: Number.isInteger(nbest) && nbest > 0 ? nbest : 5,
-      wish: { prefix: found.get(`prefix${end}`) || "", must: found.getAll(`must${end}`), ban: found.getAll(`ban${end}`) },
+      wish: {
+        prefix: found.get(`prefix${end}`) || "",
+        must: found.getAll(`must${end}`),
+        ban: found.getAll(`ban${end}`),
+      },
     };
   }
 

@@ -38,7 +38,8 @@
       this.value = this.fresh(models[0].name);
       this.shown = null;
       this.abort = null;
-      this.select = make("select", { data: { role: "model" }, on: { change: () => this.choose(this.select.value) } });
+      const choose = () => this.choose(this.select.value);
+      this.select = make("select", { data: { role: "model" }, on: { change: choose } });
       this.about = make("p", { class: "about muted", data: { role: "about" } });
       this.form = make("details", { class: "settings", data: { role: "settings" } });
       this.facts = make("div", { class: "measures muted", data: { role: "facts" } });
@@ -46,7 +47,8 @@
       this.error = make("div", { data: { role: "error" } });
       this.body = make("div", { class: "answer", data: { role: "answer" } });
       this.element = make("section", { class: "pane", data: { pane: name } },
-        make("div", { class: "head" }, make("label", { class: "pick" }, make("span", { data: { role: "title" } }), this.select), this.facts),
+        make("div", { class: "head" },
+          make("label", { class: "pick" }, make("span", { data: { role: "title" } }), this.select), this.facts),
         this.about, this.form, this.begin, this.error, this.body);
       this.draw();
     }
@@ -80,7 +82,8 @@
       this.element.dataset.task = this.model.task;
       this.title(this.compared);
       const count = this.model.parameters;
-      const size = count ? regard.say("app.parameters", { count: new Intl.NumberFormat(regard.language).format(count) }) : "";
+      const format = new Intl.NumberFormat(regard.language);
+      const size = count ? regard.say("app.parameters", { count: format.format(count) }) : "";
       this.about.textContent = [this.model.description, size].filter(Boolean).join(" \u00b7 ");
       this.drawForm();
       this.drawBegin();
@@ -96,28 +99,33 @@
 
     drawForm() {
       const settings = app.settings(this.model, this.value.search, (search) => this.change({ search }));
-      const reset = make("button", { type: "button", data: { role: "reset" }, on: { click: () => {
+      const reset = app.button("app.settings.reset", () => {
         this.change(this.fresh(this.value.model));
         this.drawForm();
         this.drawBegin();
         this.form.querySelector("summary").focus();
-      } } }, regard.say("app.settings.reset"));
+      }, { data: { role: "reset" } });
       this.count = make("em", {});
-      const more = this.model.task === "transduce" ? this.wishes() : [];
-      settings.element.append(...more);
+      if (this.model.task === "transduce") settings.element.append(...this.wishes());
+      const none = make("p", { class: "muted" }, regard.say("app.settings.none"));
       this.form.replaceChildren(make("summary", {}, `${regard.say("app.settings")} `, this.count),
-        settings.element.childElementCount ? settings.element : make("p", { class: "muted" }, regard.say("app.settings.none")),
-        settings.element.childElementCount ? reset : "");
+        ...(settings.element.childElementCount ? [settings.element, reset] : [none]));
       this.summary();
     }
 
     wishes() {
-      const nbest = make("input", { type: "number", min: 1, max: this.most, step: 1, required: true, value: this.value.nbest, on: {
-        change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } } });
-      const prefix = make("input", { type: "text", dir: "auto", value: this.value.wish.prefix, on: {
-        change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } } });
-      const list = (name) => make("textarea", { rows: 1, dir: "auto", on: {
-        change: (event) => this.wish({ [name]: lines(event.target.value) }) } }, this.value.wish[name].join("\n"));
+      const nbest = make("input", {
+        type: "number", min: 1, max: this.most, step: 1, required: true, value: this.value.nbest,
+        on: { change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } },
+      });
+      const prefix = make("input", {
+        type: "text", dir: "auto", value: this.value.wish.prefix,
+        on: { change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } },
+      });
+      const list = (name) => make("textarea", {
+        rows: 1, dir: "auto",
+        on: { change: (event) => this.wish({ [name]: lines(event.target.value) }) },
+      }, this.value.wish[name].join("\n"));
       return [
         app.field("nbest", nbest, regard.say("app.nbest")),
         app.field("prefix", prefix, regard.say("app.prefix")),
@@ -136,13 +144,18 @@
 
     drawBegin() {
       const prefix = this.value.wish.prefix;
-      this.begin.replaceChildren(...(prefix ? [make("span", { class: "begun", data: { role: "prefix" } },
+      this.begin.replaceChildren();
+      if (!prefix) return;
+      const drop = () => {
+        this.wish({ prefix: "" });
+        this.drawForm();
+        this.drawBegin();
+      };
+      this.begin.append(make("span", { class: "begun", data: { role: "prefix" } },
         make("span", { class: "muted" }, `${regard.say("app.begins")} `), make("b", { dir: "auto" }, prefix),
-        make("button", { type: "button", class: "ghost", "aria-label": regard.say("app.begins.drop"), on: { click: () => {
-          this.wish({ prefix: "" });
-          this.drawForm();
-          this.drawBegin();
-        } } }, "\u00d7"))] : []));
+        make("button", {
+          type: "button", class: "ghost", "aria-label": regard.say("app.begins.drop"), on: { click: drop },
+        }, "\u00d7")));
     }
   }
   app.Pane = Pane;

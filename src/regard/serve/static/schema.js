@@ -10,7 +10,8 @@
     return schema.$ref.split("/").slice(1).reduce((node, key) => node?.[key], api) || {};
   }
 
-  const choices = (api, schema) => (schema.anyOf || schema.oneOf || [schema]).map((one) => resolved(api, one));
+  const choices = (api, schema) =>
+    (schema.anyOf || schema.oneOf || [schema]).map((one) => resolved(api, one));
 
   function bounds(one) {
     const low = one.minimum ?? one.minLength ?? one.minItems;
@@ -30,7 +31,7 @@
       const limit = bounds(one);
       return `${one.type || "any"}${limit ? ` ${limit}` : ""}`;
     });
-    return [...new Set(names)].sort((a, b) => (a === "null") - (b === "null")).join(" | ");
+    return [...new Set(names)].sort((a, b) => (a === "null") - (b === "null")).join(" | "); // null last
   }
 
   // The fields of an object, those of objects within it below them, as {name, type, about, ...}.
@@ -39,16 +40,16 @@
     const needed = new Set(schema.required || []);
     return Object.entries(schema.properties || {}).flatMap(([name, field]) => {
       const whole = resolved(api, field);
+      const described = [field, whole, ...choices(api, whole)].find((one) => one.description);
       const row = {
-        name: before + name, type: typeName(api, whole), about: field.description || whole.description || choices(api, whole).find((one) => one.description)?.description || "",
+        name: before + name, type: typeName(api, whole), about: described?.description || "",
         needed: needed.has(name), usual: whole.default,
       };
-      const inner = choices(api, whole).flatMap((one) => {
-        if (one.type === "array") return choices(api, resolved(api, one.items)).map((item) => [item, `${before}${name}[].`]);
-        return [[one, `${before}${name}.`]];
-      }).filter(([one]) => one.properties);
-      const below = depth < DEEP ? inner.flatMap(([one, path]) => app.fieldsOf(api, one, path, depth + 1)) : [];
-      return [row, ...below];
+      const inner = choices(api, whole).flatMap((one) => (one.type === "array"
+        ? choices(api, resolved(api, one.items)).map((item) => [item, `${before}${name}[].`])
+        : [[one, `${before}${name}.`]]));
+      if (depth === DEEP) return [row];
+      return [row, ...inner.flatMap(([one, path]) => app.fieldsOf(api, one, path, depth + 1))];
     });
   };
 
@@ -63,9 +64,12 @@
     if (first.const !== undefined) return first.const;
     if (first.properties && depth < DEEP) {
       const needed = new Set(first.required || []);
-      const shown = Object.entries(first.properties).filter(([name, field]) => needed.has(name) || resolved(api, field).examples);
+      const shown = Object.entries(first.properties)
+        .filter(([name, field]) => needed.has(name) || resolved(api, field).examples);
       return Object.fromEntries(shown.map(([name, field]) => [name, app.exampleOf(api, field, depth + 1)]));
     }
-    return { string: "", integer: first.minimum ?? 1, number: first.minimum ?? 1, boolean: false, array: [], object: {} }[first.type] ?? null;
+    const least = first.minimum ?? 1;
+    const simple = { string: "", integer: least, number: least, boolean: false, array: [], object: {} };
+    return simple[first.type] ?? null;
   };
 })();

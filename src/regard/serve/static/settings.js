@@ -43,11 +43,12 @@
 
   function numberInput(form, value) {
     const whole = form.type === "integer";
-    const low = form.minimum ?? (form.exclusiveMinimum !== undefined && whole ? form.exclusiveMinimum + 1 : form.exclusiveMinimum);
-    const high = form.maximum ?? (form.exclusiveMaximum !== undefined && whole ? form.exclusiveMaximum - 1 : form.exclusiveMaximum);
+    const inner = (bound, step) => (bound === undefined || !whole ? bound : bound + step);
     return regard.make("input", {
-      type: "number", inputmode: whole ? "numeric" : "decimal", step: whole ? 1 : "any", min: low, max: high,
-      required: !form.empty, placeholder: form.empty ? regard.say("app.settings.auto") : null, value: value ?? "",
+      type: "number", inputmode: whole ? "numeric" : "decimal", step: whole ? 1 : "any",
+      min: form.minimum ?? inner(form.exclusiveMinimum, 1), max: form.maximum ?? inner(form.exclusiveMaximum, -1),
+      required: !form.empty, placeholder: form.empty ? regard.say("app.settings.auto") : null,
+      value: value ?? "",
     });
   }
 
@@ -61,7 +62,7 @@
 
   function read(form, node) {
     if (form.type === "boolean") return node.checked;
-    if (form.type === "integer" || form.type === "number") return node.value === "" ? null : Number(node.value);
+    if (node.type === "number") return node.value === "" ? null : Number(node.value);
     return node.value === "" && form.empty ? null : node.value;
   }
 
@@ -105,7 +106,8 @@
       const kind = values.kind ?? model.search.kind;
       const schema = kinds(model).get(kind);
       const mine = { ...own(model, kind), ...values };
-      const fields = Object.entries(schema?.properties || {}).filter(([name]) => name !== "kind").map(([name, field]) => {
+      const all = Object.entries(schema?.properties || {}).filter(([name]) => name !== "kind");
+      const fields = all.map(([name, field]) => {
         const form = shape(model.settings, field);
         const node = input(form, mine[name]);
         const wrapper = app.field(name, node, field.description);

@@ -19,11 +19,14 @@
     document.getElementById("status").textContent = text;
   };
 
+  // A button with a word of a key; attributes as for regard.make.
+  app.button = (key, click, attributes) =>
+    regard.make("button", { type: "button", on: { click }, ...attributes }, regard.say(key));
+
   // A refusal in its place, with a button where trying again may help.
   app.showError = (element, problem, again) => {
     const repeat = again && problem.again
-      ? regard.make("button", { type: "button", data: { role: "again" }, on: { click: again } }, regard.say("app.again"))
-      : null;
+      ? app.button("app.again", () => again(), { data: { role: "again" } }) : null;
     element.replaceChildren(regard.make("div", { class: "notice bad", role: "alert" },
       regard.make("p", { dir: "auto" }, problem.message), repeat));
   };
