@@ -97,19 +97,18 @@
     $("run").firstElementChild.textContent = regard.say(on ? "app.stop" : "app.answer");
   }
 
-  async function run() {
+  function run() {
     const text = $("text").value;
     if (!text.trim() && used().some((pane) => pane.model.task !== "language-model")) {
       app.announce(regard.say("app.empty"));
       $("text").focus();
       return;
     }
+    for (const pane of used()) pane.ready(text);
     remember();
+    drawCopies();
     drawDifference();
-    const work = used().map((pane) => pane.answer(text));
-    busy();
-    await Promise.allSettled(work);
-    busy();
+    for (const pane of used()) pane.answer(text);
   }
 
   function answered() {
@@ -155,8 +154,7 @@
       event.preventDefault();
       if ($("run").dataset.busy !== "true") return run();
       for (const pane of used()) pane.stop();
-      app.announce(regard.say("app.stopped"));
-      return busy();
+      return app.announce(regard.say("app.stopped"));
     });
     $("text").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -187,7 +185,7 @@
   }
 
   function build() {
-    const options = { changed, answered, most: page.limits.nbest };
+    const options = { changed, answered, busy, most: page.limits.nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));

@@ -11,6 +11,7 @@
       this.abort = null;
       this.body.removeAttribute("aria-busy");
       this.element.classList.remove("busy");
+      this.busy();
     },
 
     drawAnswer() {
@@ -49,10 +50,12 @@
       const abort = (this.abort = new AbortController());
       this.body.setAttribute("aria-busy", "true");
       this.element.classList.add("busy");
+      this.busy();
       if (!this.shown) this.drawAnswer();
       try {
         const answer = await this.ask(text, abort.signal);
         this.show(answer, text, true);
+        this.focusAgain();
         this.answered(this);
         await this.list(text, answer, abort.signal);
       } catch (problem) {
@@ -62,6 +65,7 @@
         this.drawAnswer();
         if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
         else app.showError(this.error, problem, () => this.answer(text));
+        this.body.replaceChildren();
       }
       if (this.abort === abort) this.stop();
     },
@@ -92,6 +96,23 @@
       if (focused !== undefined) this.body.querySelector(`[data-place="${focused}"]`)?.focus();
     },
 
+    // A beginning that was chosen in an answer is of that answer: another text begins freely.
+    ready(text) {
+      if (this.begunFor === undefined || this.begunFor === text) return;
+      this.begunFor = undefined;
+      this.value.wish = { ...this.value.wish, prefix: "" };
+      this.drawForm();
+      this.drawBegin();
+    },
+
+    // After a choice the keyboard is at its symbol, unless it went elsewhere meanwhile.
+    focusAgain() {
+      if (this.chosen !== undefined && document.activeElement === document.body) {
+        this.body.querySelector(`[data-place="${this.chosen}"]`)?.focus();
+      }
+      this.chosen = undefined;
+    },
+
     // What else could stand at a place; the button is pressed while the list is open.
     pick(place, button) {
       const box = this.body.querySelector("[data-role=alternatives]");
@@ -111,10 +132,11 @@
       this.looking = new AbortController();
       const { answer, text, model } = this.shown;
       const choose = (prefix) => {
+        this.chosen = place;
+        this.begunFor = text;
         this.wish({ prefix });
         this.drawForm();
         this.drawBegin();
-        this.answer(text);
       };
       return app.alternatives(box, {
         model, text, answer, place, prefix: app.beginnings(answer)[place],

@@ -79,30 +79,29 @@ for answer in model.predictions(${given.join(", ")}):
     } catch { return false; }
   };
 
-  function codeBlock(text, copied) {
-    const code = make("pre", { tabindex: 0, dir: "ltr", data: { role: "code" } }, text);
-    const word = regard.say(copied ? "app.copied" : "app.copy.hand");
-    if (!copied) requestAnimationFrame(() => getSelection().selectAllChildren(code));
-    return make("div", { class: "code" }, make("span", { class: "muted", role: "status" }, word), code);
-  }
-
   // Buttons that copy, and show what was copied. ways: [[name, label, () => text]].
   app.copies = (element, ways) => {
     const box = make("div", { class: "copied" });
+    const said = make("span", { class: "muted", role: "status" });
     const copy = async (name, button) => {
       const open = button.getAttribute("aria-pressed") === "true";
       for (const one of buttons) one.setAttribute("aria-pressed", "false");
       box.replaceChildren();
+      said.textContent = "";
       if (open) return;
       button.setAttribute("aria-pressed", "true");
       const text = ways().find(([one]) => one === name)[2]();
-      box.replaceChildren(codeBlock(text, await app.copyText(text)));
+      const code = make("pre", { tabindex: 0, dir: "ltr", data: { role: "code" } }, text);
+      box.replaceChildren(code);
+      const copied = await app.copyText(text);
+      said.textContent = regard.say(copied ? "app.copied" : "app.copy.hand");
+      if (!copied) getSelection().selectAllChildren(code);
     };
     const buttons = ways().map(([name, label]) => make("button", {
       type: "button", "aria-pressed": "false", data: { copy: name },
       on: { click: (event) => copy(name, event.currentTarget) },
     }, label));
     const lead = make("span", { class: "muted" }, regard.say("app.copy"));
-    element.replaceChildren(make("div", { class: "together" }, lead, buttons), box);
+    element.replaceChildren(make("div", { class: "together" }, lead, buttons, said), box);
   };
 })();

@@ -32,9 +32,10 @@
     ...(app.wishOf(value.wish) ? { requests: [app.wishOf(value.wish)] } : {}),
   });
 
+  // options: {changed, answered, busy} are called with what happens; most: answers to a text.
   class Pane {
-    constructor(name, models, { changed, answered, most }) {
-      Object.assign(this, { name, models, changed, answered, most });
+    constructor(name, models, options) {
+      Object.assign(this, { name, models }, options);
       this.value = this.fresh(models[0].name);
       this.shown = null;
       this.abort = null;
@@ -66,6 +67,7 @@
       this.stop();
       this.value = { ...this.fresh(value.model), ...value };
       this.shown = null;
+      this.begunFor = undefined;
       this.draw();
     }
 
@@ -120,7 +122,11 @@
       });
       const prefix = make("input", {
         type: "text", dir: "auto", value: this.value.wish.prefix,
-        on: { change: () => { this.wish({ prefix: prefix.value }); this.drawBegin(); } },
+        on: { change: () => {
+          this.begunFor = undefined;
+          this.wish({ prefix: prefix.value });
+          this.drawBegin();
+        } },
       });
       const list = (name) => make("textarea", {
         rows: 1, dir: "auto",
