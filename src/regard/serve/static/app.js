@@ -5,8 +5,8 @@
 // history-open, history, history-clear, history-close, switches, status. A pane is
 // [data-pane=a|b] with [data-role=model|about|settings|reset|facts|error|answer|text|symbols|
 // alternatives|nbest|probabilities|unknown|cut|score|time|prefix]; a symbol is [data-place=N], a
-// choice button.option[data-symbol], a setting [data-setting=beam], a copy [data-copy=link|curl|
-// python|regard] and what was copied [data-role=code]; trying again is [data-role=again].
+// choice button.option[data-symbol], a setting [data-setting=beam], a copy [data-copy=answer|link|
+// curl|python|regard] and what was copied [data-role=code]; trying again is [data-role=again].
 (() => {
   "use strict";
   const regard = window.regard;
@@ -29,6 +29,8 @@
   const used = () => (page.compare ? page.panes : page.panes.slice(0, 1));
 
   function drawExamples() {
+    const prompt = used().every((pane) => pane.model.task === "language-model");
+    $("text-label").textContent = regard.say(prompt ? "app.prompt" : "app.text");
     const texts = [...new Set(used().map((pane) => pane.model.example).filter(Boolean))];
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
@@ -66,8 +68,10 @@
     app.copies($("copies"), () => {
       const each = (write) => () => used()
         .map((pane) => write(app.predictBody($("text").value, pane.value, pane.model))).join("\n");
+      const said = () => used().map((pane) => pane.shown?.answer.text ?? "").join("\n");
       const link = () => new URL(app.fragment(state()), location.href).href;
       return [
+        ["answer", regard.say("app.answer"), said],
         ["link", regard.say("app.copy.link"), link],
         ["curl", "curl", each((body) => `${app.curl("predict", body)}\n`)],
         ["python", "Python", each((body) => app.urllib("predict", body))],

@@ -52,22 +52,27 @@
       this.element.classList.add("busy");
       this.busy();
       if (!this.shown) this.drawAnswer();
+      let answer = null;
       try {
-        const answer = await this.ask(text, abort.signal);
+        answer = await this.ask(text, abort.signal);
         this.show(answer, text, true);
         this.focusAgain();
         this.answered(this);
         await this.list(text, answer, abort.signal);
       } catch (problem) {
-        if (problem.name === "AbortError") return;
-        this.shown = null; // what stands there was an answer to something else
-        this.stop();
-        this.drawAnswer();
+        if (abort.signal.aborted) return;
+        if (!answer) this.empty();
         if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
         else app.showError(this.error, problem, () => this.answer(text));
-        this.body.replaceChildren();
       }
-      if (this.abort === abort) this.stop();
+      this.stop();
+    },
+
+    // Nothing is shown: what stood there was an answer to something else.
+    empty() {
+      this.shown = null;
+      this.facts.replaceChildren();
+      this.body.replaceChildren();
     },
 
     async ask(text, signal) {
