@@ -65,7 +65,7 @@ def measure(texts: Sequence[str]) -> Shape:
     parts = Counter(part for text in texts for part in text.split())
     letters = Counter(character for text in texts for character in text)
     total = parts.total()
-    unspaced = sum(count for letter, count in letters.items() if _is_unspaced(letter))
+    unspaced = sum(count for letter, count in letters.items() if is_unspaced(letter))
 
     lengths: Counter[int] = Counter()
     for part, count in parts.items():
@@ -86,7 +86,8 @@ def measure(texts: Sequence[str]) -> Shape:
     )
 
 
-def _is_unspaced(character: str) -> bool:
+def is_unspaced(character: str) -> bool:
+    """Whether a character is of a script that is written without spaces between words."""
     return any(first <= ord(character) <= last for first, last in UNSPACED)
 
 

@@ -13,13 +13,14 @@ def cut_chunk(chunk: str) -> tuple[str, ...]:
     if chunk.isalnum():
         return (chunk,)
     pieces: list[str] = []
-    for is_word, run in itertools.groupby(chunk, _is_word_character):
+    for is_word, run in itertools.groupby(chunk, is_word_character):
         characters = list(run)
         pieces += ["".join(characters)] if is_word else characters
     return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
 
 
 @lru_cache(maxsize=100_000)
-def _is_word_character(character: str) -> bool:
+def is_word_character(character: str) -> bool:
+    """Whether a character is one of those that words are made of, no punctuation."""
     # Marks belong to the letter before them: without them Hindi words would fall to pieces.
     return character.isalnum() or unicodedata.category(character)[0] == "M"

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from regard.data.pieces import NOTHING, behind_nothing
 from regard.data.vocabulary import SPECIALS, UNK, UNKNOWN_TEXT, Vocabulary
 from regard.errors import UserError
 from regard.files import write_bytes, write_json
@@ -42,6 +43,9 @@ class MarianVocabulary(Vocabulary):
     def encode(self, text: str) -> list[int]:
         find = self._ids.get
         return [find(symbol, UNK) for symbol in self.symbols(text)]
+
+    def encode_glued(self, text: str) -> list[int]:
+        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
 
     def decode(self, ids: Sequence[int]) -> str:
         pieces = [

@@ -4,9 +4,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+NOTHING = "\U0010fffc"  # a character that no text has, so no piece goes over it
 WORDS_KEPT = 300_000  # words whose pieces are remembered
 
 Cut = Callable[[list[str]], list[list[int]]]
+
+
+def behind_nothing(symbols: list[str], ids: list[int]) -> list[int]:
+    """Of a text that was cut behind NOTHING the ids of the rest, so without a space before it."""
+    ends = [place for place, symbol in enumerate(symbols) if symbol.endswith(NOTHING)]
+    return ids[ends[0] + 1 :] if ends else []
 
 
 class Places(dict[str, int]):

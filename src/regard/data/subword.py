@@ -11,7 +11,7 @@ import numpy as np
 import sentencepiece
 
 from regard.data.amount import amount_of
-from regard.data.pieces import WordPieces, close_rows
+from regard.data.pieces import NOTHING, WordPieces, behind_nothing, close_rows
 from regard.data.vocabulary import (
     BOS,
     EOS,
@@ -65,6 +65,9 @@ class SubwordVocabulary(Vocabulary):
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(text.translate(HIDE), out_type=int)
         return ids
+
+    def encode_glued(self, text: str) -> list[int]:
+        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         return self._cut([text.translate(HIDE) for text in texts])

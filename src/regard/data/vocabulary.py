@@ -28,6 +28,7 @@ class Vocabulary(ABC):
     """Cuts text into symbols, numbers them, and puts numbers back together as text."""
 
     kind: str
+    whole_words = False  # whether a word is never cut into several symbols
 
     @abstractmethod
     def __len__(self) -> int:
@@ -52,6 +53,10 @@ class Vocabulary(ABC):
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:
         """Writes `name.json` (and `name.model` for subwords) into the folder."""
+
+    def encode_glued(self, text: str) -> list[int]:
+        """The ids of the text behind another one without a space; [] where they are the same."""
+        return []
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of many texts."""
@@ -157,9 +162,14 @@ class WordVocabulary(TableVocabulary):
     """
 
     kind = "word"
+    whole_words = True
 
     def symbols(self, text: str) -> list[str]:
         return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
+
+    def encode_glued(self, text: str) -> list[int]:
+        first, *rest = self.symbols(text)
+        return self.number([GLUED + first, *rest])
 
     def join(self, symbols: Iterable[str]) -> str:
         text = ""

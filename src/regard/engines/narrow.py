@@ -122,7 +122,13 @@ def _within(wish: Wish, own: np.ndarray) -> Wish:
     def places(symbols: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(np.searchsorted(own, symbols).tolist())
 
-    banned = (phrase for phrase in wish.banned if np.isin(phrase, own).all())
+    def possible(phrases: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        return tuple(places(phrase) for phrase in phrases if np.isin(phrase, own).all())
+
     return Wish(
-        places(wish.prefix), tuple(map(places, wish.must)), tuple(places(one) for one in banned)
+        places(wish.prefix),
+        tuple(map(places, wish.must)),
+        possible(wish.banned),
+        possible(wish.glued),
+        frozenset(np.flatnonzero(np.isin(own, list(wish.ends))).tolist()),
     )

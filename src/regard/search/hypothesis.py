@@ -24,11 +24,16 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Wish:
-    """What one output must be like: how it begins, what is in it, what is not."""
+    """What one output must be like: how it begins, what is in it, what is not.
+
+    glued: not in it at the beginning or right behind one of the symbols `ends`.
+    """
 
     prefix: tuple[int, ...] = ()
     must: tuple[tuple[int, ...], ...] = ()
     banned: tuple[tuple[int, ...], ...] = ()
+    glued: tuple[tuple[int, ...], ...] = ()
+    ends: frozenset[int] = frozenset()
 
 
 NOTHING = Wish()

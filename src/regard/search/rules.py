@@ -45,8 +45,11 @@ class Rules:
         if self.no_repeat and t >= self.no_repeat:
             _strike_repeats(logits, symbols, self.no_repeat)
         for b, row in enumerate(rows if self.wishes else []):
-            for phrase in self.wishes[row].banned:  # type: ignore[index]
+            wish = self.wishes[row]  # type: ignore[index]
+            for phrase in wish.banned:
                 _strike_phrase(logits[b], symbols[b], phrase)
+            for phrase in wish.glued:
+                _strike_phrase(logits[b], symbols[b], phrase, wish.ends)
         stuck = logits.amax(-1) == NO
         logits[..., EOS] = torch.where(stuck, end, logits[..., EOS])
         for b, symbol, values in forced:
@@ -94,11 +97,20 @@ def _strike_repeats(logits: Tensor, symbols: Tensor, n: int) -> None:
     logits.scatter_(-1, torch.where(again, grams[..., -1], PAD), NO)  # PAD is struck out anyway
 
 
-def _strike_phrase(logits: Tensor, symbols: Tensor, phrase: tuple[int, ...]) -> None:
-    """Strikes the last symbol of a phrase out of logits (W, V) where the others stand before."""
+def _strike_phrase(
+    logits: Tensor, symbols: Tensor, phrase: tuple[int, ...], behind: frozenset[int] | None = None
+) -> None:
+    """Strikes the last symbol of a phrase out of logits (W, V) where the others stand before.
+
+    behind: only where the phrase begins the output or follows one of these symbols.
+    """
     *before, last = phrase
-    if len(before) > symbols.shape[-1]:
+    begin = symbols.shape[-1] - len(before)
+    if begin < 0:
         return
-    tail = symbols[:, symbols.shape[-1] - len(before) :]
+    tail = symbols[:, begin:]
     there = (tail == torch.tensor(before, dtype=tail.dtype, device=tail.device)).all(-1)
+    if behind is not None and begin > 0:
+        fits = [symbol in behind for symbol in symbols[:, begin - 1].tolist()]
+        there &= torch.tensor(fits, device=there.device)
     logits[:, last] = torch.where(there, NO, logits[:, last])

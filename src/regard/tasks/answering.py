@@ -17,6 +17,7 @@ from regard.search.follow import followed, placed
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
+from regard.tasks.banning import bans
 from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
 
@@ -87,7 +88,6 @@ class Answering:
         """What is asked for, as symbols."""
         encode = self.target.encode
         must = tuple(tuple(encode(word)) for word in request.must)
-        banned = tuple(tuple(encode(word)) for word in request.ban)
         for name, word, ids in (
             ("prefix", request.prefix, encode(request.prefix)),
             *(("must", *pair) for pair in zip(request.must, must, strict=True)),
@@ -96,10 +96,10 @@ class Answering:
                 raise UserError(f"{name}: {word!r} has symbols that no answer can have")
             if word in request.ban:
                 raise UserError(f"{name}: {word!r} is banned as well")
-        if not all((*must, *banned)):
+        if not all((*must, *map(encode, request.ban))):
             raise UserError("must, ban: a word expected, an empty text given")
-        possible = tuple(phrase for phrase in banned if UNK not in phrase)
-        return Wish(tuple(encode(request.prefix)), must, possible)
+        banned = bans(self.target, request.ban)
+        return replace(banned, prefix=tuple(encode(request.prefix)), must=must)
 
     def _aligned(
         self,
@@ -146,7 +146,8 @@ class Answering:
         begun = wish.prefix
         source_row = on_device(pad([row]), engine.device)
         logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
-        struck = {*NEVER, *(phrase[0] for phrase in wish.banned if len(phrase) == 1)}
+        banned = [*wish.banned, *(wish.glued if not begun or begun[-1] in wish.ends else ())]
+        struck = {*NEVER, *(phrase[0] for phrase in banned if len(phrase) == 1)}
         logp[[*struck]] = float("-inf")
         best = logp.topk(min(count, len(self.target) - len(struck)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()

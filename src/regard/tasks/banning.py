@@ -1,0 +1,40 @@
+"""A banned word in symbols: in every way in which the vocabulary writes it."""
+
+from functools import lru_cache
+
+from regard.data.choose import is_unspaced
+from regard.data.cut import is_word_character
+from regard.data.vocabulary import SPECIALS, UNK, Vocabulary
+from regard.search.hypothesis import Wish
+
+
+def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> Wish:
+    """The wish that none of these words comes, neither behind a space nor glued to something.
+
+    A word of letters is glued only where another word has ended, as behind a bracket: else it is
+    a part of that word, which is not banned.
+    """
+    banned: list[tuple[int, ...]] = []
+    glued: list[tuple[int, ...]] = []
+    for word in words:
+        banned.append(tuple(vocabulary.encode(word)))
+        behind = tuple(vocabulary.encode_glued(word))
+        free = vocabulary.whole_words or not _goes_on(word[0])
+        (banned if free else glued).append(behind)
+    possible, there = (
+        tuple(phrase for phrase in phrases if phrase and UNK not in phrase)
+        for phrases in (banned, glued)
+    )
+    return Wish(banned=possible, glued=there, ends=word_ends(vocabulary) if there else frozenset())
+
+
+@lru_cache(maxsize=8)
+def word_ends(vocabulary: Vocabulary) -> frozenset[int]:
+    """The symbols behind which a new word begins, even without a space."""
+    symbols = ((id, vocabulary.symbol(id)) for id in range(len(SPECIALS), len(vocabulary)))
+    return frozenset(id for id, symbol in symbols if symbol and not _goes_on(symbol[-1]))
+
+
+def _goes_on(sign: str) -> bool:
+    """Whether a sign is one of those that, glued together, make up a word."""
+    return is_word_character(sign) and not is_unspaced(sign)

@@ -1,0 +1,104 @@
+"""Banned words: found in every way in which a vocabulary writes them, and no more."""
+
+import pytest
+
+from regard.data.vocabulary import Vocabulary, build_vocabulary
+from regard.engines.narrow import _within
+from regard.search import Beam, Sample, Wish
+from regard.search.hypothesis import NOTHING
+from regard.tasks.banning import bans, word_ends
+
+from .tables import ids, run, text
+
+SENTENCES = [
+    "Hello, world! (in here) in a window, inside.",
+    "I win, you win; a cat.",
+    "中国,中国人",
+]
+
+
+def made(kind: str) -> Vocabulary:
+    return build_vocabulary(kind, SENTENCES * 20, 70 if kind in ("bpe", "unigram") else None)
+
+
+def holds(symbols: list[int], wish: Wish) -> bool:
+    """Whether a sequence has something of what is banned, looked for place by place."""
+    for begin in range(len(symbols)):
+        free = begin == 0 or symbols[begin - 1] in wish.ends
+        phrases = [*wish.banned, *(wish.glued if free else ())]
+        if any(tuple(symbols[begin : begin + len(phrase)]) == phrase for phrase in phrases):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+@pytest.mark.parametrize(
+    ("word", "having", "free"),
+    [
+        (",", ["a , b", "win, you", "中国,中国", "Hello,"], ["win; you", "world!"]),
+        ("in", ["a in b", "(in here)", "in", ",in"], ["win", "window"]),
+        ("中国", ["中国", "a 中国", ",中国"], ["中", "国"]),
+    ],
+)
+def test_words_with_and_without_a_space_before(
+    kind: str, word: str, having: list[str], free: list[str]
+) -> None:
+    vocabulary = made(kind)
+    wish = bans(vocabulary, (word,))
+    for sentence in having:
+        if kind == "word" and 1 in vocabulary.encode(sentence):
+            continue  # a word that it never saw, such as glued Chinese
+        assert holds(vocabulary.encode(sentence), wish), sentence
+    for sentence in free:
+        assert not holds(vocabulary.encode(sentence), wish), sentence
+
+
+@pytest.mark.parametrize("kind", ["char", "space"])
+def test_other_vocabularies_have_one_way(kind: str) -> None:
+    vocabulary = made(kind)
+    wish = bans(vocabulary, ("in",))
+    assert wish == Wish(banned=(tuple(vocabulary.encode("in")),))
+
+
+def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
+    vocabulary = made("bpe")
+    ends = {vocabulary.symbol(id)[-1] for id in word_ends(vocabulary)}
+    assert {",", "(", "\u2581", "国"} <= ends and not ends & set("abcdefghijklmnopqrstuvwxyz")
+
+
+# b is the end of a word, a is not; c is banned where it begins one.
+TABLE = {
+    "": {"a": 0.6, "b": 0.4},
+    "a": {"c": 0.7, ".": 0.3},
+    "b": {"c": 0.88, "d": 0.06, "a": 0.02, ".": 0.04},
+    "c": {".": 1.0},
+    "d": {".": 1.0},
+}
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
+def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam: int) -> None:
+    wish = Wish(prefix=ids(begun), glued=(ids("c"),), ends=frozenset(ids("b")))
+    ((found,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[wish])
+    assert text(found) == best
+    ((free,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[Wish(prefix=ids(begun))])
+    assert text(free) == begun + "c"
+
+
+def test_a_glued_word_of_two_symbols_and_at_the_very_beginning() -> None:
+    wish = Wish(glued=(ids("ac"),), ends=frozenset(ids("b")))
+    ((found,),) = run(Beam(beam=4, alpha=0, stop="exact"), TABLE, wishes=[wish])
+    assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
+    drawn = run(Sample(), TABLE, nbest=40, wishes=[wish])[0]
+    assert {text(one) for one in drawn} >= {"bc", "a"} and "ac" not in map(text, drawn)
+
+
+def test_a_shortlist_keeps_what_is_banned() -> None:
+    """In the numbers of the list 3, 5, 8: the symbol 8 is the third."""
+    import numpy as np
+
+    wish = Wish(banned=((5,), (6,)), glued=((8, 3), (7, 3)), ends=frozenset({5, 9}))
+    own = np.array([3, 5, 8])
+    assert _within(wish, own) == Wish(banned=((1,),), glued=((2, 0),), ends=frozenset({1}))
+    assert _within(NOTHING, own) == NOTHING
