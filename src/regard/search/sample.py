@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from regard.data.batch import Padded
@@ -52,6 +52,12 @@ class Sample(Options):
         0, ge=0, description="with a source: no run of so many symbols comes twice; 0: it may"
     )
     seed: int = Field(1, ge=0, description="the same seed draws the same answers")
+
+    @model_validator(mode="after")
+    def _lengths_fit(self) -> "Sample":
+        if self.length is not None and self.min_length > self.length:
+            raise ValueError(f"min_length {self.min_length} is above length {self.length}")
+        return self
 
     @property
     def filters(self) -> Filters:
