@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,10 @@ def test_options_are_the_settings_of_python(
         (("--input-json",), "--input-json: reads JSON lines from --input or a pipe"),
         (("--must", "z!"), "must: 'z!' has symbols that no answer can have"),
         (("--must", "a", "--ban", "a"), "must: 'a' is banned as well"),
+        (
+            ("--sample", "--min-length", "5", "--max-length", "4"),
+            "search: min_length 5 is above length 4",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -139,6 +144,43 @@ def test_json_lines_that_cannot_be_read(
 ) -> None:
     said = command("predict", trained.run, "--input-json", stdin=line + "\n")
     assert said.code == 2 and f"standard input {message}" in said.err
+
+
+IMPOSSIBLE = {"source": "abc", "must": ["ab"], "ban": ["b"]}
+
+
+@pytest.mark.parametrize("given", [(), ("--alternatives", "2"), ("--nbest", "2")])
+def test_a_word_that_cannot_be_in_an_answer_names_its_line(
+    command: Command, trained: Any, given: tuple[str, ...]
+) -> None:
+    rows = [{"source": "abcdef"}, {"source": "a"}, IMPOSSIBLE, {"source": "abcd"}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    said = command("predict", trained.run, "--input-json", *given, stdin=lines)
+    assert said.code == 2
+    assert "standard input line 3: must: no answer with all these words was found" in said.err
+    assert "take one of them out, or search with a wider beam" in said.err
+    said = command("predict", trained.run, "fed", "abc", "--must", "ab", "--ban", "b", *given)
+    assert said.code == 2 and re.search("'(fed|abc)': must: no answer with all", said.err)
+
+
+def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any) -> None:
+    """The first window of 256 lines is written; the line is mended, and the command goes on."""
+    rows = [{"source": "ab"}] * 260
+    words = ("predict", trained.run, "--input", "in.jsonl", "--input-json", "--output", "out")
+    for row in (IMPOSSIBLE, {"source": "abc"}):
+        rows[258] = row
+        Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        said = command(*words)
+        if row is IMPOSSIBLE:
+            assert said.code == 2 and "in.jsonl line 259: must: no answer" in said.err
+    assert said.code == 0 and "256 sources are answered already; going on" in said.err
+    assert len(Path("out").read_text().splitlines()) == 260
+
+
+def test_a_request_that_cannot_be_met_is_named(model: Any) -> None:
+    requests = [Request(), Request(), Request(must=("ab",), ban=("b",))]
+    with pytest.raises(UserError, match="source 3: must: no answer with all these words"):
+        model.predict(["abcdef", "a", "abc"], requests=requests)
 
 
 def test_json_has_symbols_and_alignments(command: Command, trained: Any, model: Any) -> None:

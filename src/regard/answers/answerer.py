@@ -7,8 +7,11 @@ from typing import Any
 from regard.answers.oddities import Oddities
 from regard.answers.questions import Question
 from regard.answers.wanted import Wanted
+from regard.data.lines import show_path
 from regard.data.vocabulary import EOS, SPECIALS
+from regard.errors import UserError
 from regard.estimators import Estimator
+from regard.search.must import UNMET, Unmet
 from regard.tasks.answering import Answering, as_engine
 from regard.tasks.base import Prediction
 from regard.tasks.batches import Work
@@ -43,9 +46,17 @@ class Answerer:
 
         done: is told how many more are answered.
         """
+        try:
+            return self._lines(window, Work(self.wanted.batch_tokens, first, done))
+        except Unmet as error:
+            text = repr(window[error.row].text)
+            line = f"{show_path(self.wanted.input)} line {first + error.row + 1}"
+            raise UserError(f"{text if self.wanted.texts else line}: {UNMET}") from error
+
+    def _lines(self, window: list[Question], work: Work) -> list[str]:
         if self.form.alternatives:
-            return [self._options(question, done) for question in window]
-        found = self._predict(window, Work(self.wanted.batch_tokens, first, done))
+            return [self._options(question, n, work.done) for n, question in enumerate(window)]
+        found = self._predict(window, work)
         for prediction in found:
             self.odd.add(prediction)
         return [self.form.line(q, p) for q, p in zip(window, found, strict=True)]
@@ -64,12 +75,15 @@ class Answerer:
     def _request(self, question: Question) -> Request:
         return question.request or self.wanted.request
 
-    def _options(self, question: Question, done: Callable[[int], None]) -> str:
+    def _options(self, question: Question, row: int, done: Callable[[int], None]) -> str:
         """How the answer to one source may go on behind its prefix."""
         assert isinstance(self.task, Answering)
         wish = self._request(question)
         count, source = self.form.alternatives, question.source
-        found = self.task.alternatives(self.model, source, wish, count, self.search)
+        try:
+            found = self.task.alternatives(self.model, source, wish, count, self.search)
+        except Unmet as error:  # there the rows are the alternatives
+            raise Unmet(row) from error
         for prediction in [found[0][2]] if found else []:
             self.odd.add(prediction)
         done(1)

@@ -10,10 +10,26 @@ from typing import NamedTuple
 import torch
 
 from regard.data.vocabulary import EOS
+from regard.errors import UserError
 from regard.search.choose import Choose, Chosen, Continuations
 from regard.search.hypothesis import Wish
 
+UNMET = (
+    "must: no answer with all these words was found; a ban, no_repeat or the beginning may leave "
+    "no room for them: take one of them out, or search with a wider beam"
+)
 Met = tuple[int, ...]  # how many symbols of each phrase stand at the end of a beam; all: it is met
+
+
+class Unmet(UserError):
+    """A source has no answer with the words that it must have. row: which source, from 0."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)  # so that it can be sent from one process to another
+        self.row = row
+
+    def __str__(self) -> str:
+        return f"source {self.row + 1}: {UNMET}"
 
 
 class Candidate(NamedTuple):

@@ -8,14 +8,13 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from regard.data.batch import Padded
-from regard.errors import UserError
 from regard.options import Options
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.choose import Best, Choose, Diverse
 from regard.search.force import Stepper
 from regard.search.greedy import greedy_search
 from regard.search.hypothesis import Hypothesis, Wish
-from regard.search.must import Must
+from regard.search.must import Must, Unmet
 from regard.search.rules import Rules, with_room
 from regard.search.scoring import Normalise, Scoring
 from regard.search.trace import Trace
@@ -91,9 +90,7 @@ class Beam(Options):
             trace,
         )
         found = beam_search(stepper.step, stepper.start(source), limits, plan)
-        if not all(found):
-            raise UserError(
-                "must: no answer with all these words was found; a ban, no_repeat or the beginning "
-                "may leave no room for them, and a wider beam may find more"
-            )
+        for row, hypotheses in enumerate(found):
+            if not hypotheses:
+                raise Unmet(row)
         return found

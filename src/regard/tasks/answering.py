@@ -17,6 +17,7 @@ from regard.search.follow import followed, placed
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
+from regard.search.must import Unmet
 from regard.tasks.banning import bans
 from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
@@ -52,7 +53,10 @@ class Answering:
             source = on_device(pad([rows[i] for i in part]), engine.device)
             limits = self.limits([len(rows[i]) for i in part], search, engine)
             wished = None if wishes is None else [wishes[i] for i in part]
-            return source, engine.search(search, source, limits, nbest, wished)
+            try:
+                return source, engine.search(search, source, limits, nbest, wished)
+            except Unmet as error:
+                raise Unmet(part[error.row]) from error
 
         runner = as_engine(model)
         size = min(batch_size, runner.share(len(rows)))
