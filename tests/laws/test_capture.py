@@ -2,6 +2,7 @@
 
 import copy
 import math
+import re
 
 import numpy as np
 import pytest
@@ -50,6 +51,12 @@ def is_attention(seen: Seen, source: Tensor | None) -> None:
         assert (weights[visible] > 0).all() and (weights[~visible] == 0).all()
 
 
+def all_layers(seen: Seen, model: nn.Module) -> None:
+    """Every layer of a stack shows what it gives."""
+    stacks = [name for name, _ in model.named_modules() if re.search(r"\.layers\.\d+$", name)]
+    assert sorted(seen.hidden) == sorted(stacks)
+
+
 def gates_explain(seen: Seen, model: nn.Module, mask: Tensor | None = None) -> None:
     """Every recurrent layer gives what its gates make of its state before.
 
@@ -85,6 +92,7 @@ def test_a_transducer_is_seen_whole(model: nn.Module, batch: Batch) -> None:
         close(model(batch), plain)
     assert sorted(seen.attention) == sorted(attentions(model))
     is_attention(seen, batch.source.mask)
+    all_layers(seen, model)
     gates_explain(seen, model, batch.source.mask)
     assert seen.inputs["target"].shape[:2] == batch.target.data.shape
     shapes = {"encoder": batch.source.data.shape, "decoder": batch.target.data.shape}
@@ -106,6 +114,7 @@ def test_other_models_are_seen_whole(case: Case) -> None:
     assert sorted(seen.attention) == sorted(attentions(run.model))
     mask = (batch.source or batch.target).mask
     is_attention(seen, mask)
+    all_layers(seen, run.model)
     gates_explain(seen, run.model, mask)
     assert seen.inputs or case.kind == "ngram"
     if "pool" in seen.attention:

@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -12,6 +13,7 @@ from regard.data.batch import Batch
 from regard.models.generator import GeneratorOptions
 
 from .conftest import tiny
+from .toys import built, cases
 
 
 def close(one: Tensor, other: Tensor) -> None:
@@ -65,3 +67,11 @@ def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Ba
             silent = model(batch).split(lengths)
         for row, found in enumerate(rows):
             close(found, silent[row] if row == 1 else plain[row])
+
+
+@torch.no_grad()
+def test_a_silent_pool_finds_nothing() -> None:
+    run = built(next(c for c in cases("classify") if c.model["pool"] == "attention"))
+    with regard.silence(run.model, {"pool": [0]}):
+        scores = run.model(run.corpus.batch(np.array([0, 1]))).data
+    close(scores, run.model.head.linear.bias.expand_as(scores))
