@@ -25,6 +25,11 @@ def test_short_lines_for_a_terminal(command: Command, trained: Any, models: Any)
         assert f"{task}, " in said.out and ("value" if task == "regress" else "others") in said.out
 
 
+def test_signs_that_move_the_cursor_are_written_out(command: Command, trained: Any) -> None:
+    said = command("inspect", trained.run, "a\x1b[2Jb\n")
+    assert said.code == 0 and "\x1b" not in said.out and r"source: a\x1b[2Jb\n" in said.out
+
+
 def test_a_file_of_json_is_the_value(command: Command, trained: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     said = command("inspect", trained.run, "abж", "--json", path, "--set", "search.beam=3")

@@ -1,6 +1,6 @@
 """The way in: any fitted estimator and a text, to what is seen while it answers."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import nn
@@ -13,7 +13,7 @@ from regard.estimators.language import LanguageModel
 from regard.estimators.transducer import Transducer
 from regard.inspection.language import inspect_language
 from regard.inspection.tag import inspect_tagger
-from regard.inspection.texts import MOST
+from regard.inspection.texts import MOST, refuse_halves
 from regard.inspection.transduce import inspect_transducer
 from regard.inspection.value import Inspection
 from regard.inspection.whole import inspect_whole
@@ -46,7 +46,9 @@ def inspected(
     """The same, with the settings of the search by name: none of them can mean anything else."""
     estimator._check_fitted()
     refuse_blind(estimator)
-    source = estimator.task_.parse(text) if isinstance(text, str) else _source(estimator, text)
+    source = _source(estimator, text)
+    for what, given in (("TEXT", source), ("target", target or "")):
+        refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
     options = estimator.search(**_changes(estimator, search))
     if isinstance(estimator, Transducer):
         return inspect_transducer(estimator, source, target, options, most)
@@ -59,8 +61,10 @@ def inspected(
 
 
 def _source(estimator: Estimator, text: Any) -> Any:
-    """A source that is no text: words or numbers, where the model reads such."""
-    if isinstance(estimator, Transducer | LanguageModel):
+    """A text as the model reads it; words or numbers, where it reads such."""
+    if isinstance(text, str):
+        return estimator.task_.parse(text)
+    if isinstance(estimator, Transducer | LanguageModel) or not isinstance(text, Iterable):
         raise UserError(f"a text expected, {text!r} found")
     return estimator.sources([text])[0]
 

@@ -119,8 +119,10 @@ def _given(
     task: Task, model: Any, prompt: list[int], text: str, target: str
 ) -> tuple[list[int], list[str]]:
     """The symbols of a given continuation, and their names."""
-    found, names = (part[len(prompt) :] for part in names_of(task.vocabulary, text + target))
-    if task.vocabulary.encode(text + target)[: len(prompt)] != prompt:  # they grew together
+    found, names = names_of(task.vocabulary, text + target)
+    if found[: len(prompt)] == prompt:
+        found, names = found[len(prompt) :], names[len(prompt) :]
+    else:  # the last symbol of the text would be another one
         found, names = names_of(task.vocabulary, target)
     reach = task.reach(model)
     if reach is not None and len(prompt) + len(found) > reach:

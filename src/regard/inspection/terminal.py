@@ -20,11 +20,16 @@ def show(inspection: dict[str, Any], more: str) -> None:
     console.print(Text(model["description"], "dim"))
     for name in ("source", "target"):
         given = " (given)" if inspection[name].get("given") else ""
-        console.print(Text(f"{name}{given}: ", "dim") + Text(inspection[name]["text"]))
+        console.print(Text(f"{name}{given}: ", "dim") + Text(_safe(inspection[name]["text"])))
     console.print(_table(inspection))
     for line in _lines(inspection):
-        console.print(Text(line))
+        console.print(Text(_safe(line)))
     console.print(Text(more, "dim"))
+
+
+def _safe(text: str) -> str:
+    """A text as one line: what would move the cursor of a terminal is written out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def _table(inspection: dict[str, Any]) -> Table:

@@ -31,6 +31,14 @@ def text_of(vocabulary: Vocabulary, ids: list[int]) -> str:
     return vocabulary.decode([id for id in ids if id != EOS])
 
 
+def refuse_halves(what: str, text: str) -> None:
+    """Refuses half surrogate pairs, which no file can hold: so arrives what was no UTF-8."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise UserError(f"{what}: {text!r}: no UTF-8, which is expected") from None
+
+
 def refuse_longer(what: str, count: int, most: int, how: str) -> None:
     """Refuses a side of so many symbols: a map of it would be too large to look at."""
     if count > most:
