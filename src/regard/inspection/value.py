@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
 from torch import Tensor
 
 from regard.version import __version__
@@ -146,7 +147,9 @@ def _units(gate: Gate) -> Any:
 def plain(value: Any) -> Any:
     """The value as JSON has it: lists, numbers of six decimals, None for what is no number."""
     if isinstance(value, Tensor):
-        return plain(value.double().tolist())
+        numbers = value.double().numpy()
+        whole = bool(np.isfinite(numbers).all())
+        return numbers.round(DIGITS).tolist() if whole else plain(numbers.tolist())
     if isinstance(value, float):
         return round(value, DIGITS) if math.isfinite(value) else None
     if isinstance(value, dict):
