@@ -87,6 +87,11 @@ def test_unknown_symbols_and_cut_answers_are_marked(ask: Ask) -> None:
     assert found["unknown"] == ["ж"] and found["cut"] is True
 
 
+def test_whole_numbers_may_be_written_with_a_point(ask: Ask) -> None:
+    (found,) = ask(texts=["bed"], nbest=2.0, search={"beam": 3.0})
+    assert len(found["alternatives"]) == 2
+
+
 def test_the_first_model_answers_where_none_is_named(client: TestClient) -> None:
     assert client.post("/predict", json={"texts": ["bed"]}).json()["model"] == "transduce"
 
@@ -101,5 +106,6 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     assert [one["symbol"] for one in found] == [symbol for symbol, _, _ in expected]
     assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
     assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
+    assert client.post("/alternatives", json={"text": "fade"}).status_code == 200
     refused = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
     assert refused.status_code == 400 and "alternatives" in refused.json()["error"]

@@ -30,6 +30,7 @@ def refused(client: TestClient, status: int, body: Any, path: str = "/predict") 
         ({"texts": ["a"], "beam": 2}, "beam"),
         ({"texts": ["a"], "requests": []}, "requests"),
         ({"texts": ["a"], "requests": [{"must": "a"}]}, "requests.0.must"),
+        ({"texts": ["a"], "requests": [{"must": [""]}]}, "requests.0.must.0"),
         ({"texts": ["a"], "search": {"beam": [5]}}, "search.beam"),
         ({"texts": ["a"] * 257}, "texts"),
         ({"texts": ["a", "b" * 20_001]}, "texts.1"),
@@ -104,7 +105,7 @@ def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], wo
         ({"model": "regress", "texts": ["1,2", "1,nan"]}, "texts.1"),
         ({"texts": ["bed"], "requests": [{"must": ["ж"]}]}, "must"),
         ({"texts": ["bed"], "requests": [{"prefix": "a", "ban": ["a"]}]}, "banned"),
-        ({"texts": ["a", "b"], "requests": [{}, {"must": [""]}]}, "texts.1"),
+        ({"texts": ["a", "b"], "requests": [{}, {"must": ["bж"]}]}, "texts.1"),
     ],
 )
 def test_wishes_that_nobody_can_meet(client: TestClient, body: Any, word: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from regard.serve.errors import later
@@ -44,14 +45,18 @@ class Batcher:
 
     def put(self, jobs: Sequence[Job]) -> None:
         """Lets jobs wait; refuses them where the queue has no room for all."""
-        self.waiting = [job for job in self.waiting if not job.gone]
-        room = self.settings.queue - len(self.waiting)
-        if len(jobs) > room:
+        if len(self.waiting) + len(jobs) > self.settings.queue:
+            self.waiting = [job for job in self.waiting if not job.gone]
+        if len(self.waiting) + len(jobs) > self.settings.queue:
             raise later(f"the queue is full: {len(self.waiting)} texts wait; ask again in a moment")
         self.waiting += jobs
         self._there.set()
         if len(self.waiting) >= self.settings.batch:
             self._full.set()
+
+    def count(self) -> int:
+        """How many wait."""
+        return sum(not job.gone for job in self.waiting)
 
     async def _serve(self) -> None:
         """One batch after the other, for ever."""
@@ -79,7 +84,8 @@ class Batcher:
             self.waiting = []
             return []
         duty = waiting[0].duty
-        batch = [job for job in waiting if job.duty == duty][: self.settings.batch]
+        same = (job for job in waiting if job.duty is duty or job.duty == duty)
+        batch = list(islice(same, self.settings.batch))
         taken = set(map(id, batch))
         self.waiting = [job for job in waiting if id(job) not in taken]
         return batch

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from regard.serve import shapes
-from regard.serve.searches import kinds_of, schema_of
+from regard.serve.searches import COLDEST, kinds_of, schema_of
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 
@@ -29,6 +29,10 @@ BODIES: dict[str, type[BaseModel]] = {
     "alternatives": shapes.AlternativesBody,
 }
 REF = "#/components/schemas/{model}"
+EVENT = {
+    "type": "object",
+    "properties": {"event": {"enum": ["grow", "answer", "error"]}, "data": {"type": "string"}},
+}
 EVENTS = "events: grow {text, symbols} after each step, then answer, or error {error}"
 
 
@@ -38,7 +42,7 @@ def asks(name: str, answer: type[BaseModel] | None = None) -> dict[str, Any]:
     responses = {code: _refusal(about, code) for code, about in REFUSALS.items()}
     good: dict[str, Any] = {"description": "the answer"}
     if name == "stream":
-        good = {"description": EVENTS, "content": {"text/event-stream": {"schema": _text()}}}
+        good = {"description": EVENTS, "content": {"text/event-stream": {"schema": EVENT}}}
     elif answer is not None:
         good["model"] = answer
     return {
@@ -123,11 +127,25 @@ def _most(field: dict[str, Any], key: str, most: int) -> None:
 
 
 def _search(service: Service, settings: ServeSettings) -> dict[str, Any]:
-    """All settings that a search of some model here has; null leaves one as it is."""
-    known: dict[str, Any] = {}
+    """All that a search of some model here can be; null leaves a setting as it is."""
+    ways: list[dict[str, Any]] = []
     for model in service.models.values():
-        for kind in kinds_of(model.estimator):
-            for name, field in schema_of(kind, settings)["properties"].items():
-                ways = known.setdefault(name, {"anyOf": [{"type": "null"}]})["anyOf"]
-                ways += [way for way in field.pop("anyOf", [field]) if way not in ways]
-    return {"type": "object", "properties": known, "additionalProperties": False}
+        for number, kind in enumerate(kinds_of(model.estimator)):
+            schema = schema_of(kind, settings)
+            for field in schema["properties"].values():
+                field["anyOf"] = [*field.pop("anyOf", [_moved(field)]), {"type": "null"}]
+            if warm := schema["properties"].get("temperature"):  # 0, or not too near to it
+                warm["anyOf"][0]["minimum"] = COLDEST
+                warm["anyOf"].append({"const": 0})
+            if number:  # not the model's own, so it must be named
+                schema["properties"]["kind"] = {"const": kind.model_fields["kind"].default}
+                schema["required"] = ["kind"]
+            if schema not in ways:
+                ways.append(schema)
+    about = "settings of the search; GET /models says which"
+    return {"anyOf": ways, "default": {}, "description": about}
+
+
+def _moved(field: dict[str, Any]) -> dict[str, Any]:
+    """What a field allows, taken out of it; what is said of it stays."""
+    return {key: field.pop(key) for key in list(field) if key not in ("title", "description")}

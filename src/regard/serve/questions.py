@@ -72,7 +72,7 @@ async def alternatives(request: Request) -> Response:
     asked = await read(request, AlternativesBody, service.settings)
     check_text(asked.text, "text", service.settings)
     model = service.model(asked, "alternatives")
-    wish = _wish(asked.request, "request", model, service.settings)
+    wish = _wish(asked.request, "request", model, service.settings) or Wish()
     search, task = service.asking(model, asked).search, model.task
     call: Any = task.alternatives  # type: ignore[attr-defined]
     found = await service.alone(

@@ -36,6 +36,6 @@ class Runner:
 
 
 def _alone() -> None:
-    """One thread for torch: the other processors serve the event loop and other programs."""
-    torch.set_num_threads(1)
+    """Half of the processors for torch: the others serve the event loop and other programs."""
+    torch.set_num_threads(max(1, torch.get_num_threads() // 2))
     sys.setswitchinterval(SWITCH)

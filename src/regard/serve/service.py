@@ -18,6 +18,8 @@ from regard.serve.searches import chosen_search
 from regard.serve.settings import ServeSettings
 from regard.serve.shapes import Asked
 
+KNOWN = 1000  # ways to ask that are remembered
+
 
 class Service:
     """The models, the queue before them, and what is counted."""
@@ -29,7 +31,8 @@ class Service:
         self.models = {name: Served(name, estimator) for name, estimator in models.items()}
         self.facts = [model.facts(settings) for model in self.models.values()]
         self.batcher = Batcher(settings, self.metrics)
-        self.metrics.waiting = lambda: len(self.batcher.waiting)
+        self.metrics.waiting = self.batcher.count
+        self._known: dict[Any, Asking] = {}
 
     def model(self, asked: Asked, able: str) -> Served:
         """The model that a request means; refuses what it cannot do."""
@@ -43,7 +46,17 @@ class Service:
         return model
 
     def asking(self, model: Served, asked: Asked, nbest: int = 1, align: bool = False) -> Asking:
-        """Texts for this model as a request wants them."""
+        """Texts for this model as a request wants them; the same wants are the same object."""
+        given = tuple((name, type(value), value) for name, value in sorted(asked.search.items()))
+        wants = (model.name, nbest, align, given)
+        found = self._known.get(wants)
+        if found is None:
+            if len(self._known) >= KNOWN:
+                self._known.clear()
+            found = self._known[wants] = self._asking(model, asked, nbest, align)
+        return found
+
+    def _asking(self, model: Served, asked: Asked, nbest: int, align: bool) -> Asking:
         if nbest > self.settings.nbest:
             raise UserError(
                 f"nbest: at most {self.settings.nbest} on this server, {nbest} asked for"

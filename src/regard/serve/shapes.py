@@ -2,13 +2,21 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from regard.tasks.values import Request as Wish
 
+
+def _whole(value: Any) -> Any:
+    """5.0 is as good as 5, as JSON has it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 LARGE = 2**63
+Count = Annotated[int, BeforeValidator(_whole)]
 Whole = Annotated[int, Field(ge=-LARGE, lt=LARGE)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
 Value = bool | Whole | Real | str | None
 SEARCH: Any = Field(default_factory=dict, description="settings; null leaves one as it is")
 MODEL = Field(None, description="the model's name; the first one if there is none")
@@ -29,8 +37,8 @@ class WishBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     prefix: str = Field("", description="how the answer begins")
-    must: list[str] = Field(default_factory=list, description="words that must be in it")
-    ban: list[str] = Field(default_factory=list, description="words that may not be in it")
+    must: list[Word] = Field(default_factory=list, description="words that must be in it")
+    ban: list[Word] = Field(default_factory=list, description="words that may not be in it")
 
     def wish(self) -> Wish:
         """The same for a task."""
@@ -43,7 +51,7 @@ class PredictBody(Asked):
     texts: list[str] = Field(
         min_length=1, description="as in the lines of a file", examples=[["attention"]]
     )
-    nbest: int = Field(1, ge=1, description="answers to each text")
+    nbest: Count = Field(1, ge=1, description="answers to each text")
     requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
     align: bool = Field(False, description="with what each symbol looked at")
 
@@ -67,7 +75,7 @@ class AlternativesBody(Asked):
 
     text: str = Field(examples=["attention"])
     request: WishBody = Field(default_factory=WishBody)
-    count: int = Field(5, ge=1, le=100, description="ways to go on")
+    count: Count = Field(5, ge=1, le=100, description="ways to go on")
 
 
 class Other(BaseModel):
