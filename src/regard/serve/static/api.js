@@ -73,22 +73,23 @@
     const response = await ask("stream", body, signal);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
+    let answer = null;
     try {
       for (;;) {
         const { value, done } = await reader.read();
+        if (done && answer) return answer;
         if (done) throw new ServerError(regard.say("app.broken"), 0);
         const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
         rest = blocks.pop();
         for (const { event, data } of blocks.map(parsed)) {
           if (event === "grow") grow(JSON.parse(data));
-          if (event === "answer") return JSON.parse(data);
+          if (event === "answer") answer = JSON.parse(data);
           if (event === "error") throw new ServerError(JSON.parse(data).error, 400);
         }
       }
     } catch (problem) {
-      throw gone(problem);
-    } finally {
       reader.cancel().catch(() => {});
+      throw gone(problem);
     }
   }
 

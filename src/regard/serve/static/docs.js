@@ -33,15 +33,16 @@
     const usual = (value) =>
       make("span", { class: "muted" }, ` ${regard.say("docs.default", { value: JSON.stringify(value) })}`);
     return make("table", { data: { role } }, make("tbody", {}, rows.map((row) => make("tr", {},
-      make("td", {}, make("code", {}, row.name), row.needed ? needed() : null),
-      make("td", {}, make("code", { class: "type" }, row.type)),
-      make("td", {}, row.about, row.usual !== undefined && !row.needed ? usual(row.usual) : null)))));
+      make("th", { scope: "row" }, make("code", {}, row.name), row.needed ? needed() : null),
+      make("td", {}, make("code", { class: "type" }, row.type),
+        make("span", {}, row.about, row.usual !== undefined && !row.needed ? usual(row.usual) : null))))));
   }
 
   function responses(one) {
     const plain = (content) =>
       make("p", { class: "muted" }, Object.keys(content || {}).join(", ") || regard.say("docs.free"));
-    const rows = Object.entries(one.responses || {}).map(([status, { description, content }]) => make("details", {},
+    const all = Object.entries(one.responses || {});
+    const rows = all.map(([status, { description, content }]) => make("details", {},
       make("summary", {}, make("code", {}, status), ` ${description || ""}`),
       table(app.fieldsOf(page.api, jsonOf(content)), "fields") || plain(content)));
     if (!rows.length) return null;
@@ -108,8 +109,10 @@
       const done = await app.copyText(curl.textContent);
       copied.textContent = regard.say(done ? "app.copied" : "app.copy.hand");
     }, { class: "ghost" });
-    const go = app.button("docs.send", () => send(one, body?.value, box), { class: "primary", data: { role: "send" } });
-    return make("div", { class: "workbench" }, body, wrong, curl, make("div", { class: "together" }, go, copied), box);
+    const look = { class: "primary", data: { role: "send" } };
+    const go = app.button("docs.send", () => send(one, body?.value, box), look);
+    return make("div", { class: "workbench" }, body, wrong, curl,
+      make("div", { class: "together" }, go, copied), box);
   }
 
   function route(one) {

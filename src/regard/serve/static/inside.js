@@ -27,12 +27,13 @@
       const { task, name, can: able } = this.pane.model;
       const can = able.includes("inspect");
       this.button = app.button("app.inside.open", () => this.look(), { id: "inspect", disabled: !can });
+      const about = task === "transduce" ? "app.inside.about" : "app.inside.labels";
       const forced = make("label", { class: "target" },
         make("span", {}, regard.say("app.inside.target")), this.target);
       this.element.replaceChildren(
         make("div", { class: "head" },
           make("h2", { id: "inside-title" }, regard.say("app.inside")), this.compared ? this.sides() : null),
-        make("p", { class: "muted" }, regard.say(can ? "app.inside.about" : "app.no", { name })),
+        make("p", { class: "muted" }, regard.say(can ? about : "app.no", { name })),
         make("div", { class: "together" }, can && task === "transduce" ? forced : null, this.button),
         this.error, this.box);
     }

@@ -71,6 +71,7 @@
     "app.inside": ["Inside the model", "模型内部"],
     "app.inside.open": ["Look inside", "查看内部"],
     "app.inside.about": ["Every symbol with its runners-up, the attention of each layer and head, the tree of the search.", "每个符号及其候选、各层各头的注意力、搜索树。"],
+    "app.inside.labels": ["What the model looked at: attention, gradients and gates, symbol by symbol.", "模型看到了什么：逐个符号的注意力、梯度和门控。"],
     "app.inside.target": ["Force this answer (optional)", "强制此回答（可选）"],
     "app.inside.working": ["Looking …", "正在查看……"],
     "app.no": ["{name} cannot do this.", "{name} 不支持此操作。"],
