@@ -10,6 +10,7 @@ from typing import Any
 import corpora
 import pytest
 
+from regard.diagnose import trials
 from regard.diagnose.findings import ORDER
 
 TASKS = ("transduce", "tag", "classify", "regress", "language-model")
@@ -22,6 +23,13 @@ def digests(folder: Path) -> dict[str, str]:
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in WRITTEN
     }
+
+
+@pytest.fixture(autouse=True)
+def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the trials find is tested elsewhere; here they need not take long."""
+    for name, steps in (("STEPS", 20), ("RANGE_STEPS", 12), ("ONE_BATCH_STEPS", 10)):
+        monkeypatch.setattr(trials, name, steps)
 
 
 @pytest.fixture

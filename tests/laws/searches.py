@@ -14,7 +14,7 @@ from regard.search import Beam, Hypothesis, Sample, Wish
 
 from .conftest import MODELS, SOURCE_SIZE, TARGET_SIZE
 
-SIZES = (7, 1, 1)  # sentences in a batch
+SIZES = (7, 1)  # sentences in a batch
 LETTERS = range(5, TARGET_SIZE)
 
 
