@@ -13,6 +13,7 @@ import pytest
 import regard
 from regard.answers import part, windows
 from regard.answers.oddities import Oddities
+from regard.engines import auto
 
 Command = Callable[..., Any]
 
@@ -80,6 +81,27 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     assert said.code == 0 and "sources are answered already; going on" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
+
+
+def test_auto_goes_on_with_the_engine_that_it_chose(
+    command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def choose(folder: Path, torch: Any, trial: Any) -> Any:
+        chosen = auto.Choice("torch", "int8")
+        return auto._open(folder, chosen, torch), chosen
+
+    Path("in.txt").write_text(lines(words))
+    given = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
+    monkeypatch.setattr(auto, "ENOUGH", 8)
+    with monkeypatch.context() as patch:
+        patch.setattr(auto, "fastest", choose)
+        stopped(3, *given, "--output", "out")
+        assert command(*given, "--output", "whole").code == 0
+    assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
+    monkeypatch.setattr(auto, "fastest", None)  # not to be measured again
+    said = command(*given, "--output", "out")
+    assert said.code == 0 and "engine auto: torch int8 again, as before" in said.err
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
 def test_sentences_in_their_own_format_go_on(command: Command, models: Any, stopped: Any) -> None:

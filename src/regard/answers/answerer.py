@@ -9,6 +9,7 @@ from regard.answers.questions import Question
 from regard.answers.wanted import Wanted
 from regard.data.lines import show_path
 from regard.data.vocabulary import EOS, SPECIALS
+from regard.engines import Engine
 from regard.errors import UserError
 from regard.estimators import Estimator
 from regard.search.must import UNMET, Unmet
@@ -29,8 +30,9 @@ class Answerer:
         self.task, self.wanted, self.search, self.odd = estimator.task_, wanted, search, odd
         self.form = wanted.form
         self.model: Any = estimator.model_
+        self.engine: Engine | None = None
         if isinstance(self.task, Answering):
-            self.model = as_engine(self.model)  # once for all windows
+            self.model = self.engine = as_engine(self.model)  # once for all windows
             self.form = replace(self.form, names=self._names)
 
     def _names(self, source: str) -> list[str]:

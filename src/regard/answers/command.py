@@ -43,7 +43,7 @@ def predict_command(wanted: Wanted) -> None:
         mine = islice(_questions(estimator, wanted), *asked.bounds)
         answerer = Answerer(estimator, wanted, search, odd)
         facts = lambda: wanted.facts(share, search)  # noqa: E731 -- slow: only where it is needed
-        with opened(wanted.output, facts, odd, wanted.force) as sink:
+        with opened(wanted.output, facts, odd, wanted.force, answerer.engine) as sink:
             rest = sink.unanswered(mine, show_path(wanted.input))
             _answer(asked, answerer, rest, sink)
         odd.of_all().say()

@@ -14,24 +14,33 @@ from typing import Any, BinaryIO
 
 from regard.answers.oddities import Oddities
 from regard.answers.questions import Question
+from regard.engines import Engine
 from regard.errors import UserError, say
 from regard.files import write_json
 from regard.options import flatten
 
-FORMAT = 1
+FORMAT = 2
 
 
 class PartFile:
     """An open FILE.part. answered: the sources whose answers are in it, whole and for certain.
 
     asked: all that the answers depend on but the sources. Of these a digest is kept, so that
-    answers are never continued for another input.
+    answers are never continued for another input. engine: what answers; where it chose one by
+    measuring, the choice is kept.
     """
 
-    def __init__(self, path: Path, asked: dict[str, Any], odd: Oddities, force: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        asked: dict[str, Any],
+        odd: Oddities,
+        force: bool,
+        engine: Engine | None = None,
+    ) -> None:
         self.path = path.with_name(path.name + ".part")
         self.record_path = path.with_name(path.name + ".part.json")
-        self.asked, self.odd = asked, odd
+        self.asked, self.odd, self.engine = asked, odd, engine
         self.answered, self.size, self.seen = 0, 0, hashlib.blake2b(digest_size=16)
         self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `close` does
         try:
@@ -90,12 +99,14 @@ class PartFile:
             )
         self.answered, self.size = found["answered"], found["bytes"]
         self.odd.go_on(found["odd"])
+        if self.engine is not None:
+            self.engine.take(found["engine"])
         if self.answered:
             say(f"{self.path}: {self.answered:,} sources are answered already; going on")
         return str(found["digest"])
 
     def _read_record(self) -> dict[str, Any]:
-        keys = {"format", "asked", "answered", "bytes", "digest", "odd"}
+        keys = {"format", "asked", "engine", "answered", "bytes", "digest", "odd"}
         try:
             found = json.loads(self.record_path.read_bytes())
         except ValueError:
@@ -141,6 +152,7 @@ class PartFile:
 
     def _record(self) -> None:
         record = {"format": FORMAT, "asked": self.asked, "answered": self.answered}
+        record["engine"] = None if self.engine is None else self.engine.taken()
         record |= {"bytes": self.size, "digest": self.seen.hexdigest(), "odd": self.odd.record()}
         write_json(self.record_path, record)
 

@@ -11,6 +11,7 @@ from regard.answers.oddities import Oddities
 from regard.answers.part import PartFile
 from regard.answers.questions import Question
 from regard.answers.shares import finish, note_leftovers, own_path
+from regard.engines import Engine
 from regard.errors import UserError, say
 
 
@@ -37,12 +38,17 @@ Sink = Stream | PartFile
 
 @contextlib.contextmanager
 def opened(
-    output: Path | None, asked: Callable[[], dict[str, Any]], odd: Oddities, force: bool
+    output: Path | None,
+    asked: Callable[[], dict[str, Any]],
+    odd: Oddities,
+    force: bool,
+    engine: Engine | None = None,
 ) -> Iterator[Sink]:
     """The place for the answers; a file that they fill has its name when this ends well.
 
     asked: all that they depend on, the sources apart; where an earlier command was stopped that
-    was asked the same, its answers are gone on with. force: they are thrown away.
+    was asked the same, its answers are gone on with, by the same engine. force: they are thrown
+    away.
     """
     if output is None:
         yield Stream(sys.stdout)
@@ -52,7 +58,7 @@ def opened(
             yield Stream(file)
         return
     note_leftovers(output)
-    part = PartFile(own_path(output), asked(), odd, force)
+    part = PartFile(own_path(output), asked(), odd, force, engine)
     try:
         yield part
         finish(part, output)

@@ -4,16 +4,35 @@ import random
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from torch import Tensor
 
 from regard.data.batch import Padded
 from regard.engines.base import Engine, Find
+from regard.engines.fitting import Fitting
 from regard.errors import UserError, say
 from regard.search import Beam, Hypothesis, Sample, Wish
 from regard.search.force import Stepper
 
-OTHERS = (("torch", "int8"), ("ctranslate2", None), ("ctranslate2", "int8"), ("onnx", None))
+
+class Choice(NamedTuple):
+    """An engine by its name, and how its weights are rounded."""
+
+    name: str
+    quantize: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.quantize or ''}".strip()
+
+
+NOT_YET, TORCH = Choice(""), Choice("torch")
+OTHERS = (
+    Choice("torch", "int8"),
+    Choice("ctranslate2"),
+    Choice("ctranslate2", "int8"),
+    Choice("onnx"),
+)
 ENOUGH = 200  # sources; fewer are answered before all engines were measured
 SECOND = 1.0  # for each engine, about
 FEW = 8  # sources to begin with
@@ -28,7 +47,7 @@ class AutoEngine(Engine):
     def __init__(self, folder: Path, engine: Engine) -> None:
         """folder: of the run; engine: that of torch."""
         self.folder, self.engine, self.device = folder, engine, engine.device
-        self.measured = False
+        self.torch, self.chosen = engine, NOT_YET
 
     def search(
         self,
@@ -45,11 +64,24 @@ class AutoEngine(Engine):
 
     def suited(self, parts: list[list[int]], find: Find) -> Engine:
         """The fastest for these sources, where there are enough; it stays that one."""
-        if not self.measured and sum(map(len, parts)) >= ENOUGH:
-            self.measured = True
-            self.engine = fastest(self.folder, self.engine, Trial(parts, find))
-            self.device = self.engine.device
+        if self.chosen == NOT_YET and sum(map(len, parts)) >= ENOUGH:
+            self._use(*fastest(self.folder, self.torch, Trial(parts, find)))
         return self.engine
+
+    def taken(self) -> list[str | None] | None:
+        return None if self.chosen == NOT_YET else [self.chosen.name, self.chosen.quantize]
+
+    def take(self, record: list[str | None] | None) -> None:
+        if record is None:
+            return
+        name, quantize = record
+        choice = Choice(str(name), quantize)
+        say(f"engine auto: {choice} again, as before")
+        same = choice == TORCH
+        self._use(self.torch if same else _open(self.folder, choice, self.torch), choice)
+
+    def _use(self, engine: Engine, choice: Choice) -> None:
+        self.engine, self.device, self.chosen = engine, engine.device, choice
 
 
 class Trial:
@@ -75,32 +107,33 @@ class Trial:
         return [best[0] for part in found for best in part], len(self.places) / seconds
 
 
-def fastest(folder: Path, engine: Engine, trial: Trial) -> Engine:
-    """The fastest engine for a run folder whose answers are those of `engine`; says why."""
-    trial.run(engine)  # what is done once only is done now
-    trial.grow(engine)
-    expected, best = trial.run(engine)
-    name, measured = "torch", [f"torch {best:.3g}"]
-    for other, quantize in OTHERS:
-        shown = f"{other} {quantize or ''}".strip()
+def fastest(folder: Path, torch: Engine, trial: Trial) -> tuple[Engine, Choice]:
+    """The fastest engine for a run folder whose answers are those of `torch`; says why."""
+    trial.run(torch)  # what is done once only is done now
+    trial.grow(torch)
+    expected, best = trial.run(torch)
+    engine, chosen, measured = torch, TORCH, [f"torch {best:.3g}"]
+    for choice in OTHERS:
         try:
-            candidate = _open(folder, other, quantize)
+            candidate = _open(folder, choice, torch)
         except UserError as error:
-            say(f"engine auto: without {shown}: {error}")
+            say(f"engine auto: without {choice}: {error}")
             continue
         trial.run(candidate)
         answers, rate = trial.run(candidate)
         same = sum(a.symbols == b.symbols for a, b in zip(answers, expected, strict=True))
         alike = same / len(expected)
-        measured.append(f"{shown} {rate:.3g}" + ("" if alike >= ALIKE else f" ({alike:.0%} alike)"))
+        doubt = "" if alike >= ALIKE else f" ({alike:.0%} alike)"
+        measured.append(f"{choice} {rate:.3g}{doubt}")
         if alike >= ALIKE and rate > best:
-            engine, best, name = candidate, rate, shown
-    say(f"engine auto: {', '.join(measured)} sources a second on {len(expected)}; {name} it is")
-    return engine
+            engine, best, chosen = candidate, rate, choice
+    say(f"engine auto: {', '.join(measured)} sources a second on {len(expected)}; {chosen} it is")
+    return engine, chosen
 
 
-def _open(folder: Path, name: str, quantize: str | None) -> Engine:
+def _open(folder: Path, choice: Choice, torch: Engine) -> Engine:
+    """The engine, which leaves what is too long for it to that of torch."""
     from regard.estimators import load
     from regard.tasks.answering import as_engine
 
-    return as_engine(load(folder, name, quantize).model_)
+    return Fitting(as_engine(load(folder, *choice).model_), torch)

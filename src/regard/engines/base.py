@@ -62,6 +62,18 @@ class Engine(ABC):
         """
         return self
 
+    def fitting(self, source: int, target: int) -> "Engine":
+        """The engine for sources and answers of so many symbols: this one, or who has places."""
+        return self
+
+    def taken(self) -> list[str | None] | None:
+        """What must be known to take the same engine again: name, quantize; None: only itself."""
+        return None
+
+    def take(self, record: list[str | None] | None) -> None:
+        """Takes the engine that `taken` told of."""
+        assert record is None  # there is nothing to choose
+
     def share(self, count: int) -> int:
         """How many of so many sources one processor answers, where several share them."""
         return max(1, -(-count // self._workers(count)))

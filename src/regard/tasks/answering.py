@@ -49,12 +49,14 @@ class Answering:
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         wishes = None if requests is None else [self.wish(request) for request in requests]
 
-        def find(engine: Engine, part: list[int]) -> tuple[Padded, list[list[Hypothesis]]]:
+        def find(runner: Engine, part: list[int]) -> tuple[Padded, list[list[Hypothesis]], Engine]:
+            lengths = [len(rows[i]) for i in part]
+            engine = runner.fitting(max(lengths), self.longest(max(lengths), search))
             source = on_device(pad([rows[i] for i in part]), engine.device)
-            limits = self.limits([len(rows[i]) for i in part], search, engine)
+            limits = self.limits(lengths, search, engine)
             wished = None if wishes is None else [wishes[i] for i in part]
             try:
-                return source, engine.search(search, source, limits, nbest, wished)
+                return source, engine.search(search, source, limits, nbest, wished), engine
             except Unmet as error:
                 raise Unmet(part[error.row]) from error
 
@@ -66,12 +68,12 @@ class Answering:
 
         def answer(part: list[int]) -> list[Prediction]:
             with followed(placed(work.follower, part)):
-                source, found = find(engine, part)
+                source, found, own = find(engine, part)
             answers = [
                 self._prediction(sources[i], rows[i], hypotheses)
                 for i, hypotheses in zip(part, found, strict=True)
             ]
-            return self._aligned(engine, source, found, answers) if align else answers
+            return self._aligned(own, source, found, answers) if align else answers
 
         flat: dict[int, Prediction] = {}
         for part, found in zip(parts, engine.spread(answer, parts), strict=True):
@@ -79,12 +81,17 @@ class Answering:
             work.done(len(part))
         return [flat[i] for i in range(len(rows))]
 
-    def limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
-        """(B,) the most symbols, EOS included, for sources of these lengths."""
-        limits = torch.tensor([self.limit(length) for length in lengths], device=engine.device)
+    def longest(self, length: int, search: Beam | Sample) -> int:
+        """The most symbols, EOS included, that a search gives to a source of this length."""
+        most = self.limit(length)
         if search.max_length is not None:
-            limits = limits.clamp(max=search.max_length + 1)  # 1: EOS
-        limits = limits.clamp(min=search.min_length + 1)
+            most = min(most, search.max_length + 1)  # 1: EOS
+        return max(most, search.min_length + 1)
+
+    def limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
+        """(B,) the most symbols, EOS included, for sources of these lengths, by an engine."""
+        wanted = [self.longest(length, search) for length in lengths]
+        limits = torch.tensor(wanted, device=engine.device)
         most = engine.target_places  # an answer that ends there is marked as cut
         return limits if most is None else limits.clamp(max=most)
 
