@@ -3,13 +3,14 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from regard.data.batch import Batch, Padded, pad
 from regard.data.vocabulary import BOS, EOS
 from regard.errors import UserError
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
+from regard.nn.state import State
 from regard.nn.watch import watching
 from regard.search.force import align, force, next_symbols
 from regard.search.scoring import Scoring
@@ -30,6 +31,32 @@ def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) 
         (alone,) = force(model, pad([batch.source.data[row, :size].tolist()]), [targets[row]])
         assert one.symbol_scores == pytest.approx(alone.symbol_scores, abs=1e-4)
         assert one.score == pytest.approx(one.log_probability / (len(targets[row]) + 1), abs=1e-5)
+
+
+def test_a_few_symbols_at_a_time_are_as_probable(
+    model: nn.Module, source: Padded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all logits would be too many: never more than so many of a row are there at once."""
+    targets = [row[:-1] for row in TARGETS]
+    whole = force(lean(model), source, targets)
+    stepper, steps = lean(model), []
+
+    class Watched:
+        start = staticmethod(stepper.start)
+
+        @staticmethod
+        def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
+            steps.append(symbols.shape[1])
+            return stepper.step(symbols, state)
+
+    size, width = 20, 2
+    monkeypatch.setattr("regard.search.force.MOST", width * size * len(targets))
+    parts = force(Watched(), source, targets, size=size)
+    longest = 1 + max(map(len, targets))
+    assert max(steps) == width and sum(steps) == longest and len(steps) > 1
+    for one, other in zip(whole, parts, strict=True):
+        assert one.symbols == other.symbols and one.score == pytest.approx(other.score, abs=1e-5)
+        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-5)
 
 
 @torch.no_grad()

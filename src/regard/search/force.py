@@ -12,9 +12,11 @@ from torch import Tensor
 from regard.data.batch import Padded, pad
 from regard.data.vocabulary import BOS, EOS
 from regard.nn.state import State
-from regard.nn.watch import reading, watching
+from regard.nn.watch import captured, reading, watching
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
+
+MOST = 1 << 25  # logits that are computed together: 128 MB
 
 
 class Stepper(Protocol):
@@ -27,16 +29,28 @@ class Stepper(Protocol):
 
 @torch.inference_mode()
 def force(
-    stepper: Stepper, source: Padded, targets: list[list[int]], scoring: Scoring | None = None
+    stepper: Stepper,
+    source: Padded,
+    targets: list[list[int]],
+    scoring: Scoring | None = None,
+    size: int = 1,
 ) -> list[Hypothesis]:
-    """Each target (without EOS) as if the search had found it, with its score."""
+    """Each target (without EOS) as if the search had found it, with its score.
+
+    size: of the vocabulary; where the logits would take much memory, so many symbols at a time.
+    """
     scoring = scoring or Scoring()
     true = pad([[*target, EOS] for target in targets])
     inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
-    with reading(true.mask):
-        logits, _ = stepper.step(inputs, stepper.start(source))
-    logp = logits.float().log_softmax(-1).gather(-1, true.data.to(logits.device)[..., None])
-    rows = logp.squeeze(-1).cpu()  # (B, T)
+    width = max(1, MOST // (len(targets) * size)) if not captured() else inputs.shape[1]
+    state, parts = stepper.start(source), []
+    for at in range(0, inputs.shape[1], width):
+        some = slice(at, at + width)
+        with reading(true.mask[:, some]):
+            logits, state = stepper.step(inputs[:, some], state)
+        wanted = true.data[:, some].to(logits.device)[..., None]
+        parts.append(logits.float().log_softmax(-1).gather(-1, wanted).squeeze(-1).cpu())
+    rows = torch.cat(parts, 1)  # (B, T)
     found = []
     for target, row in zip(targets, rows, strict=True):
         scores = row[: len(target) + 1]

@@ -138,7 +138,8 @@ class Answering:
         found: dict[int, Prediction] = {}
         for part in batches(lengths, batch_size, TOKENS):
             source = on_device(pad([rows[i] for i in part]), engine.device)
-            scored = force(engine.stepper(), source, [targets[i] for i in part], search.scoring)
+            wanted, size = [targets[i] for i in part], len(self.target)
+            scored = force(engine.stepper(), source, wanted, search.scoring, size)
             for i, hypothesis in zip(part, scored, strict=True):
                 found[i] = self._prediction(pairs[i].source, rows[i], [hypothesis])
         return [found[i] for i in range(len(rows))]
