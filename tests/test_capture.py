@@ -120,8 +120,12 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
     with regard.capture(model) as seen:
         aligned = align(twin, source, [[5, 6], [7]])
     torch.testing.assert_close(seen.alignment()[0], aligned[0])
-    with regard.silence(model, {name: [0, 1] for name in attentions(model)}):
+    before = twin.start(source)
+    with regard.silence(model, {name: [0, 1] for name in attentions(model)}), torch.no_grad():
         silent = align(twin, source, [[5, 6], [7]])
+        begun = twin.step(FIRST, before)[0]
+        torch.testing.assert_close(begun, model.step(FIRST, before)[0])
+    assert not torch.allclose(begun, run(model, source), atol=1e-5)
     assert not torch.allclose(silent[0], aligned[0], atol=1e-5)
 
 
@@ -138,11 +142,11 @@ def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("REGARD_WORKERS", "2")
     monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     estimator = regard.load(trained.run)
-    words = ["abc", "cab", "bca"] * 20
+    words = ["abc", "cab", "bca"] * 40
     plain = estimator.predict(words, beam=1)
     with regard.capture(estimator) as seen:
-        assert estimator.predict(words, beam=1, batch_size=40) == plain
-    assert sorted(map(len, seen.inputs.calls["frontend.symbols"])) == [20, 40]
+        assert estimator.predict(words, beam=1, batch_size=64) == plain
+    assert sorted(map(len, seen.inputs.calls["frontend.symbols"])) == [56, 64]
     with regard.silence(estimator, {name: [0] for name in attentions(estimator)}):
         assert estimator.predict(words, beam=1) != plain
     estimator.model_ = TorchEngine(estimator.model_)

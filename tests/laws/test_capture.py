@@ -138,6 +138,7 @@ def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
             close(weights, whole[name][:, :, t : t + 1, : weights.shape[3]])
     for name, layers in seen.hidden.calls.items():
         close(torch.cat(layers, 1), whole.hidden[name])
+    assert [name for name in whole.gates if name.startswith("decoder")] == list(seen.gates)
     for name, steps in seen.gates.calls.items():
         for gate, expected in whole.gates[name].items():
             close(torch.cat([step[gate] for step in steps], 1), expected)
