@@ -4,7 +4,7 @@
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ORDER = ["input", "forget", "cell", "output", "reset", "update", "new", "hidden"];
-  const SIGNED = ["cell", "new", "hidden"]; // from -1 to 1
+  const SIGNED = ["cell", "new", "hidden"];
   const LINES = 132; // of the strip, at most
 
   const groupsOf = (data) => {
@@ -45,12 +45,20 @@
     return {rows: lines, columns: matrix.rows, flat};
   };
 
-  const line = (mean, signed) => {
-    const y = (value) => signed ? 50 - value * 48 : 98 - value * 96;
+  // Gates are from 0 to 1; what they let through has a sign, and the memory of an LSTM no bounds.
+  const lookOf = (gate) => {
+    if (!SIGNED.includes(gate.gate)) return {colours: "cool", scale: "even", top: 1};
+    const known = gate.units.u16 || gate.units.length ? regard.numbers(gate.units).flat : gate.mean;
+    return {colours: "both", scale: "both", top: Math.ceil(known.reduce((most, value) => Math.max(most, Math.abs(value)), 1))};
+  };
+
+  const line = (mean, {scale, top}) => {
+    const signed = scale === "both";
+    const y = (value) => signed ? 50 - value / top * 48 : 98 - value * 96;
     const points = mean.map((value, time) => `${time + 0.5},${y(value).toFixed(2)}`);
     const rule = (value) => shape("path", {class: "grid", d: `M0 ${y(value)}H${mean.length}`});
     return shape("svg", {viewBox: `0 0 ${mean.length} 100`, preserveAspectRatio: "none", "aria-hidden": "true"},
-      (signed ? [-1, 0, 1] : [0, 0.5, 1]).map(rule), shape("polyline", {class: "line", points: points.join(" ")}),
+      (signed ? [-top, 0, top] : [0, 0.5, 1]).map(rule), shape("polyline", {class: "line", points: points.join(" ")}),
       mean.length === 1 ? shape("path", {class: "line", d: `M0 ${y(mean[0])}H1`}) : null);
   };
 
@@ -58,10 +66,9 @@
     symbols.map((text, index) => make("span", {class: "map-label", data: {axis, index}}, regard.symbol(text))));
 
   // All units as colours, or nothing where only the mean is known.
-  const colours = (bus, gate, signed) => {
+  const colours = (bus, gate, look) => {
     if (!gate.units.u16 && !gate.units.length) return null;
     const canvas = make("canvas", {"aria-hidden": "true"});
-    const look = signed ? {colours: "both", scale: "both"} : {colours: "cool", scale: "even"};
     const draw = () => regard.paint(canvas, strip(gate.units), look);
     canvas.style.setProperty("--units", regard.numbers(gate.units).shape[1]);
     bus.on("theme", draw);
@@ -78,20 +85,20 @@
 
   const figure = (context, bus, gate) => {
     const symbols = context.axes[gate.rows];
-    const signed = SIGNED.includes(gate.gate);
+    const look = lookOf(gate);
     const average = gate.mean.reduce((sum, one) => sum + one, 0) / gate.mean.length;
     const rest = regard.say("gates.average", {value: regard.number(average, 2)});
     const value = make("span", {class: "note"}, rest);
     const down = make("div", {class: "mark-column", hidden: true});
-    const canvas = colours(bus, gate, signed);
+    const canvas = colours(bus, gate, look);
     const point = (event) => {
       const box = plot.getBoundingClientRect();
       const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
       bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(symbols.length - 1, index))}]);
     };
     const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave}},
-      make("div", {class: "gate-line"}, line(gate.mean, signed),
-        make("span", {class: "high"}, "1"), make("span", {class: "low"}, signed ? "\u22121" : "0")), canvas, down);
+      make("div", {class: "gate-line"}, line(gate.mean, look), make("span", {class: "high"}, String(look.top)),
+        make("span", {class: "low"}, look.scale === "both" ? `\u2212${look.top}` : "0")), canvas, down);
     bus.on("mark", (marks) => {
       const index = regard.marked(marks, gate.rows, "row") ?? regard.marked(marks, gate.rows, "column");
       const known = index !== null && index in gate.mean;
@@ -112,6 +119,19 @@
       {rows: symbols.length, columns: gates.length, flat}, regard.say("gates.table"));
   };
 
+  // One key for all gates of a scale, under their names.
+  const legends = (gates) => {
+    const looks = new Map();
+    for (const gate of gates) {
+      const look = lookOf(gate);
+      const key = look.scale + look.top;
+      if (!looks.has(key)) looks.set(key, {look, names: []});
+      looks.get(key).names.push(regard.say(`gate.${gate.gate}`));
+    }
+    return [...looks.values()].map(({look, names}) => regard.legend(names.join(regard.say("comma")),
+      look.scale === "both" ? [-look.top, 0, look.top] : [0, 0.5, 1], look));
+  };
+
   regard.gates = (context) => {
     const {data, state} = context;
     const groups = groupsOf(data);
@@ -121,10 +141,7 @@
       const bus = context.bus.room("gates");
       bus.clear();
       const gates = groups.get(state.gates);
-      const keys = [regard.legend(regard.say("gates.open"), [0, 0.5, 1], {colours: "cool", scale: "even"})];
-      if (gates.some((gate) => SIGNED.includes(gate.gate))) {
-        keys.push(regard.legend(regard.say("gates.signed"), [-1, 0, 1], {colours: "both", scale: "both"}));
-      }
+      const keys = legends(gates);
       keys.forEach((key) => bus.on("theme", key.draw));
       room.replaceChildren(make("div", {class: "gates"}, gates.map((gate) => figure(context, bus, gate))),
         make("div", {class: "gate-keys"}, keys.map((key) => key.element)), table(context, gates));
