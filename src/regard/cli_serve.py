@@ -35,7 +35,7 @@ def serve(
     ] = 30.0,
     characters: Annotated[
         int, typer.Option(help="Characters of a text.", rich_help_panel=LIMITS)
-    ] = 20_000,
+    ] = 5_000,
     texts: Annotated[int, typer.Option(help="Texts of a request.", rich_help_panel=LIMITS)] = 256,
     body: Annotated[
         float, typer.Option(help="Megabytes of a request.", rich_help_panel=LIMITS)

@@ -83,7 +83,7 @@ def test_the_description_has_the_limits(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
     schemas = api["components"]["schemas"]
     body = schemas["PredictBody"]["properties"]
-    assert body["texts"]["maxItems"] == 256 and body["texts"]["items"]["maxLength"] == 20_000
+    assert body["texts"]["maxItems"] == 256 and body["texts"]["items"]["maxLength"] == 5_000
     assert body["model"]["anyOf"][0]["enum"][0] == "transduce"
     searches = [set(one["properties"]) for one in body["search"]["anyOf"]]
     assert [[name in one for name in ("beam", "temperature", "threshold")] for one in searches] == [

@@ -16,7 +16,7 @@ from regard.serve.rendering import rendered
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.shapes import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
-from regard.serve.streaming import stream
+from regard.serve.streaming import Events
 from regard.tasks.values import Request as Wish
 
 
@@ -51,7 +51,7 @@ async def stream_answer(request: Request) -> Response:
     if asked.request is not None:
         wish = _wish(asked.request, "request", model, service.settings)
     asking = service.asking(model, asked)
-    return stream(service, service.job(asking, text=asked.text, request=wish), model.name)
+    return Events(service, service.job(asking, text=asked.text, request=wish), model.name)
 
 
 async def inspect(request: Request) -> Response:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 from regard.errors import UserError
 from regard.estimators import Estimator
@@ -81,7 +82,8 @@ class Service:
         """The results of jobs, unless one fails, the time is over or the client is gone."""
         self.batcher.put(jobs)
         answer: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
-        gone: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request))
+        answer.add_done_callback(_seen)
+        gone: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request.receive))
         try:
             done, _ = await asyncio.wait(
                 {answer, gone}, timeout=self.settings.seconds, return_when=asyncio.FIRST_COMPLETED
@@ -99,7 +101,13 @@ class Service:
         return later(f"no answer within {self.settings.seconds:g} s; ask again, or for less")
 
 
-async def disconnected(request: Request) -> None:
+def _seen(answer: "asyncio.Future[Any]") -> None:
+    """Looks at what went wrong, which else is complained of when nobody does."""
+    if not answer.cancelled():
+        answer.exception()
+
+
+async def disconnected(receive: Receive) -> None:
     """Waits until the client is gone."""
-    while (await request.receive())["type"] != "http.disconnect":
+    while (await receive())["type"] != "http.disconnect":
         pass

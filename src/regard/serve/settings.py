@@ -12,7 +12,8 @@ class ServeSettings(Options):
     batch: int = Field(64, gt=0, description="texts that a model answers together, at most")
     queue: int = Field(1024, gt=0, description="texts that wait, at most")
     seconds: float = Field(30.0, gt=0, description="time for a request, waiting included")
-    characters: int = Field(20_000, gt=0, description="characters of a text, at most")
+    # Attention takes time by the square of the length, and an encoder cannot be stopped halfway.
+    characters: int = Field(5_000, gt=0, description="characters of a text, at most")
     texts: int = Field(256, gt=0, description="texts of a request, at most")
     body: float = Field(4.0, gt=0, description="megabytes of a request, at most")
     beam: int = Field(32, gt=0, description="width of a beam, at most")

@@ -2,17 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from asyncio import FIRST_COMPLETED
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from pydantic_core import to_json
-from starlette.responses import StreamingResponse
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from regard.errors import UserError
 from regard.serve.errors import DAMAGE, Refused
 from regard.serve.jobs import Job
 from regard.serve.rendering import rendered
-from regard.serve.service import Service
+from regard.serve.service import Service, disconnected
 from regard.tasks.base import Prediction
 
 
@@ -39,48 +41,79 @@ class Growth:
         return found
 
 
-def stream(service: Service, job: Job, name: str) -> StreamingResponse:
+class Events(Response):
     """The events of a job: grow, again and again, then answer or error."""
-    growth = Growth()
-    job.grow = growth.put
-    service.batcher.put([job])
-    return StreamingResponse(
-        _events(service, job, growth, name),
-        media_type="text/event-stream; charset=utf-8",
-        headers={"x-accel-buffering": "no"},
-    )
 
+    media_type = "text/event-stream; charset=utf-8"
 
-async def _events(service: Service, job: Job, growth: Growth, name: str) -> AsyncIterator[bytes]:
-    """Ends with the answer, or with what went wrong. A client that is gone cancels this."""
-    until = time.monotonic() + service.settings.seconds
-    try:
-        while not job.future.done():
+    def __init__(self, service: Service, job: Job, name: str) -> None:
+        """name: of the model. Refused where the queue is full."""
+        self.growth = Growth()
+        job.grow = self.growth.put
+        service.batcher.put([job])
+        self.service, self.job, self.name = service, job, name
+        self.status_code, self.background = 200, None
+        self.init_headers({"x-accel-buffering": "no"})
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        """Without a length, which nobody knows yet."""
+        self.body = b""
+        super().init_headers(headers)
+        del self.headers["content-length"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends until the end, unless the client goes, or does not read for too long."""
+        gone: asyncio.Future[Any] = asyncio.ensure_future(disconnected(receive))
+        talk: asyncio.Future[Any] = asyncio.ensure_future(self._talk(send))
+        patience = 2 * self.service.settings.seconds
+        try:
+            await asyncio.wait({gone, talk}, timeout=patience, return_when=FIRST_COMPLETED)
+            if talk.done():
+                talk.result()
+        finally:
+            for one in (gone, talk, self.job.future):
+                one.cancel()
+
+    async def _talk(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        async for event in self._events():
+            await send({"type": "http.response.body", "body": event, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        """Ends with the answer, or with what went wrong."""
+        try:
+            async for found in self._grown():
+                yield event("grow", {"text": found.text, "symbols": found.symbols})
+            found = self.job.future.result()
+            self.service.metrics.symbols[self.name] += len(found.symbols)
+            took = round(1000 * (time.monotonic() - self.job.arrived), 3)
+            yield event("answer", {**rendered(found), "model": self.name, "milliseconds": took})
+        except (Refused, UserError) as error:
+            yield event("error", {"error": str(error)})
+        except Exception:
+            yield event("error", {"error": DAMAGE})
+            raise
+
+    async def _grown(self) -> AsyncIterator[Prediction]:
+        """The answer so far, until it is whole."""
+        until = time.monotonic() + self.service.settings.seconds
+        while not self.job.future.done():
             left = until - time.monotonic()
             if left <= 0:
-                raise service.over()
-            await _either(growth.there, job.future, left)
-            found = growth.take()
+                raise self.service.over()
+            await _either(self.growth.there, self.job.future, left)
+            found = self.growth.take()
             if found is not None:
-                yield event("grow", {"text": found.text, "symbols": found.symbols})
-        found = job.future.result()
-        service.metrics.symbols[name] += len(found.symbols)
-        took = round(1000 * (time.monotonic() - job.arrived), 3)
-        yield event("answer", {**rendered(found), "model": name, "milliseconds": took})
-    except (Refused, UserError) as error:
-        yield event("error", {"error": str(error)})
-    except Exception:
-        yield event("error", {"error": DAMAGE})
-        raise
-    finally:
-        job.future.cancel()
+                yield found
 
 
 async def _either(there: asyncio.Event, future: "asyncio.Future[Any]", seconds: float) -> None:
     """Waits for news, for the end, or until the time is over."""
     news = asyncio.ensure_future(there.wait())
     try:
-        await asyncio.wait({news, future}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({news, future}, timeout=seconds, return_when=FIRST_COMPLETED)
     finally:
         news.cancel()
 
