@@ -17,7 +17,7 @@ ACCESS = "Who may ask"
 @app.command()
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Run folders, or NAME=FOLDER.")
+        list[str], typer.Argument(metavar="MODEL", help="Run folders, or NAME=FOLDER.")
     ],
     host: Annotated[str, typer.Option(help="Address; 0.0.0.0: all of them.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 8000,
