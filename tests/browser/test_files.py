@@ -1,0 +1,52 @@
+"""Pages that are files: they need no server and no network."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .conftest import Tab
+from .steps import LARGE, choose_head, choose_tab, open_tree, sideways
+
+
+@pytest.fixture(scope="module")
+def inspected(
+    letters: Path, command: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The page that `regard inspect` writes."""
+    out = tmp_path_factory.mktemp("inspected") / "page.html"
+    said = command("inspect", letters, "abcd", "--out", out)
+    assert said.code == 0, said.err
+    return out
+
+
+def test_the_page_of_inspect_needs_no_network(tab: Tab, inspected: Path) -> None:
+    page: Page = tab(inspected.as_uri(), offline=True)
+    expect(page.locator("h1")).to_have_text("abcd")
+    choose_tab(page, "cross")
+    choose_head(page, "cross.1.1")
+    page.locator("[data-view=lines]").click()
+    expect(page.locator(f"{LARGE} .lines canvas")).to_be_visible()
+    open_tree(page)
+    page.locator("section[data-part=saliency]").scroll_into_view_if_needed()
+    expect(page.locator("[data-saliency=source]")).to_be_visible()
+    page.locator("[data-language=zh]").click()
+    expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_the_page_of_inspect_on_a_phone(tab: Tab, inspected: Path) -> None:
+    page = tab(inspected.as_uri(), offline=True, viewport={"width": 390, "height": 844})
+    open_tree(page)
+    assert sideways(page) <= 0
+
+
+def test_the_report_of_a_run_needs_no_network(tab: Tab, trained: Any) -> None:
+    page: Page = tab((trained.run / "report.html").as_uri(), offline=True)
+    expect(page.locator("h1")).to_be_visible()
+    expect(page.locator("svg, canvas").first).to_be_visible()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert sideways(page) <= 0
+    assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -1,0 +1,200 @@
+"""The served page in a browser: type, see the answer, look inside, compare, copy."""
+
+import json
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from .conftest import Served, Tab
+from .steps import (
+    LARGE,
+    answered,
+    ask,
+    choose_head,
+    choose_tab,
+    compare,
+    look_inside,
+    open_tree,
+    part,
+    ready,
+)
+
+
+def test_a_text_is_answered(page: Page, server: Served) -> None:
+    ask(page, "abcd")
+    expect(part(page, "text")).to_have_text(server.answer("letters", "abcd"))
+    symbols = server.post("/predict", {"texts": ["abcd"]})["answers"][0]["symbols"]
+    expect(part(page, "symbols").locator("[data-place]")).to_have_count(len(symbols) + 1)
+    page.locator("#text").fill("fade")
+    page.locator("#text").press("Enter")
+    expect(part(page, "text")).to_have_text(server.answer("letters", "fade"))
+
+
+WATCH = """() => {
+  window.seen = [];
+  const answer = document.querySelector("[data-pane=a] [data-role=answer]");
+  const note = () => window.seen.push(answer.querySelector("[data-role=text]")?.textContent ?? "");
+  new MutationObserver(note).observe(answer, {childList: true, subtree: true, characterData: true});
+}"""
+
+
+def test_the_answer_grows_before_it_is_there(page: Page) -> None:
+    page.evaluate(WATCH)
+    ask(page, "abcdef" * 12)
+    whole = part(page, "text").inner_text()
+    seen = {text for text in page.evaluate("window.seen") if text}
+    assert whole in seen and min(map(len, seen)) < len(whole)
+
+
+def test_another_symbol_is_chosen_and_the_answer_goes_on(page: Page) -> None:
+    ask(page, "abc")
+    first = part(page, "text").inner_text()
+    part(page, "symbols").locator("[data-place='0']").click()
+    option = page.locator("button.option").first
+    symbol = option.get_attribute("data-symbol")
+    option.click()
+    expect(part(page, "prefix")).to_contain_text(symbol)
+    expect(part(page, "text")).to_have_text(re.compile(f"^{symbol}"))
+    answered(page)
+    assert part(page, "text").inner_text() != first
+
+
+def test_settings_change_the_search(page: Page, server: Served) -> None:
+    ask(page, "abcabc")
+    part(page, "settings").locator("summary").click()
+    field = part(page, "settings").locator("[data-setting=beam]")
+    with page.expect_request("**/stream") as request:
+        field.fill("2")
+        field.press("Tab")
+    assert request.value.post_data_json["search"] == {"beam": 2}
+    answered(page)
+
+
+def test_every_layer_and_head_is_shown_large(page: Page, server: Served) -> None:
+    """The picture and its numbers are those of the chosen head."""
+    ask(page, "abcd")
+    look_inside(page)
+    found = server.post("/inspect", {"text": "abcd"})
+    pictures = set()
+    for name in ("encoder", "decoder", "cross"):
+        choose_tab(page, name)
+        for layer in (0, 1):
+            for head in (0, 1):
+                choose_head(page, f"{name}.{layer}.{head}")
+                (entry,) = (
+                    e for e in found["attention"] if (e["part"], e["layer"]) == (name, layer)
+                )
+                assert numbers(page) == pytest.approx(entry["heads"][head][0], abs=6e-3)
+                pictures.add(page.locator(f"{LARGE} canvas").first.screenshot())
+    assert len(pictures) > 6  # tiny maps of other heads may look the same
+    page.locator("[data-view=lines]").click()
+    expect(page.locator(f"{LARGE} .lines canvas")).to_be_visible()
+
+
+def numbers(page: Page) -> list[float]:
+    """The first row of the table of the large map."""
+    table = page.locator(f"{LARGE} [data-table=map]")
+    if table.get_attribute("open") is None:
+        table.locator("summary").click()
+    expect(table.locator("tbody tr").first).to_be_visible()
+    return [float(cell) for cell in table.locator("tbody tr").first.locator("td").all_inner_texts()]
+
+
+def test_pointing_at_a_symbol_marks_it_everywhere(page: Page) -> None:
+    ask(page, "abcd")
+    look_inside(page)
+    page.locator("[data-step='1']").hover()
+    marked = page.locator("#inspection [data-axis=target][data-index='1'].marked")
+    expect(marked.first).to_be_visible()
+    assert marked.count() > 1
+
+
+def test_the_tree_of_the_search(page: Page, server: Served) -> None:
+    ask(page, "abcd")
+    look_inside(page)
+    open_tree(page)
+    tree = server.post("/inspect", {"text": "abcd"})["tree"]
+    nodes = page.locator("[data-tree=room] [data-node]")
+    expect(nodes).to_have_count(len(tree["nodes"]))
+    page.locator("[data-dropped]").uncheck()
+    kept = [node for node in tree["nodes"] if node["fate"] != "dropped"]
+    expect(nodes).to_have_count(len(kept))
+    best = next(node for node in tree["nodes"] if node["best"])
+    page.locator(f"[data-node='{best['id']}']").click()
+    expect(page.locator("[data-says=tree]")).to_contain_text(best["symbol"])
+
+
+def test_a_recurrent_model_shows_its_gates(page: Page) -> None:
+    part(page, "model").select_option("recurrent")
+    ask(page, "abc")
+    look_inside(page)
+    page.locator("section[data-part=gates]").scroll_into_view_if_needed()
+    for gate in ("reset", "update"):
+        expect(page.locator(f"[data-gate={gate}]").first).to_be_visible()
+
+
+def test_two_models_beside_each_other(page: Page, server: Served) -> None:
+    compare(page, "recurrent")
+    ask(page, "abcd")
+    for pane, model in (("a", "letters"), ("b", "recurrent")):
+        expect(part(page, "text", pane)).to_have_text(server.answer(model, "abcd"))
+    expect(page.locator("#difference")).to_be_visible()
+    page.locator("#compare").click()
+    expect(page.locator("[data-pane=b]")).to_be_hidden()
+
+
+def test_a_tagger_answers_word_by_word(page: Page, server: Served) -> None:
+    part(page, "model").select_option("tagger")
+    ask(page, "Anna sees the old house in Rome")
+    tags = server.post(
+        "/predict", {"model": "tagger", "texts": ["Anna sees the old house in Rome"]}
+    )
+    expect(part(page, "text").locator(".tag")).to_have_text(tags["answers"][0]["value"])
+
+
+def test_what_was_asked_is_kept_in_the_history(page: Page, server: Served) -> None:
+    for text in ("abc", "fed"):
+        ask(page, text)
+        expect(part(page, "text")).to_have_text(server.answer("letters", text))
+    page.reload()
+    ready(page)
+    page.locator("#history-open").click()
+    entries = page.locator("#history .entry")
+    expect(entries).to_have_count(2)
+    entries.filter(has_text="abc").click()
+    expect(page.locator("#text")).to_have_value("abc")
+    expect(part(page, "text")).to_have_text(server.answer("letters", "abc"))
+    page.locator("#history-open").click()
+    page.locator("#history-clear").click()
+    expect(entries).to_have_count(0)
+
+
+@pytest.mark.parametrize("way", ["curl", "python"])
+def test_what_is_copied_runs(tab: Tab, server: Served, way: str) -> None:
+    """A text with quotes and signs of a shell; its answer is the one on the page."""
+    page = tab(server.address, permissions=["clipboard-read", "clipboard-write"])
+    ask(page, "a'b\"c $(d) \\e")
+    page.locator(f"[data-copy={way}]").click()
+    expect(part_of_copy(page)).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    shell = ["bash", "-c", copied] if way == "curl" else [sys.executable, "-c", copied]
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)["answers"][0]["text"] if way == "curl" else done.stdout.strip()
+    assert said == part(page, "text").inner_text()
+
+
+def part_of_copy(page: Page) -> Any:
+    """What was copied, as the page shows it."""
+    return page.locator("#copies [data-role=code]")
+
+
+def test_a_link_leads_to_the_same_answer(page: Page, tab: Tab, server: Served) -> None:
+    ask(page, "abca")
+    other = tab(page.url)
+    expect(other.locator("#text")).to_have_value("abca")
+    expect(part(other, "text")).to_have_text(server.answer("letters", "abca"))

@@ -1,0 +1,177 @@
+"""Texts, bodies and bytes that a server must take calmly: it answers with a 4xx, or it answers."""
+
+import json
+import random
+from typing import Any
+
+LONG = 1_000_000
+DOORS = ("/predict", "/stream", "/inspect", "/alternatives")
+PATHS = ("/", "/models", "/health", "/limits", "/metrics", "/openapi.json", "/docs", "/static/x")
+
+TEXTS = {
+    "empty": "",
+    "a space": " ",
+    "a tab": "a\tb",
+    "lines": "ab\ncd\r\nef\u2028gh",
+    "NUL": "a\x00b",
+    "control characters": "".join(map(chr, range(32))) + "\x7f\x80\x9f",
+    "a lone surrogate": "a\ud800b",
+    "surrogates the wrong way round": "\udc00\ud800",
+    "a half of an emoji": "\ud83d",
+    "emoji": "👩🏽‍🚀 👨‍👩‍👧‍👦 🏳️‍🌈 1️⃣",
+    "right to left": "مرحبا بالعالم שלום",
+    "marks of direction": "\u202eabc\u202c\u2067def\u2069\u200f",
+    "combining": "a" + "\u0301" * 300,
+    "Chinese": "注意力就是一切",
+    "outside of the first plane": "𝔞𠀋\U0010ffff",
+    "not a character": "\ufffe\uffff\ufdd0",
+    "nothing to see": "\u200b\u200d\ufeff\u00ad",
+    "special symbols": "<s> </s> <pad> <unk> <mask>",
+    "a path": "../../../../etc/passwd",
+    "a script": "<script>alert(1)</script>\"'&lt;",
+    "a format": "%s %n {0} {x!r} ${HOME} $(reboot)",
+    "one letter a million times": "a" * LONG,
+    "a million letters nobody knows": "ж" * LONG,
+    "many words": "ab " * 5_000,
+}
+
+SEARCHES: list[Any] = [
+    *({"beam": value} for value in (0, -1, 10**9, 10**40, 2.5, "5", None, [5], True)),
+    *({"alpha": value} for value in (-1e308, 1e308, "x", {})),
+    *({"temperature": value} for value in (-1, 1e-300, 1e308)),
+    *({"max_length": value} for value in (0, -5, 10**12)),
+    *({"min_length": value} for value in (10**12, -1, 50)),
+    *({"kind": value} for value in ("beam", "sample", "nothing", 3, None, "")),
+    {"kind": "sample", "temperature": 0},
+    {"kind": "sample", "top_p": 2},
+    {"kind": "sample", "top_k": 10**18},
+    {"kind": "sample", "seed": -1},
+    {"groups": 7, "beam": 3},
+    {"no_repeat": 10**9},
+    {"no such": 1},
+    {"__class__": "x"},
+    {"": ""},
+    [],
+    "beam",
+    7,
+    None,
+]
+
+REQUESTS: list[Any] = [
+    {"prefix": "a\ud800"},
+    {"prefix": "a" * 100_000},
+    {"prefix": 3},
+    {"prefix": "", "must": [], "ban": []},
+    {"must": ["ab"] * 3_000},
+    {"must": [""]},
+    {"must": "ab"},
+    {"ban": [""], "must": ["a"]},
+    {"ban": ["a", "b", "c", "d", "e", "f"]},
+    {"ban": [{}]},
+    {"no such": []},
+    [],
+    None,
+    "x",
+]
+
+MODELS: list[Any] = ["", "..", "../../etc/passwd", "\x00", "a" * 10_000, "\ud800", 0, [], {}, True]
+
+RAW_BODIES = [
+    b"",
+    b"{",
+    b"null",
+    b"[]",
+    b'"text"',
+    b"{}",
+    b"NaN",
+    b'{"texts": [NaN]}',
+    b'{"texts": ["a"], "nbest": 1e999}',
+    b'{"texts": ["a"], "nbest": ' + b"9" * 5_000 + b"}",
+    b'{"texts": ["a"], "texts": 3}',
+    b'{"text": "a", "texts": ["a"], "more": 1}',
+    b"[" * 100_000,
+    b'{"texts": ' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    b'{"a":' * 20_000,
+    b'{"texts": ["\xff\xfe"]}',
+    b'{"texts": ["\xed\xa0\x80"]}',
+    '{"texts": ["ab"]}'.encode("utf-16"),
+    b"\xef\xbb\xbf" + b'{"texts": ["ab"]}',
+    b"\x00" * 1_000,
+    b"texts=ab&nbest=2",
+]
+
+
+def fields(door: str, text: str) -> dict[str, Any]:
+    """The body of a plain question at a door."""
+    return {"texts": [text]} if door == "/predict" else {"text": text}
+
+
+def bodies(door: str) -> list[Any]:
+    """Wrong and odd bodies for a door, as values."""
+    plain = fields(door, "ab")
+    single = "requests" if door == "/predict" else "request"
+    wrong: list[Any] = [plain | {"search": search} for search in SEARCHES]
+    wrong += [plain | {single: [wish] if door == "/predict" else wish} for wish in REQUESTS]
+    wrong += [plain | {"model": model} for model in MODELS]
+    for name, values in {
+        "nbest": (0, -1, 10**9, 2.5, "x", None),
+        "count": (0, -1, 10**9, None, "x"),
+        "align": ("yes", 3, None),
+        "target": ("", "a" * 50_000, "\ud800", 5, []),
+        "texts": ([], [""], [None], [["a"]], "ab", ["a"] * 5_000, {}, [1]),
+        "text": (None, 5, [], ["ab"], {}),
+        "unheard of": (1,),
+    }.items():
+        wrong += [plain | {name: value} for value in values]
+    return wrong
+
+
+def encoded(body: Any) -> bytes:
+    """JSON with every odd character as an escape, so that lone surrogates can be sent."""
+    return json.dumps(body).encode("ascii")
+
+
+def head(first: str, *lines: str) -> bytes:
+    return "\r\n".join([first, "Host: 127.0.0.1", *lines, "", ""]).encode("latin-1")
+
+
+def broken_requests(chance: random.Random) -> list[bytes]:
+    """Bytes that are no HTTP, or hardly."""
+    post, kind = "POST /predict HTTP/1.1", "Content-Type: application/json"
+    whole = head(post, kind, "Content-Length: 17") + b'{"texts": ["ab"]}'
+    return [
+        b"\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(200),
+        chance.randbytes(chance.randint(1, 3_000)),
+        head("GET /" + "a" * 100_000 + " HTTP/1.1"),
+        head("GET /%00%ff%zz HTTP/1.1"),
+        head("GET /static/..%2f..%2fetc%2fpasswd HTTP/1.1"),
+        head("GET /static/../../../etc/passwd HTTP/1.1"),
+        head("GET //etc/passwd HTTP/1.1"),
+        head("GET http://example.org/ HTTP/1.1"),
+        head("BREW /predict HTTP/1.1"),
+        head("CONNECT example.org:443 HTTP/1.1"),
+        head("GET /models HTTP/1.1", *(f"X-{n}: y" for n in range(3_000))),
+        head("GET /models HTTP/1.1", "X-Long: " + "y" * 200_000),
+        head("GET /models HTTP/1.1", "No colon here"),
+        head("GET /models HTTP/1.1", "Origin: null", "Cookie: \xff\xfe"),
+        head("GET /models HTTP/1.1", "Upgrade: websocket", "Connection: Upgrade"),
+        head(post, kind),
+        head(post, kind, "Content-Length: -5"),
+        head(post, kind, "Content-Length: x"),
+        head(post, kind, "Content-Length: 99999999999999"),
+        head(post, kind, "Content-Length: 17", "Content-Length: 18") + b'{"texts": ["ab"]}',
+        head(post, kind, "Content-Length: 40") + b'{"texts": [',
+        head(post, kind, "Transfer-Encoding: chunked") + b"zz\r\n",
+        head(post, kind, "Transfer-Encoding: chunked")
+        + b"11\r\n"
+        + b'{"texts": ["ab"]}\r\n0\r\n\r\n',
+        head(post, kind, "Transfer-Encoding: chunked", "Content-Length: 3") + b"0\r\n\r\n",
+        head(post, kind, "Expect: 100-continue", "Content-Length: 17"),
+        whole[: chance.randint(1, len(whole))],
+        whole * 3,
+    ]
