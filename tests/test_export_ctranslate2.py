@@ -1,7 +1,9 @@
 """Models exported to CTranslate2 answer as they do in torch."""
 
+import gc
 import json
 import random
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -10,6 +12,7 @@ import pytest
 import torch
 
 import regard
+from regard import estimators
 from regard.config import load_config
 from regard.data.batch import Padded, pad
 from regard.data.read import Pair
@@ -333,6 +336,25 @@ def test_a_run_folder_is_exported_once(
     )
     with pytest.raises(TypeError):  # other weights are another export
         cached_export(model, "ctranslate2", "int8")
+
+
+def test_no_weights_of_torch_stay_beside_those_of_the_engine(
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _ = exported("pre")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    read, made = estimators._model, []
+
+    def watched(*given: Any) -> Any:
+        found = read(*given)
+        made.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(estimators, "_model", watched)
+    for _ in range(2):  # exported now, and taken from the cache
+        loaded = regard.load(model.folder_, engine="ctranslate2")
+        gc.collect()
+        assert made.pop()() is None and isinstance(loaded.model_, CTranslate2Engine)
 
 
 def test_auto_measures_where_there_is_enough_to_answer(
