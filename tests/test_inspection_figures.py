@@ -331,7 +331,7 @@ def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> N
 
     assert ", ".join(SHOWS) == cli_inspect.SHOWS
     monkeypatch.setattr(command, "load", lambda folder: None)
-    monkeypatch.setattr(command, "inspect", lambda *texts, **search: Found())
+    monkeypatch.setattr(command, "inspected", lambda *given: Found())
     wanted = SimpleNamespace(model="m", changes=lambda estimator: {})
     pictures = {"svg": tmp_path / "a.svg"}
     drawn: list[tuple[Any, ...]] = []
