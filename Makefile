@@ -35,7 +35,10 @@ demo: .venv/ready ## learn English pronunciation in three minutes, then pronounc
 		--output $(DEMO)-answers.txt
 	@paste $(DEMO)-words.txt $(DEMO)-answers.txt
 	@echo
+	@$(BIN)/python -m regard inspect $(DEMO) doomscroll --out $(DEMO)-inspect.html
 	@echo "The report: $(CURDIR)/$(DEMO)/report.html"
+	@echo "Inside the model: $(CURDIR)/$(DEMO)-inspect.html"
+	@echo "In the browser: $(BIN)/regard serve $(DEMO)"
 
 test: lint ## lint, then all tests
 	$(BIN)/python -m pytest

@@ -1,4 +1,4 @@
-"""regard: train, decode and use sequence models from scratch, on your own data."""
+"""regard: train, decode, inspect and serve sequence models from scratch, on your own data."""
 
 import os
 

@@ -34,7 +34,7 @@ from regard.cli_options import (
 from regard.errors import UserError, complain
 
 app = typer.Typer(
-    help="Train, decode and use sequence models from scratch, on your own data.",
+    help="Train, decode, inspect and serve sequence models from scratch, on your own data.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
