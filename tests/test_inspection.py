@@ -146,6 +146,17 @@ def test_a_label_and_its_probability(loaded: Any) -> None:
     assert held.steps[0].p == pytest.approx(answer.probabilities["bad"], abs=1e-6)
 
 
+def test_gradients_of_a_sure_answer_are_not_rounded_away(loaded: Any) -> None:
+    """The surer a label, the smaller they are; what counts are their shares of the row."""
+    model = loaded("classify")
+    with torch.no_grad():
+        model.model_.head.linear.weight.mul_(30)
+    found = regard.inspect(model, "the lovely house")
+    assert found.steps[0].p == pytest.approx(1, abs=1e-6) and found.saliency is not None
+    (row,), raw = found.as_dict()["saliency"]["values"], found.saliency.values[0].double()
+    assert 0 < float(raw.max()) < 1e-4 and row == pytest.approx(raw.tolist(), rel=1e-5)
+
+
 def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
     """The data is 3 a - b + 5: of numbers of deviation 1, a weighs about 3 times its deviation."""
     model = loaded("regress")

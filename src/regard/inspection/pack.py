@@ -7,6 +7,7 @@ import numpy as np
 
 LARGEST = 65535  # of two bytes
 FEW = 16  # numbers below which a list is as short
+FINE = 4096  # numbers of a saliency that stays whole: its rows are of very different sizes
 
 
 def packed(inspection: dict[str, Any]) -> dict[str, Any]:
@@ -33,14 +34,14 @@ def unpacked(array: Any) -> Any:
 
 
 def _saliency(saliency: dict[str, Any]) -> dict[str, Any]:
-    found = saliency | {"values": _pack(saliency["values"])}
+    found = saliency | {"values": _pack(saliency["values"], FINE)}
     return found | {"before": _saliency(found["before"])} if "before" in found else found
 
 
-def _pack(numbers: list[Any]) -> Any:
-    """An array as text; one that is empty or very small stays as it is."""
+def _pack(numbers: list[Any], few: int = FEW) -> Any:
+    """An array as text; one of few numbers stays as it is."""
     array = np.asarray(numbers, np.float64)
-    if array.size < FEW or not np.isfinite(array).all():
+    if array.size < few or not np.isfinite(array).all():
         return numbers
     low, high = min(0.0, float(array.min())), float(array.max())
     span = high - low

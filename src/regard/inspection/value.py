@@ -89,8 +89,9 @@ class Saliency:
     before: "Saliency | None" = None  # the same by what the decoder has read
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON but for the tensors."""
-        found = {"rows": self.rows, "columns": self.columns, "values": self.values}
+        """Ready for JSON; of six digits, since the surer an answer, the smaller its gradients."""
+        values = [[significant(value) for value in row] for row in self.values.double().tolist()]
+        found = {"rows": self.rows, "columns": self.columns, "values": values}
         return found if self.before is None else found | {"before": self.before.as_dict()}
 
 
@@ -119,7 +120,10 @@ class Inspection:
     notes: tuple[str, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON."""
+        """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON.
+
+        Only saliency has six digits, wherever the point is.
+        """
         found = {
             "format": FORMAT,
             "version": __version__,
@@ -132,16 +136,22 @@ class Inspection:
             "unknown": self.unknown,
             "steps": [step.as_dict() for step in self.steps],
             "attention": [vars(one) for one in self.attention],
-            "saliency": self.saliency and self.saliency.as_dict(),
+            "saliency": None,
             "gates": [vars(one) | {"units": _units(one)} for one in self.gates],
             "tree": self.tree,
             "notes": self.notes,
         }
-        return {name: plain(value) for name, value in found.items()}
+        ready = {name: plain(value) for name, value in found.items()}
+        return ready | {"saliency": self.saliency and self.saliency.as_dict()}
 
 
 def _units(gate: Gate) -> Any:
     return () if gate.units is None else gate.units
+
+
+def significant(number: float) -> float | None:
+    """A number of six digits, wherever its point is; None for what is no number."""
+    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else None
 
 
 def plain(value: Any) -> Any:
