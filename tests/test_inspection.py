@@ -54,7 +54,8 @@ def test_saliency_is_the_gradient_of_each_symbol_by_itself(reverser: Any) -> Non
         with regard.capture(model) as seen:
             state = model.start(Padded(source, torch.ones_like(source, dtype=torch.bool)))
             logits, _ = model.step(torch.tensor([[2, *true[:-1]]]), state)
-        one = seen.saliency(logits[0, row].log_softmax(-1)[symbol])
+        p = logits[0, row].softmax(-1)[symbol]
+        one = seen.saliency(p.log() - (1 - p).log())
         assert found.saliency is not None and found.saliency.before is not None
         torch.testing.assert_close(found.saliency.values[row], one["frontend.symbols"][0])
         torch.testing.assert_close(found.saliency.before.values[row], one["target"][0])
@@ -67,14 +68,14 @@ def test_parts_of_a_question_give_what_the_whole_gives(
     whole = regard.inspect(reverser, "abcdef").as_dict()
     monkeypatch.setattr(Question, "at_once", lambda self: 2)
     pieces = regard.inspect(reverser, "abcdef").as_dict()
-    for one, other in ((whole, pieces),):
-        assert other["steps"] == one["steps"] and other["tree"] == one["tree"]
-        for key in ("values", "before"):
-            a, b = one["saliency"][key], other["saliency"][key]
-            a, b = (x if key == "values" else x["values"] for x in (a, b))
-            torch.testing.assert_close(torch.tensor(a), torch.tensor(b), atol=1e-4, rtol=1e-3)
-        changes = [x["attention"][0]["silenced"] for x in (one, other)]
-        assert changes[0] == pytest.approx(changes[1], abs=1e-4)
+    assert pieces["steps"] == whole["steps"] and pieces["tree"] == whole["tree"]
+    for keys in (("values",), ("before", "values")):
+        one, other = whole["saliency"], pieces["saliency"]
+        for key in keys:
+            one, other = one[key], other[key]
+        torch.testing.assert_close(torch.tensor(one), torch.tensor(other), atol=1e-4, rtol=1e-3)
+    one, other = (found["attention"][0]["silenced"] for found in (whole, pieces))
+    assert one == pytest.approx(other, abs=1e-4)
 
 
 def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
@@ -146,15 +147,13 @@ def test_a_label_and_its_probability(loaded: Any) -> None:
     assert held.steps[0].p == pytest.approx(answer.probabilities["bad"], abs=1e-6)
 
 
-def test_gradients_of_a_sure_answer_are_not_rounded_away(loaded: Any) -> None:
-    """The surer a label, the smaller they are; what counts are their shares of the row."""
+def test_gradients_of_a_sure_answer_do_not_vanish(loaded: Any) -> None:
     model = loaded("classify")
     with torch.no_grad():
-        model.model_.head.linear.weight.mul_(30)
+        model.model_.head.linear.weight.mul_(300)
     found = regard.inspect(model, "the lovely house")
-    assert found.steps[0].p == pytest.approx(1, abs=1e-6) and found.saliency is not None
-    (row,), raw = found.as_dict()["saliency"]["values"], found.saliency.values[0].double()
-    assert 0 < float(raw.max()) < 1e-4 and row == pytest.approx(raw.tolist(), rel=1e-5)
+    assert found.steps[0].p == 1 and found.saliency is not None
+    assert float(found.saliency.values.max()) > 1
 
 
 def test_a_number_and_what_it_depends_on(loaded: Any) -> None:

@@ -13,6 +13,9 @@ from regard.config import flatten
 from regard.estimators import KINDS, Estimator
 from regard.inspection import Inspection
 from regard.inspection.pack import packed, unpacked
+from regard.inspection.tag import Sentence
+from regard.models.labeller import Labeller
+from regard.tasks.tag import Tag
 from regard.tasks.transduce import Transduce
 
 from .toys import NOWHERE, TOYS, Case, built, cases
@@ -212,6 +215,21 @@ def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
         with regard.silence(estimator, {one.name: [head]}):
             _, other = look(case, target=target)
         assert total(other) - total(found) == pytest.approx(one.silenced[head], abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in EACH if case.toy == "tag"], ids=lambda case: case.name
+)
+def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
+    """Of which gradients are taken: by other sums than the probabilities, where there is a CRF."""
+    task, model = built(case).task, built(case).model
+    assert isinstance(task, Tag) and isinstance(model, Labeller)
+    question = Sentence(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
+    with torch.inference_mode():
+        p = question.scores(1)[0].double().exp()
+        torch.testing.assert_close(
+            question.each([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
+        )
 
 
 def again(found: Inspection) -> str:

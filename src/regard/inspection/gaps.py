@@ -17,7 +17,7 @@ from regard.errors import UserError
 from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.inside import inside
-from regard.inspection.question import Question, copied
+from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer
 from regard.inspection.value import Inspection, Side
@@ -47,8 +47,7 @@ class Gaps(Question):
         return self.model(batch.to(device), chosen.to(device)).float()
 
     def each(self, parts: list[int]) -> Tensor:
-        logp = self.logits(parts).log_softmax(-1)
-        return logp[torch.arange(len(parts)), [self.symbols[part] for part in parts]]
+        return log_odds(self.logits(parts), [self.symbols[part] for part in parts])
 
     def scores(self, copies: int) -> Tensor:
         raise NotImplementedError("no single pass has the scores of all gaps")

@@ -16,7 +16,7 @@ from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.gaps import inspect_gaps
 from regard.inspection.inside import Inside, inside
-from regard.inspection.question import Question
+from regard.inspection.question import Question, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in
 from regard.inspection.value import Inspection, Side, Step
@@ -48,6 +48,10 @@ class Text(Question):
         logits = self.logits(copies)
         true = torch.tensor(self.symbols, device=logits.device).expand(copies, -1)
         return logits.log_softmax(-1).gather(-1, true[..., None]).squeeze(-1)
+
+    def each(self, parts: list[int]) -> Tensor:
+        logits = self.logits(len(parts))[torch.arange(len(parts)), parts]  # (n, V)
+        return log_odds(logits, [self.symbols[part] for part in parts])
 
     def lengths(self) -> tuple[int, int]:
         return len(self.symbols), len(self.symbols)

@@ -22,10 +22,9 @@ class Question(ABC):
     def scores(self, copies: int) -> Tensor:
         """(n, R): the log probability of each part of the answer, or the numbers themselves."""
 
+    @abstractmethod
     def each(self, parts: list[int]) -> Tensor:
-        """(n,): the score of each of these parts of the answer, in a copy of its own."""
-        found = self.scores(len(parts))
-        return found[torch.arange(len(parts)), parts]
+        """(n,): the log odds of each of these parts, in a copy of its own, or the numbers."""
 
     def read(self) -> None:
         """Runs the model once over the text, for others to look at."""
@@ -39,6 +38,16 @@ class Question(ABC):
         """How many copies fit into memory, attention of many heads and layers included."""
         longest = self.lengths()[1]
         return max(1, NUMBERS // (8 * longest * longest))
+
+
+def log_odds(logits: Tensor, chosen: list[int]) -> Tensor:
+    """(n,): log p - log(1 - p) of one symbol of each row (n, V).
+
+    Its gradient is that of log p, but for a factor; it does not vanish where p comes close to 1.
+    """
+    own = torch.zeros_like(logits, dtype=torch.bool)
+    own[torch.arange(len(chosen)), chosen] = True
+    return logits[own] - logits.masked_fill(own, float("-inf")).logsumexp(-1)
 
 
 def copied(side: Padded, copies: int) -> Padded:

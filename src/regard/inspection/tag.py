@@ -14,7 +14,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Tagger
 from regard.inspection.about import about
 from regard.inspection.inside import inside
-from regard.inspection.question import Question, copied
+from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import steps_of
 from regard.inspection.texts import refuse_longer
 from regard.inspection.value import Inspection, Side
@@ -45,18 +45,18 @@ class Sentence(Question):
         return chances.log().gather(-1, tags[..., None]).squeeze(-1)
 
     def each(self, parts: list[int]) -> Tensor:
-        """(n,): with a CRF, log Z of all ways through the tag less log Z of all ways."""
+        """(n,): with a CRF, all ways through the tag against all ways past it."""
         scores, transitions, mask = self._run(len(parts))
-        places = torch.arange(len(parts))
+        places, own = torch.arange(len(parts)), [self.tags[part] for part in parts]
         if transitions is None:
-            own = [self.tags[part] for part in parts]
-            return scores.log_softmax(-1)[places, parts, own]
-        held = torch.zeros_like(scores, dtype=torch.bool)
-        for copy, part in enumerate(parts):
-            held[copy, part] = True
-            held[copy, part, self.tags[part]] = False
-        through = crf.partition_in_logs(scores.masked_fill(held, float("-inf")), transitions, mask)
-        return through - crf.partition_in_logs(scores, transitions, mask)
+            return log_odds(scores[places, parts], own)
+        past = torch.zeros_like(scores, dtype=torch.bool)  # (n, S, C) what is struck out
+        past[places, parts, own] = True
+        through = torch.zeros_like(past)
+        through[places, parts] = ~past[places, parts]
+        ways = [scores.masked_fill(out, float("-inf")) for out in (through, past)]
+        one, other = (crf.partition_in_logs(way, transitions, mask) for way in ways)
+        return one - other
 
     def _run(self, copies: int) -> tuple[Tensor, Tensor | None, Tensor]:
         assert self.batch.source is not None

@@ -16,7 +16,7 @@ from regard.engines import Engine
 from regard.estimators.transducer import Transducer
 from regard.inspection.about import about
 from regard.inspection.inside import inside
-from regard.inspection.question import Question, copied
+from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in
 from regard.inspection.tree import tree_of
@@ -51,6 +51,10 @@ class Pair(Question):
         logits = self.logits(copies)
         true = torch.tensor(self.target, device=logits.device).expand(copies, -1)
         return logits.log_softmax(-1).gather(-1, true[..., None]).squeeze(-1)
+
+    def each(self, parts: list[int]) -> Tensor:
+        logits = self.logits(len(parts))[torch.arange(len(parts)), parts]  # (n, V)
+        return log_odds(logits, [self.target[part] for part in parts])
 
     def lengths(self) -> tuple[int, int]:
         return len(self.target), max(len(self.target), self.source.data.shape[1])

@@ -19,7 +19,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Classifier, Regressor
 from regard.inspection.about import about
 from regard.inspection.inside import Inside, inside
-from regard.inspection.question import Question, copied
+from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import OTHERS
 from regard.inspection.texts import names_of, refuse_longer
 from regard.inspection.value import Axis, Inspection, Saliency, Side, Step
@@ -31,21 +31,31 @@ from regard.tasks.inputs import Texts
 from regard.tasks.regress import Regress
 
 NONE = "(no label)"
+Picked = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
 class Row(Question):
-    """A text or a vector. pick: outputs (n, C) to the scores (n, R) of what was answered."""
+    """A text or a vector. pick: outputs (n, C) to the scores (n, R) of what was answered; lean: to
+    what gradients are taken of, log odds or numbers (n, R)."""
 
     model: Labeller
     batch: Batch  # of one row
-    pick: Callable[[Tensor], Tensor]
+    pick: Picked
+    lean: Picked
     parts: int
 
     def scores(self, copies: int) -> Tensor:
+        return self.pick(self._run(copies))
+
+    def each(self, parts: list[int]) -> Tensor:
+        return self.lean(self._run(len(parts)))[torch.arange(len(parts)), parts]
+
+    def _run(self, copies: int) -> Tensor:
+        """(n, C): what the model gives."""
         assert self.batch.source is not None
         source = copied(self.batch.source, copies)
-        return self.pick(self.model(self.batch._replace(source=source)).data.float())
+        return self.model(self.batch._replace(source=source)).data.float()
 
     def lengths(self) -> tuple[int, int]:
         assert self.batch.source is not None
@@ -65,12 +75,14 @@ def inspect_whole(
     if isinstance(task, Classify):
         answer = _labels(task, found, target)
         steps, pick = _label_steps(task, found, answer), _label_scores(task, answer)
+        lean = _label_odds(task, answer)
     else:
         if target is not None:
             raise UserError("target: a number has no probability to be held to; leave it out")
         steps, pick = _number_steps(found), _numbers(task)
+        lean = pick
     rows: Axis = "one" if len(steps) == 1 else "target"
-    question = Row(model, batch, pick, len(steps))
+    question = Row(model, batch, pick, lean, len(steps))
     texts = isinstance(task.inputs, Texts)
     looked = inside(question, rows) if texts else _vector_inside(question, rows)
     with torch.inference_mode():
@@ -126,7 +138,7 @@ def _label_steps(task: Classify, found: Prediction, answer: list[int]) -> list[S
     return [Step(label, shares[label], others) for label in own]
 
 
-def _label_scores(task: Classify, answer: list[int]) -> Callable[[Tensor], Tensor]:
+def _label_scores(task: Classify, answer: list[int]) -> Picked:
     """Outputs to the log probabilities of the labels."""
     if not task.several:
         return lambda out: (out / task.temperature).log_softmax(-1)[:, answer]
@@ -135,11 +147,18 @@ def _label_scores(task: Classify, answer: list[int]) -> Callable[[Tensor], Tenso
     return lambda out: F.logsigmoid(out / task.temperature)[:, answer]
 
 
+def _label_odds(task: Classify, answer: list[int]) -> Picked:
+    """Outputs to the log odds of the labels."""
+    if not task.several:
+        return lambda out: log_odds(out / task.temperature, answer * len(out))[:, None]
+    return (lambda out: out[:, answer] / task.temperature) if answer else _label_scores(task, [])
+
+
 def _number_steps(found: Prediction) -> list[Step]:
     return [Step(f"{number:.6g}", None, value=number) for number in found.value]
 
 
-def _numbers(task: Regress) -> Callable[[Tensor], Tensor]:
+def _numbers(task: Regress) -> Picked:
     """Outputs to numbers in the unit of the data."""
 
     def pick(out: Tensor) -> Tensor:
