@@ -14,7 +14,7 @@ from regard.inspection.pack import unpacked
 from regard.inspection.page import inspection_page
 from regard.look import SCRIPTS, STYLES, assets
 
-LARGEST_PAGE = 1_500_000  # bytes, for 6 layers of 8 heads and 30 symbols
+LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, which is never fetched
 HOSTILE = "</script><script>alert(1)</script><!-- <b>&amp;\u2028 \ud800 كلب 两"
 
