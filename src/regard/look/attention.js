@@ -51,8 +51,12 @@
 
   const title = (picture, main) => {
     const facts = [regard.pictureName(picture)];
-    if (Number.isFinite(picture.entropy)) facts.push(regard.say("head.entropy", {value: regard.number(picture.entropy, 2)}));
-    if (Number.isFinite(picture.silenced)) facts.push(regard.say("head.silenced", {value: regard.signed(picture.silenced)}));
+    if (Number.isFinite(picture.entropy)) {
+      facts.push(regard.say("head.entropy", {value: regard.number(picture.entropy, 2)}));
+    }
+    if (Number.isFinite(picture.silenced)) {
+      facts.push(regard.say("head.silenced", {value: regard.signed(picture.silenced)}));
+    }
     if (main) facts.push(regard.say("head.main"));
     return facts.join(regard.say("comma"));
   };
@@ -84,7 +88,9 @@
       return one.button;
     };
     const count = widest + (means ? 1 : 0);
-    const grid = make("div", {class: "heads", style: {"--count": count}, role: "group", "aria-label": regard.say("attention.heads")},
+    const grid = make("div", {
+      class: "heads", style: {"--count": count}, role: "group", "aria-label": regard.say("attention.heads"),
+    },
       head("", ""), Array.from({length: widest}, (_, place) => head(place, regard.say("head.number", {head: place}))),
       means ? head("\u00d8", regard.say("head.means")) : null,
       group.layers.map((layer) => [
@@ -92,7 +98,8 @@
         Array.from({length: widest}, (_, place) => add(layer.heads[place])),
         means ? add(layer.mean) : null,
       ]),
-      group.all ? [head("\u00d8", regard.say("head.all")), Array.from({length: count - 1}, () => make("span", {})), add(group.all)] : null);
+      group.all ? [head("\u00d8", regard.say("head.all")),
+        Array.from({length: count - 1}, () => make("span", {})), add(group.all)] : null);
     return {grid, smalls};
   };
 
@@ -109,12 +116,16 @@
   const orders = (group, state, redraw) => {
     const choices = [["place", regard.say("order.place")]];
     for (const order of ["entropy", "silenced"]) {
-      if (group.heads.filter((one) => Number.isFinite(one[order])).length > 1) choices.push([order, regard.say(`order.${order}`)]);
+      const known = group.heads.filter((one) => Number.isFinite(one[order]));
+      if (known.length > 1) choices.push([order, regard.say(`order.${order}`)]);
     }
     if (choices.length === 1) return null;
     if (!choices.some(([value]) => value === state.order)) state.order = "place";
     return make("div", {class: "control"}, make("span", {class: "label", "aria-hidden": "true"}, regard.say("order")),
-      regard.segments(regard.say("order"), "order", choices, state.order, (order) => { state.order = order; redraw(); }));
+      regard.segments(regard.say("order"), "order", choices, state.order, (order) => {
+        state.order = order;
+        redraw();
+      }));
   };
 
   // The left side: all heads. The right side: the chosen one.
@@ -140,7 +151,8 @@
       press();
       regard.roving(made.grid, ".small");
       smalls.forEach((one) => one.draw());
-      const key = group.main ? make("p", {class: "note"}, regard.say(state.order === "place" ? "attention.key" : "attention.keyOrdered")) : null;
+      const words = regard.say(state.order === "place" ? "attention.key" : "attention.keyOrdered");
+      const key = group.main ? make("p", {class: "note"}, words) : null;
       left.replaceChildren(...[made.grid, key].filter(Boolean));
     };
     const control = orders(group, state, list);

@@ -36,7 +36,8 @@
   };
 
   const SIGNS = {
-    "</s>": "sign.end", "<eos>": "sign.end", "<s>": "sign.start", "<bos>": "sign.start", "<unk>": "sign.unknown", "<pad>": "sign.padding",
+    "</s>": "sign.end", "<eos>": "sign.end", "<s>": "sign.start", "<bos>": "sign.start",
+    "<unk>": "sign.unknown", "<pad>": "sign.padding",
     "<mask>": "sign.mask", "": "sign.nothing",
   };
   const WHITE = {" ": "\u2423", "\u00a0": "\u237d", "\n": "\u21b5", "\t": "\u21e5", "\u3000": "\u25a1"};

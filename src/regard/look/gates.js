@@ -14,12 +14,14 @@
       if (!groups.has(key)) groups.set(key, []);
       groups.get(key).push(gate);
     }
-    for (const gates of groups.values()) gates.sort((one, other) => ORDER.indexOf(one.gate) - ORDER.indexOf(other.gate));
+    const place = (gate) => ORDER.indexOf(gate.gate);
+    for (const gates of groups.values()) gates.sort((one, other) => place(one) - place(other));
     return groups;
   };
 
   const nameOf = ({part, layer, direction}) => regard.say("gates.name", {
-    part: regard.say(`part.${part}`), layer, direction: direction ? regard.say("comma") + regard.say(`gates.${direction}`) : "",
+    part: regard.say(`part.${part}`), layer,
+    direction: direction ? regard.say("comma") + regard.say(`gates.${direction}`) : "",
   });
 
   // How many units share a line of the strip, which has no more pixels than lines.
@@ -40,7 +42,9 @@
     order.forEach((unit, place) => {
       const line = Math.floor(place / group);
       const own = Math.min(group, order.length - line * group);
-      for (let time = 0; time < matrix.rows; time += 1) flat[line * matrix.rows + time] += regard.at(matrix, time, unit) / own;
+      for (let time = 0; time < matrix.rows; time += 1) {
+        flat[line * matrix.rows + time] += regard.at(matrix, time, unit) / own;
+      }
     });
     return {rows: lines, columns: matrix.rows, flat};
   };
@@ -49,7 +53,8 @@
   const lookOf = (gate) => {
     if (!SIGNED.includes(gate.gate)) return {colours: "cool", scale: "even", top: 1};
     const known = gate.units.u16 || gate.units.length ? regard.numbers(gate.units).flat : gate.mean;
-    return {colours: "both", scale: "both", top: Math.ceil(known.reduce((most, value) => Math.max(most, Math.abs(value)), 1))};
+    const most = known.reduce((so, value) => Math.max(so, Math.abs(value)), 1);
+    return {colours: "both", scale: "both", top: Math.ceil(most)};
   };
 
   const line = (mean, {scale, top}) => {
@@ -96,7 +101,9 @@
       const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
       bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(symbols.length - 1, index))}]);
     };
-    const plot = make("div", {class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave}},
+    const plot = make("div", {
+      class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave},
+    },
       make("div", {class: "gate-line"}, line(gate.mean, look), make("span", {class: "high"}, String(look.top)),
         make("span", {class: "low"}, look.scale === "both" ? `\u2212${look.top}` : "0")), canvas, down);
     bus.on("mark", (marks) => {
@@ -109,7 +116,8 @@
     const name = regard.say(`gate.${gate.gate}`);
     return make("figure", {class: "gate", data: {gate: gate.gate}},
       make("figcaption", {}, make("span", {}, name), value), meaning(gate, canvas),
-      regard.scroller(name, make("div", {class: "gate-body", style: {"--columns": symbols.length}}, plot, labels(gate.rows, symbols))));
+      regard.scroller(name, make("div", {class: "gate-body", style: {"--columns": symbols.length}},
+        plot, labels(gate.rows, symbols))));
   };
 
   const table = (context, gates) => {
@@ -147,12 +155,14 @@
         make("div", {class: "gate-keys"}, keys.map((key) => key.element)), table(context, gates));
     };
     const id = regard.fresh("gates");
-    const select = make("select", {id, data: {gates: "layer"}, on: {change: () => { state.gates = select.value; show(); }}},
+    const change = () => { state.gates = select.value; show(); };
+    const select = make("select", {id, data: {gates: "layer"}, on: {change}},
       [...groups].map(([key, gates]) => make("option", {value: key}, nameOf(gates[0]))));
     select.value = state.gates;
     show();
     return [make("p", {class: "lead"}, regard.say("gates.lead")),
-      groups.size > 1 ? make("div", {class: "control"}, make("label", {for: id, class: "label"}, regard.say("gates.layer")), select)
+      groups.size > 1
+        ? make("div", {class: "control"}, make("label", {for: id, class: "label"}, regard.say("gates.layer")), select)
         : make("h3", {}, nameOf(groups.get(state.gates)[0])), room];
   };
 })();

@@ -39,19 +39,21 @@
     const draw = () => {
       bus.clear();
       const lines = state.view === "lines";
-      const key = lines ? null : regard.legend(regard.say("map.weight"), [0, 0.1, 0.5, 1].map((part) => part * top), {top});
+      const ticks = [0, 0.1, 0.5, 1].map((part) => part * top);
+      const key = lines ? null : regard.legend(regard.say("map.weight"), ticks, {top});
       if (key) bus.on("theme", key.draw);
       view.replaceChildren(...[
         lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {top}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
       bus.again();
     };
+    const badge = main === picture ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null;
+    const views = ["heat", "lines"].map((one) => [one, regard.say(`view.${one}`)]);
     room.dataset.shown = `${entry.part}.${picture.key}`;
     room.replaceChildren(
       make("div", {class: "large-top"},
-        make("h3", {}, name, main === picture ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null),
-        regard.segments(regard.say("view"), "view", [["heat", regard.say("view.heat")], ["lines", regard.say("view.lines")]],
-          state.view, (value) => { state.view = value; draw(); })),
+        make("h3", {}, name, badge),
+        regard.segments(regard.say("view"), "view", views, state.view, (value) => { state.view = value; draw(); })),
       ...[where(picture), facts(picture, context.data.model.task === "regress"), view].filter(Boolean));
     draw();
   };

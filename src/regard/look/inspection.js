@@ -10,7 +10,7 @@
 //   [data-large=attention][data-shown="cross.1.3"]                   the large map and which one it is
 //   [data-order=place|entropy|silenced], [data-view=heat|lines]      buttons (aria-pressed)
 //   [data-cells=map]            the field of cells; [data-says=map] the sentence about what is marked
-//   [data-axis=source|target|inputs][data-index=N]                   every name of a symbol; .marked when linked, .chosen
+//   [data-axis=source|target|inputs][data-index=N]    every name of a symbol; .marked when linked, .chosen
 //   [data-table=map]            the numbers as a table (details)
 //   [data-tree=room], [data-node=ID], [data-dropped] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
@@ -66,7 +66,8 @@
     const give = (name, places) => {
       for (const node of element.querySelectorAll(`.${name}`)) node.classList.remove(name);
       for (const {axis, index} of places) {
-        for (const node of element.querySelectorAll(`[data-axis="${axis}"][data-index="${index}"]`)) node.classList.add(name);
+        const same = element.querySelectorAll(`[data-axis="${axis}"][data-index="${index}"]`);
+        for (const node of same) node.classList.add(name);
       }
     };
     give("marked", marks);
@@ -106,7 +107,10 @@
 
   // Draws everything; `destroy` lets go of all listeners and empties the element.
   regard.inspection = (element, data) => {
-    const state = {step: 0, tab: null, heads: {}, view: "heat", order: "place", dropped: element.clientWidth > 700, gates: null};
+    const state = {
+      step: 0, tab: null, heads: {}, view: "heat", order: "place", gates: null,
+      dropped: element.clientWidth > 700, // in a narrow room they would only be far apart
+    };
     const axes = {
       source: data.source.symbols, target: data.target.symbols, inputs: data.inputs, one: [regard.say("axis.one")],
     };

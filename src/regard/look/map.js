@@ -86,7 +86,8 @@
       make("thead", {}, make("tr", {}, make("td", {}),
         columns.symbols.map((text) => cell("th", text, "col")))),
       make("tbody", {}, rows.symbols.map((text, row) => make("tr", {}, cell("th", text, "row"),
-        columns.symbols.map((_, column) => make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
+        columns.symbols.map((_, column) =>
+          make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
     const room = regard.scroller(caption, null);
     return make("details", {class: "as-table", data: {table: "map"}, on: {toggle: (event) => {
       if (event.target.open && !room.firstChild) room.append(build());

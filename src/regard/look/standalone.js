@@ -16,7 +16,8 @@
       ...(source.text ? [make("p", {class: "came", dir: "auto"}, target.text)] : []));
     const facts = [
       [regard.say("page.model"), model.description],
-      [regard.say("page.parameters"), model.parameters ? model.parameters.toLocaleString("en").replaceAll(",", "\u202f") : null],
+      [regard.say("page.parameters"),
+        model.parameters && model.parameters.toLocaleString("en").replaceAll(",", "\u202f")],
       [regard.say("page.score"), Number.isFinite(score) ? regard.number(score) : null],
     ];
     document.getElementById("facts").replaceChildren(make("dl", {class: "facts"},

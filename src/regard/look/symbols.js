@@ -25,7 +25,8 @@
     const chips = data.steps.map((step, index) => chip(context, "target", index, step.symbol ?? "", {
       class: step.given ? "chip step given" : "chip step", "aria-pressed": String(index === state.step),
       "aria-label": `${regard.plain(step.symbol ?? "")} ${certainty(step)}`,
-      title: certainty(step) + (step.given ? regard.say("comma") + regard.say("symbols.prompt") : ""), data: {step: index},
+      title: certainty(step) + (step.given ? regard.say("comma") + regard.say("symbols.prompt") : ""),
+      data: {step: index},
       style: {"--p": "value" in step ? 1 : step.p, "--bar": "value" in step ? 0 : 1},
       on: {click: () => bus.choose(index)},
     }));
@@ -61,7 +62,9 @@
   const details = (context, index) => {
     const {data} = context;
     const step = data.steps[index];
-    const head = make("h3", {}, regard.say(["classify", "regress"].includes(data.model.task) ? "symbols.placeWhole" : "symbols.place", {place: index + 1, count: data.steps.length}));
+    const whole = ["classify", "regress"].includes(data.model.task);
+    const head = make("h3", {}, regard.say(whole ? "symbols.placeWhole" : "symbols.place",
+      {place: index + 1, count: data.steps.length}));
     if ("value" in step) {
       return [head, make("p", {class: "value"}, regard.number(step.value))];
     }
@@ -69,23 +72,27 @@
       .sort((one, other) => other[1] - one[1]);
     // Several labels have a probability each, which do not sum up to one.
     const rest = data.model.task === "classify" ? 0 : 1 - list.reduce((sum, [, p]) => sum + p, 0);
-    const left = rest > 0.0005 ? make("p", {class: "note"}, regard.say("symbols.rest", {p: regard.percent(rest)})) : null;
+    const left = rest > 0.0005
+      ? make("p", {class: "note"}, regard.say("symbols.rest", {p: regard.percent(rest)})) : null;
     return [head, make("ol", {class: "bars"}, list.map(([text, p, kind]) => bar(text, p, kind))), left];
   };
 
   // How the words of the page name what the colours of the two rows mean.
   const key = (data) => {
     const plain = data.steps.some((step) => "value" in step);
+    const entry = (kind, words) => make("span", {}, make("i", {class: `swatch ${kind}`}), words);
     return make("p", {class: "note keys"},
-      plain ? null : make("span", {}, make("i", {class: "swatch doubt"}), regard.say("symbols.doubt")),
-      data.steps.some((step) => step.given) ? make("span", {}, make("i", {class: "swatch given"}), regard.say("symbols.prompt")) : null,
-      data.saliency ? make("span", {}, make("i", {class: "swatch depends"}), regard.say("symbols.depends")) : null);
+      plain ? null : entry("doubt", regard.say("symbols.doubt")),
+      data.steps.some((step) => step.given) ? entry("given", regard.say("symbols.prompt")) : null,
+      data.saliency ? entry("depends", regard.say("symbols.depends")) : null);
   };
 
   regard.symbols = (context) => {
     const {data, bus, state} = context;
     const panel = make("div", {class: "panel", data: {panel: "step"}, "aria-live": "polite"});
-    const show = (index) => { if (data.steps[index]) panel.replaceChildren(...details(context, index).filter(Boolean)); };
+    const show = (index) => {
+      if (data.steps[index]) panel.replaceChildren(...details(context, index).filter(Boolean));
+    };
     bus.on("choose", show);
     show(state.step);
     return [make("div", {class: "symbols"},

@@ -38,9 +38,10 @@
     }
     for (const node of all) {
       node.text = node.id === null ? "" : regard.plain(node.symbol);
-      node.aside = [chance(node), Number.isFinite(node.score) ? regard.number(node.score, 2) : ""].filter(Boolean).join("  ");
-      node.width = node.id === null ? 10
-        : Math.max(24, wide(node.text, `13px ${family}`) + (node.aside ? 6 + wide(node.aside, `10.5px ${family}`) : 0) + 2 * PAD);
+      const score = Number.isFinite(node.score) ? regard.number(node.score, 2) : "";
+      node.aside = [chance(node), score].filter(Boolean).join("  ");
+      const beside = node.aside ? 6 + wide(node.aside, `10.5px ${family}`) : 0;
+      node.width = node.id === null ? 10 : Math.max(24, wide(node.text, `13px ${family}`) + beside + 2 * PAD);
     }
     return all;
   };
@@ -80,8 +81,12 @@
   const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.fate].filter(Boolean).join(" ");
 
   const edges = (node) => {
-    const from = node.parent.x + node.parent.width, bend = node.x - from;
-    const path = (shift) => `M${from} ${node.parent.y + shift}C${from + bend * 0.55} ${node.parent.y + shift} ${node.x - bend * 0.55} ${node.y + shift} ${node.x} ${node.y + shift}`;
+    const from = node.parent.x + node.parent.width, to = node.x;
+    const bend = (to - from) * 0.55;
+    const path = (shift) => {
+      const start = node.parent.y + shift, end = node.y + shift;
+      return `M${from} ${start}C${from + bend} ${start} ${to - bend} ${end} ${to} ${end}`;
+    };
     if (node.best && node.greedy) {
       return [shape("path", {class: "edge best", d: path(-1.6)}), shape("path", {class: "edge greedy", d: path(1.6)})];
     }
@@ -89,19 +94,22 @@
   };
 
   const label = (node) => {
-    const facts = [node.text, regard.say("tree.p", {p: regard.percent(node.p)}), regard.say("tree.total", {total: regard.number(node.total)})];
+    const facts = [
+      regard.say("tree.p", {p: regard.percent(node.p)}),
+      regard.say("tree.total", {total: regard.number(node.total)}),
+    ];
     if (Number.isFinite(node.score)) facts.push(regard.say("tree.score", {score: regard.number(node.score)}));
     facts.push(regard.say(`tree.${node.fate}`));
     if (node.best) facts.push(regard.say("tree.onBest"));
     if (node.greedy) facts.push(regard.say("tree.onGreedy"));
-    return facts;
+    return facts.join(regard.say("comma"));
   };
 
   // What a node says: the way to it, symbol by symbol, then its numbers.
   const story = (node) => [
     make("span", {class: "way", dir: regard.direction(wayTo(node).map((one) => one.symbol))},
       wayTo(node).map((one) => make("span", {class: "chip-still"}, regard.symbol(one.symbol)))),
-    make("span", {}, label(node).slice(1).join(regard.say("comma"))),
+    make("span", {}, label(node)),
   ];
 
   const drawNode = (context, node, tell) => {
@@ -109,7 +117,7 @@
     const turned = regard.direction([node.symbol]) === "rtl";
     const group = shape("g", {
       class: `node ${kind(node)}`, role: "button", tabindex: "-1", data: {node: node.id},
-      "aria-label": `${wayTo(node).map((one) => one.text).join(" ")}${regard.say("comma")}${label(node).slice(1).join(regard.say("comma"))}`,
+      "aria-label": wayTo(node).map((one) => one.text).join(" ") + regard.say("comma") + label(node),
       on: {pointerenter: () => tell(node), focus: () => tell(node), click: () => tell(node)},
     },
     shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
@@ -127,7 +135,8 @@
     const {data: {tree}, state} = context;
     const all = grown(tree, state.dropped, getComputedStyle(document.body).fontFamily);
     const size = place(all);
-    const real = all.filter((node) => node.id !== null).sort((one, other) => one.depth - other.depth || one.row - other.row);
+    const real = all.filter((node) => node.id !== null)
+      .sort((one, other) => one.depth - other.depth || one.row - other.row);
     const groups = new Map();
     const tell = (node) => {
       says.replaceChildren(...story(node));
@@ -139,12 +148,15 @@
     const svg = shape("svg", {
       class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
       role: "group", "aria-label": regard.say("tree.title"),
-    }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}), drawn.flatMap(edges), [...groups.values()]);
+    }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}),
+    drawn.flatMap(edges), [...groups.values()]);
     room.replaceChildren(svg);
     regard.roving(svg, ".node");
   };
 
-  const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}}, make("i", {class: "way-line"}),
+  // What a way came to, with the colour of its line.
+  const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}},
+    make("i", {class: "way-line"}),
     make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),
     make("b", {dir: "auto"}, tree[way] || regard.say("sign.nothing")),
     tree.scores && Number.isFinite(tree.scores[way])
@@ -163,7 +175,8 @@
     const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
     picture(context, room, says);
     return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
-      make("ul", {class: "outcomes"}, outcome(tree, "best", same), same || tree.greedy === null || tree.greedy === undefined ? null : outcome(tree, "greedy")),
+      make("ul", {class: "outcomes"}, outcome(tree, "best", same),
+        same || typeof tree.greedy !== "string" ? null : outcome(tree, "greedy")),
       count ? make("label", {class: "check"}, box, make("span", {}, regard.say("tree.showDropped", {count}))) : null,
       room, says].filter(Boolean);
   };
