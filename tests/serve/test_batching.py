@@ -210,6 +210,16 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
 
+def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: Calls) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        texts = [*["bed"] * 5, "a" * 1_700, *["fed"] * 5]
+        short = {"max_length": 5}
+        await asyncio.gather(*(ask(client, text, search=short) for text in texts))
+        assert calls.sizes == [10, 1]
+
+    served(turner(wait=500, batch=11), talk)
+
+
 def test_settings_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="never fit"):
         ServeSettings(texts=10, queue=5)

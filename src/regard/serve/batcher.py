@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 
 from regard.serve.errors import later
@@ -11,6 +10,7 @@ from regard.serve.jobs import Job
 from regard.serve.metrics import Metrics
 from regard.serve.runner import Runner
 from regard.serve.settings import ServeSettings
+from regard.tasks.batches import TOKENS
 
 
 class Batcher:
@@ -23,6 +23,7 @@ class Batcher:
     def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
         self.waiting: list[Job] = []
+        self.running: list[Job] = []
         self.runner = Runner(settings.seconds / 2)  # so that others still have time
         self._there, self._full = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -36,7 +37,9 @@ class Batcher:
         for job in self.waiting:
             if not job.gone:
                 job.future.set_exception(later("the server stops; ask again in a moment"))
-        self.waiting = []
+        for job in self.running:  # ends their search at its next step
+            job.future.cancel()
+        self.waiting, self.running = [], []
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -78,25 +81,38 @@ class Batcher:
             await asyncio.wait_for(self._full.wait(), self.settings.wait / 1000)
 
     def _take(self) -> list[Job]:
-        """The next batch: whose turn it is, and those with the same duty."""
+        """The next batch: whose turn it is, and those with the same duty and not much longer.
+
+        So what is long, and may take too long, does not take others with it.
+        """
         waiting = sorted((job for job in self.waiting if not job.gone), key=lambda job: job.turn)
         if not waiting:
             self.waiting = []
             return []
         duty = waiting[0].duty
-        same = (job for job in waiting if job.duty is duty or job.duty == duty)
-        batch = list(islice(same, self.settings.batch))
+        batch, longest = list[Job](), 1
+        for job in waiting:
+            if job.duty is not duty and job.duty != duty:
+                continue
+            longest = max(longest, len(job.text))
+            if batch and (len(batch) + 1) * longest > TOKENS:
+                break
+            batch.append(job)
+            if len(batch) == self.settings.batch:
+                break
         taken = set(map(id, batch))
         self.waiting = [job for job in waiting if id(job) not in taken]
         return batch
 
     async def _run(self, batch: list[Job]) -> None:
         """Runs a batch and gives its outcomes to those who wait."""
+        self.running = batch
         seconds = await self.runner.run(batch)
         self.metrics.batch(len(batch), seconds)
         for job in batch:
             if not job.gone:
                 _settle(job.future, job.outcome)
+        self.running = []
 
 
 def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:

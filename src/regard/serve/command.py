@@ -81,7 +81,12 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
                 return
             app.state.stopping = True
             say(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
-            asyncio.get_running_loop().create_task(self.drain())
+            loop = asyncio.get_running_loop()
+            loop.call_soon_threadsafe(self.begin_to_drain)
+
+        def begin_to_drain(self) -> None:
+            """In the loop, which the signal may have come in the middle of."""
+            self.draining = asyncio.ensure_future(self.drain())
 
         async def drain(self) -> None:
             """Waits until nothing is in flight."""

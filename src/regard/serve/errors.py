@@ -39,10 +39,20 @@ def later(error: str, headers: dict[str, str] | None = None) -> Refused:
     return Refused(503, error, headers={**LATER, **(headers or {})})
 
 
+def gone() -> Refused:
+    """That the client is gone: nobody reads it, but it is counted."""
+    return Refused(499, "the client is gone")
+
+
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A JSON answer; numbers that are none are null."""
     content = to_json(value, inf_nan_mode="null")
     return Response(content, status, headers, media_type="application/json")
+
+
+def shortened(text: str, most: int = 1000) -> str:
+    """A text that may repeat what was given, which may be long."""
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def wrong_shape(error: ValidationError) -> Refused:
@@ -53,9 +63,8 @@ def wrong_shape(error: ValidationError) -> Refused:
     given = first.get("input")
     plain = isinstance(given, str | int | float | None) and first["type"] != "json_invalid"
     shown = repr(given) if plain else type(given).__name__
-    if len(shown) > SHOWN:
-        shown = f"{shown[:SHOWN]}..."
-    tail = "" if first["type"] in ("json_invalid", "missing") else f", {shown} given"
+    silent = first["type"] in ("json_invalid", "missing")
+    tail = "" if silent else f", {shortened(shown, SHOWN)} given"
     return Refused(422, f"{at}: {what}{tail}" if at else f"the body: {what}{tail}", at)
 
 
@@ -67,7 +76,7 @@ async def on_refused(request: Request, error: Exception) -> Response:
 
 async def on_user_error(request: Request, error: Exception) -> Response:
     """What the user can put right."""
-    return Refused(400, str(error)).response()
+    return Refused(400, shortened(str(error))).response()
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:

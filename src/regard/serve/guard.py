@@ -66,7 +66,7 @@ class Guard:
         if self.token is not None and path not in OPEN and not path.startswith("/static/"):
             self._check_token(headers.get("authorization", ""))
         length = headers.get("content-length", "")
-        if length.isdigit() and int(length) > self.settings.bytes:
+        if length.isdecimal() and (len(length) > 15 or int(length) > self.settings.bytes):
             raise self._too_large()
 
     def _check_host(self, given: str) -> None:

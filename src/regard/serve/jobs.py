@@ -80,7 +80,7 @@ class Asking:
                 job.outcome = found
         except Unwanted:
             for job in jobs:
-                job.outcome = TOO_LONG
+                job.outcome = _too_long()
         except Exception as error:
             if len(jobs) == 1:
                 jobs[0].outcome = _blamed(error, jobs[0].at)
@@ -110,7 +110,8 @@ class Asking:
         return task.predict(*asked, requests, self.align)
 
 
-TOO_LONG = later("the answer took too long; ask for less: a shorter text, a narrower beam")
+def _too_long() -> Exception:
+    return later("the answer took too long; ask for less: a shorter text, a narrower beam")
 
 
 def _grow(task: Any, jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
@@ -134,7 +135,7 @@ class Errand:
             with followed(lambda rows, outputs: stop_when_gone(jobs, until)):
                 job.outcome = self.call()
         except Unwanted:
-            job.outcome = TOO_LONG
+            job.outcome = _too_long()
         except Exception as error:
             job.outcome = error
 

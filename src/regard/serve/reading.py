@@ -7,12 +7,11 @@ from typing import TypeVar
 from pydantic import ValidationError
 from starlette.requests import ClientDisconnect, Request
 
-from regard.serve.errors import Refused, wrong_shape
+from regard.serve.errors import Refused, gone, wrong_shape
 from regard.serve.settings import ServeSettings
 from regard.serve.shapes import Asked, WishBody
 
 Shape = TypeVar("Shape", bound=Asked)
-GONE = Refused(499, "the client is gone")  # nobody reads it; it is counted
 
 
 async def read(request: Request, shape: type[Shape], settings: ServeSettings) -> Shape:
@@ -30,7 +29,7 @@ async def read(request: Request, shape: type[Shape], settings: ServeSettings) ->
             408, f"the body did not come within {seconds:g} s", headers={"connection": "close"}
         ) from None
     except ClientDisconnect:
-        raise GONE from None
+        raise gone() from None
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:

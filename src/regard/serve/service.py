@@ -10,11 +10,10 @@ from starlette.types import Receive
 from regard.errors import UserError
 from regard.estimators import Estimator
 from regard.serve.batcher import Batcher
-from regard.serve.errors import Refused, later
+from regard.serve.errors import Refused, gone, later
 from regard.serve.jobs import Asking, Duty, Errand, Job
 from regard.serve.metrics import Metrics
 from regard.serve.models import Served
-from regard.serve.reading import GONE
 from regard.serve.searches import chosen_search
 from regard.serve.settings import ServeSettings
 from regard.serve.shapes import Asked
@@ -83,16 +82,16 @@ class Service:
         self.batcher.put(jobs)
         answer: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
         answer.add_done_callback(_seen)
-        gone: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request.receive))
+        left: asyncio.Future[Any] = asyncio.ensure_future(disconnected(request.receive))
         try:
             done, _ = await asyncio.wait(
-                {answer, gone}, timeout=self.settings.seconds, return_when=asyncio.FIRST_COMPLETED
+                {answer, left}, timeout=self.settings.seconds, return_when=asyncio.FIRST_COMPLETED
             )
             if answer in done:
                 return answer.result()
-            raise GONE if gone in done else self.over()
+            raise gone() if left in done else self.over()
         finally:
-            gone.cancel()
+            left.cancel()
             for job in jobs:
                 job.future.cancel()
 

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from regard.errors import UserError
-from regard.serve.errors import DAMAGE, Refused
+from regard.serve.errors import DAMAGE, Refused, shortened
 from regard.serve.jobs import Job
 from regard.serve.rendering import rendered
 from regard.serve.service import Service, disconnected
@@ -91,7 +91,7 @@ class Events(Response):
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
             yield event("answer", {**rendered(found), "model": self.name, "milliseconds": took})
         except (Refused, UserError) as error:
-            yield event("error", {"error": str(error)})
+            yield event("error", {"error": shortened(str(error))})
         except Exception:
             yield event("error", {"error": DAMAGE})
             raise
