@@ -29,6 +29,12 @@ def serve(
     batch: Annotated[
         int, typer.Option(help="Texts that run together, at most.", rich_help_panel=GATHERING)
     ] = 64,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            help="Processors that run models; else half of them.", rich_help_panel=GATHERING
+        ),
+    ] = None,
     queue: Annotated[int, typer.Option(help="Texts that wait.", rich_help_panel=LIMITS)] = 1024,
     seconds: Annotated[
         float, typer.Option(help="Time of a request.", rich_help_panel=LIMITS)
@@ -76,6 +82,7 @@ def serve(
         host,
         names or [],
         **{"wait": wait, "batch": batch, "queue": queue, "seconds": seconds},
+        threads=threads,
         **{"characters": characters, "texts": texts, "body": body, "beam": beam},
         **{"token": read_token(token_file), "cors": tuple(cors or ())},
     )

@@ -24,7 +24,7 @@ class Batcher:
         self.settings, self.metrics = settings, metrics
         self.waiting: list[Job] = []
         self.running: list[Job] = []
-        self.runner = Runner(settings.seconds / 2)  # so that others still have time
+        self.runner = Runner(settings.seconds / 2, settings.threads)  # half: others still have time
         self._there, self._full = asyncio.Event(), asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 

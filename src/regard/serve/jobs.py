@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import torch
+
+from regard.engines.base import FEW
 from regard.errors import UserError
 from regard.search.follow import Outputs, Unwanted, followed
 from regard.serve.errors import later
@@ -68,7 +71,6 @@ class Asking:
     search: Any
     nbest: int = 1
     align: bool = False
-    size: int = 64
 
     def run(self, jobs: Sequence[Job], until: float) -> None:
         """Answers all together; where that fails in halves, so that who is to blame fails alone."""
@@ -102,9 +104,10 @@ class Asking:
             stop_when_gone(jobs, until)
 
         work = Work(numbers=[job.number for job in jobs], follower=follow, done=done)
-        asked = (model, sources, self.search, self.nbest, self.size, work)
         if not isinstance(task, Answering):
-            return task.predict(*asked)
+            return task.predict(model, sources, self.search, self.nbest, len(jobs), work)
+        share = max(FEW, -(-len(jobs) // torch.get_num_threads()))  # each thread has its own
+        asked = (model, sources, self.search, self.nbest, share, work)
         wished = any(job.request is not None for job in jobs)
         requests = [job.request or Request() for job in jobs] if wished else None
         return task.predict(*asked, requests, self.align)

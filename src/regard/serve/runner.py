@@ -16,10 +16,10 @@ SWITCH = 0.001  # seconds after which Python's lock changes hands: the loop is n
 class Runner:
     """Runs the jobs it is given, one batch after the other, in a thread of its own."""
 
-    def __init__(self, seconds: float) -> None:
-        """seconds: that a batch may take."""
+    def __init__(self, seconds: float, threads: int | None = None) -> None:
+        """seconds: that a batch may take; threads: of torch."""
         self.seconds = seconds
-        self.pool = ThreadPoolExecutor(1, "models", initializer=_alone)
+        self.pool = ThreadPoolExecutor(1, "models", initializer=_begin, initargs=(threads,))
 
     async def run(self, jobs: Sequence[Job]) -> float:
         """Gives the jobs their outcomes; the seconds that it took."""
@@ -35,7 +35,7 @@ class Runner:
         self.pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _alone() -> None:
+def _begin(threads: int | None) -> None:
     """Half of the processors for torch: the others serve the event loop and other programs."""
-    torch.set_num_threads(max(1, torch.get_num_threads() // 2))
+    torch.set_num_threads(threads or max(1, torch.get_num_threads() // 2))
     sys.setswitchinterval(SWITCH)

@@ -66,7 +66,7 @@ class Service:
         if align and not model.answering:
             raise UserError("align: only transducers look from symbols of answers at a source")
         search = chosen_search(model.estimator, asked.search, self.settings)
-        return Asking(model, search, nbest, align, self.settings.batch)
+        return Asking(model, search, nbest, align)
 
     async def alone(self, request: Request, call: Any) -> Any:
         """What the call gives, run by the runner in its turn."""

@@ -10,6 +10,9 @@ class ServeSettings(Options):
 
     wait: float = Field(5.0, ge=0, le=1000, description="milliseconds that others may join within")
     batch: int = Field(64, gt=0, description="texts that a model answers together, at most")
+    threads: int | None = Field(
+        None, gt=0, description="processors that run models; None: half of them"
+    )
     queue: int = Field(1024, gt=0, description="texts that wait, at most")
     seconds: float = Field(30.0, gt=0, description="time for a request, waiting included")
     # Attention takes time by the square of the length, and an encoder cannot be stopped halfway.
