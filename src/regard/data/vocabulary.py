@@ -168,7 +168,7 @@ class WordVocabulary(TableVocabulary):
         return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
 
     def encode_glued(self, text: str) -> list[int]:
-        return self.number([GLUED + self.symbols(text)[0], *self.symbols(text)[1:]])
+        return self.number([GLUED + (cut := self.symbols(text))[0], *cut[1:]])
 
     def join(self, symbols: Iterable[str]) -> str:
         text = ""
