@@ -19,6 +19,11 @@ def cut_chunk(chunk: str) -> tuple[str, ...]:
     return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
 
 
+def glued(symbols: list[str]) -> list[str]:
+    """The same symbols behind another one without a space."""
+    return [GLUED + symbols[0], *symbols[1:]]
+
+
 @lru_cache(maxsize=100_000)
 def is_word_character(character: str) -> bool:
     """Whether a character is one of those that words are made of, no punctuation."""

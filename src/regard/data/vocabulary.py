@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from regard.data.amount import amount_of
-from regard.data.cut import GLUED, cut_chunk
+from regard.data.cut import GLUED, cut_chunk, glued
 from regard.data.names import printable
 from regard.data.pieces import close_rows
 from regard.errors import UserError
@@ -168,7 +168,7 @@ class WordVocabulary(TableVocabulary):
         return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
 
     def encode_glued(self, text: str) -> list[int]:
-        return self.number([GLUED + (cut := self.symbols(text))[0], *cut[1:]])
+        return self.number(glued(self.symbols(text)))
 
     def join(self, symbols: Iterable[str]) -> str:
         text = ""
