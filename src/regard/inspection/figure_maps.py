@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 Place = Union["Figure", "SubFigure"]
 
 RAMP = (PAPER, "#bcd7e8", "#5e93c4", COLOURS[0])  # darker is more, also without colour
-SMALL, WIDEST, POINT = 1.15, 2.6, 72  # inches of a small map; points an inch
+SMALL, WIDEST, LARGE = 1.15, 2.6, 7.0  # inches of one of many maps; of one of two at most
+POINT = 72  # of an inch
 LEAST = 4.5  # points of a letter that can still be read
 FEW = 4  # maps of a single layer that stand in one row
 CELL, NUMBERS = 0.44, 0.34  # inches of a large cell, and of one that has room for its number
@@ -106,10 +107,10 @@ def _panel(maps: list[list[Map]]) -> tuple[float, float]:
     """Inches, wide and high, of each of many small maps: as large as the symbols need."""
     one = maps[0][0]
     rows, columns = len(one.rows), len(one.columns)
-    least = SMALL if sum(map(len, maps)) > 2 else min(0.3 * columns, WIDEST)
-    wide = min(max(least, 0.09 * columns), WIDEST)
-    cell = wide / columns if columns else wide
-    return wide, min(max(0.25, cell * rows), 1.5 * WIDEST)
+    few = sum(map(len, maps)) <= 2
+    widest, cell = (LARGE, 0.3) if few else (WIDEST, 0.09)
+    wide = min(max(SMALL, cell * columns), widest)
+    return wide, min(max(0.25, wide / max(1, columns) * rows), 1.5 * widest)
 
 
 def _coloured(axes: "Axes", one: Map, top: float) -> Any:

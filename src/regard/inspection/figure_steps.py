@@ -86,4 +86,4 @@ _MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "rotat
 
 def _said(p: float) -> str:
     """A probability in two digits."""
-    return f"{p:.2f}" if p < 0.995 else "1"
+    return "1" if p >= 0.995 else f"{p:.2f}" if p >= 0.005 else "< 0.01"
