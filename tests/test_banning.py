@@ -53,6 +53,16 @@ def test_words_with_and_without_a_space_before(
         assert not holds(vocabulary.encode(sentence), wish), sentence
 
 
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_part_of_another_word_is_free(kind: str) -> None:
+    vocabulary = made(kind)
+    parts = [*vocabulary.encode("w"), *vocabulary.encode_glued("in")]
+    bracket = [*vocabulary.encode("("), *vocabulary.encode_glued("in")]
+    assert (vocabulary.decode(parts), vocabulary.decode(bracket)) == ("win", "(in")
+    wish = bans(vocabulary, ("in",))
+    assert not holds(parts, wish) and holds(bracket, wish)
+
+
 @pytest.mark.parametrize("kind", ["char", "space"])
 def test_other_vocabularies_have_one_way(kind: str) -> None:
     vocabulary = made(kind)
