@@ -1,6 +1,6 @@
 """Shortlists: the lexicon by hand, laws of the search among them, the command, refusals."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
 from regard.nn.watch import watching
 from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.search.follow import Outputs, followed
 from regard.search.lexical import Lexicon, learn_lexicon
 from regard.search.shortlist import Shortlist
 
@@ -112,6 +113,19 @@ def test_the_batch_is_invisible(kind: str, search: Beam | Sample) -> None:
         for row, source in enumerate(SOURCES)
     ]
     same(together, alone)
+
+
+def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
+    engine, told = TorchEngine(built("recurrent"), listed()), dict[int, Any]()
+
+    def follow(rows: Sequence[int], outputs: Outputs) -> None:
+        told.update(zip(rows, outputs(), strict=True))
+
+    with followed(follow):
+        found = engine.search(Beam(beam=1), pad(SOURCES), LIMITS)
+    assert set(told) == set(range(len(SOURCES)))
+    for row, symbols in told.items():
+        assert tuple(symbols) == found[row][0].symbols[: len(symbols)]
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
