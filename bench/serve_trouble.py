@@ -16,6 +16,7 @@ import struct
 from collections import Counter
 from pathlib import Path
 
+LARGE = b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 PAUSE = 1.0  # seconds between two bytes of a slow client
 
 
@@ -40,28 +41,23 @@ async def slow_sender(port: int, word: str, first: int) -> None:
         await asyncio.sleep(PAUSE)
 
 
-async def slow_reader(port: int, texts: list[str]) -> None:
-    """Asks for much and reads a byte a second, through a small window."""
+async def slow_reader(port: int, request: bytes) -> None:
+    """Asks, and reads a byte a second, through a small window."""
     door = socket.socket()
     door.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     door.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(door, ("127.0.0.1", port))
     with door:
-        await loop.sock_sendall(door, message("/predict", {"texts": texts, "nbest": 5}))
+        await loop.sock_sendall(door, request)
         while await loop.sock_recv(door, 1):
             await asyncio.sleep(PAUSE)
 
 
 async def one_that_leaves(port: int, word: str, done: Counter[str], chance: random.Random) -> None:
     """Gets to a random point and cuts the connection, politely or not."""
-    path, body = chance.choice(
-        [
-            ("/predict", {"texts": [word]}),
-            ("/stream", {"text": word}),
-            ("/inspect", {"text": word}),
-        ]
-    )
+    path = chance.choices(["/predict", "/stream", "/inspect"], [10, 10, 1])[0]
+    body = {"texts": [word]} if path == "/predict" else {"text": word}
     data = message(path, body)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     where = chance.choice(["at once", "head", "body", "computing", "reading"])
@@ -93,9 +89,10 @@ async def leaving(port: int, words: list[str], rate: float, done: Counter[str]) 
 async def run(wish: argparse.Namespace, words: list[str], done: Counter[str]) -> None:
     tasks = [leaving(wish.port, words, wish.rate, done)] if wish.rate else []
     for number in range(wish.slow):
-        texts = words[number * 64 : number * 64 + 64]
-        tasks.append(slow_reader(wish.port, texts))
-        tasks.append(slow_sender(wish.port, texts[0], [1, 130][number % 2]))
+        word = words[number]
+        asked = [message("/stream", {"text": word}), LARGE, message("/predict", {"texts": [word]})]
+        tasks.append(slow_reader(wish.port, asked[number % 3]))
+        tasks.append(slow_sender(wish.port, word, [1, 130][number % 2]))
     running = [asyncio.ensure_future(task) for task in tasks]
     await asyncio.wait(running, timeout=wish.seconds)
     for task in running:
