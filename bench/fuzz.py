@@ -2,9 +2,9 @@
 
 usage: python bench/fuzz.py [MODEL ...] [--requests 10000] [--seed 1]
 A tenth of each thousand is right by the OpenAPI description, a tenth is wrong by it (both made by
-schemathesis), a tenth are bytes that are hardly HTTP, the rest are texts and bodies of our own. The bars: no
-status of 500 or more but 503, memory after all at most 5 % above that after the first fifth, and
-the same right answers at the end as at the beginning.
+schemathesis), a tenth are bytes that are hardly HTTP, the rest are texts and bodies of our own. The
+bars: no status of 500 or more but 503, memory after all at most 5 % above that after the first
+fifth, and the same right answers at the end as at the beginning.
 """
 
 import argparse
