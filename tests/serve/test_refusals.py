@@ -129,3 +129,40 @@ def test_odd_texts_are_answered(client: TestClient, text: str) -> None:
     for model in ("transduce", "tag", "classify", "language-model"):
         response = client.post("/predict", json={"model": model, "texts": [text]})
         assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"texts": [' + b"1," * 100_000 + b"1]}",
+        b'{"texts": ["a"], "requests": [' + b"1," * 100_000 + b"1]}",
+        b'{"texts": ["a"], "requests": [{"must": [' + b"1," * 100_000 + b"1]}]}",
+        b'{"texts": ["a"], "search": {' + b",".join(b'"%d":[]' % n for n in range(9_999)) + b"}}",
+        b'{"texts": ["a"], ' + b",".join(b'"%d":1' % n for n in range(9_999)) + b"}",
+        b'{"texts": ["a"], "requests": [{'
+        + b",".join(b'"%d":1' % n for n in range(9_999))
+        + b"}]}",
+    ],
+)
+def test_much_that_is_wrong_is_told_once(
+    client: TestClient, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of all errors of a body of 4 MB would keep everybody waiting for 20 seconds."""
+    from regard.serve import reading
+
+    noted: list[int] = []
+    original = reading.wrong_shape
+
+    def wrong_shape(error: Any) -> Any:
+        noted.append(error.error_count())
+        return original(error)
+
+    monkeypatch.setattr(reading, "wrong_shape", wrong_shape)
+    response = client.post("/predict", content=content, headers=JSON)
+    assert response.status_code == 422 and response.json()["error"]
+    assert sum(noted) < 10
+
+
+def test_an_error_does_not_repeat_the_name_of_a_long_field(client: TestClient) -> None:
+    said = refused(client, 422, {"texts": ["a"], "b" * 1_000: 1})
+    assert len(said["error"]) < 300 and len(said["at"]) < 100

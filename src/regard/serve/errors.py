@@ -58,7 +58,7 @@ def shortened(text: str, most: int = 1000) -> str:
 def wrong_shape(error: ValidationError) -> Refused:
     """The first thing that is wrong with a body, and where."""
     first = error.errors(include_url=False, include_context=False)[0]
-    at = ".".join(str(part) for part in first["loc"])
+    at = shortened(".".join(str(part) for part in first["loc"]), SHOWN)  # fields have any name
     what = first["msg"].removeprefix("Value error, ")
     given = first.get("input")
     plain = isinstance(given, str | int | float | None) and first["type"] != "json_invalid"

@@ -2,16 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
-from regard.serve.errors import Refused, gone, wrong_shape
+from regard.serve.errors import SHOWN, Refused, gone, wrong_shape
 from regard.serve.settings import ServeSettings
 from regard.serve.shapes import Asked, WishBody
 
 Shape = TypeVar("Shape", bound=Asked)
+FIELDS = 100  # of an object; no shape has so many
 
 
 async def read(request: Request, shape: type[Shape], settings: ServeSettings) -> Shape:
@@ -30,10 +32,29 @@ async def read(request: Request, shape: type[Shape], settings: ServeSettings) ->
         ) from None
     except ClientDisconnect:
         raise gone() from None
+    check_fields(body)
     try:
         return shape.model_validate_json(body)
     except ValidationError as error:
         raise wrong_shape(error) from None
+
+
+def check_fields(body: bytes) -> None:
+    """Refuses objects with very many fields: to note what is wrong with each takes too long."""
+    try:
+        found = from_json(body)
+    except ValueError:
+        return  # what is no JSON has no shape either, and is refused with it
+    outer = found.items() if isinstance(found, dict) and _few(found, "the body") else ()
+    for name, value in outer:
+        for part in value if isinstance(value, list) else (value,):
+            _few(part, name)
+
+
+def _few(value: Any, at: str) -> bool:
+    if isinstance(value, dict) and len(value) > FIELDS:
+        raise Refused(422, f"{at[:SHOWN]}: at most {FIELDS} fields, {len(value):,} given")
+    return True
 
 
 def check_texts(texts: Sequence[str], settings: ServeSettings) -> None:

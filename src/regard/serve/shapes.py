@@ -17,6 +17,8 @@ Count = Annotated[int, BeforeValidator(_whole)]
 Whole = Annotated[int, Field(ge=-LARGE, lt=LARGE)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
+# Of a long list of wrong things only the first is told: a million errors take many seconds.
+FIRST: Any = Field(fail_fast=True)
 Value = bool | Whole | Real | str | None
 SEARCH: Any = Field(default_factory=dict, description="settings; null leaves one as it is")
 MODEL = Field(None, description="the model's name; the first one if there is none")
@@ -37,8 +39,12 @@ class WishBody(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     prefix: str = Field("", description="how the answer begins")
-    must: list[Word] = Field(default_factory=list, description="words that must be in it")
-    ban: list[Word] = Field(default_factory=list, description="words that may not be in it")
+    must: Annotated[list[Word], FIRST] = Field(
+        default_factory=list, description="words that must be in it"
+    )
+    ban: Annotated[list[Word], FIRST] = Field(
+        default_factory=list, description="words that may not be in it"
+    )
 
     def wish(self) -> Wish:
         """The same for a task."""
@@ -48,11 +54,13 @@ class WishBody(BaseModel):
 class PredictBody(Asked):
     """Texts to answer."""
 
-    texts: list[str] = Field(
+    texts: Annotated[list[str], FIRST] = Field(
         min_length=1, description="as in the lines of a file", examples=[["attention"]]
     )
     nbest: Count = Field(1, ge=1, description="answers to each text")
-    requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
+    requests: Annotated[list[WishBody], FIRST] | None = Field(
+        None, description="for each text what is asked of it"
+    )
     align: bool = Field(False, description="with what each symbol looked at")
 
 
