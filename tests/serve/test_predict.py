@@ -109,3 +109,27 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     assert client.post("/alternatives", json={"text": "fade"}).status_code == 200
     refused = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
     assert refused.status_code == 400 and "alternatives" in refused.json()["error"]
+
+
+def test_ways_to_go_on_are_searched_in_parts(
+    estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred copies of a long text at once would take all memory."""
+    from regard.engines import TorchEngine
+    from regard.tasks import answering
+
+    model: Any = estimators["transduce"]
+    rows: list[int] = []
+    original = TorchEngine.search
+
+    def search(engine: Any, options: Any, source: Any, *rest: Any) -> Any:
+        rows.append(len(source.data))
+        return original(engine, options, source, *rest)
+
+    monkeypatch.setattr(TorchEngine, "search", search)
+    asked = (model.model_, "fade", Request("c"), 5, model.search())
+    whole = model.task_.alternatives(*asked)
+    monkeypatch.setattr(answering, "TOKENS", 10)  # two rows of fade and its end
+    parts = model.task_.alternatives(*asked)
+    assert rows == [5, 2, 2, 1]
+    assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in whole]

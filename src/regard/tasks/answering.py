@@ -164,9 +164,11 @@ class Answering:
         best = logp.topk(min(count, len(self.target) - len(struck)))
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
         wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
-        limits = self.limits([len(row)] * len(symbols), search, engine)
-        rows = on_device(pad([row] * len(symbols)), engine.device)
-        found = engine.search(search, rows, limits, 1, wishes)
+        found: list[list[Hypothesis]] = []
+        for part in batches([len(row)] * len(symbols), len(symbols), TOKENS):
+            rows = on_device(pad([row] * len(part)), engine.device)
+            limits = self.limits([len(row)] * len(part), search, engine)
+            found += engine.search(search, rows, limits, 1, [wishes[i] for i in part])
         return [
             (self.target.name(symbol), p, self._prediction(source, row, hypotheses))
             for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
