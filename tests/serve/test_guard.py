@@ -78,6 +78,7 @@ def test_other_origins_only_where_asked(turner: Turner) -> None:
         answer = client.post("/predict", json=ASK, headers={"origin": page})
         assert answer.headers["access-control-allow-origin"] == page
         assert "Origin" in answer.headers["vary"]
+        assert answer.headers["access-control-expose-headers"] == "retry-after"
     with TestClient(turner()) as client:
         assert client.options("/predict", headers={"origin": page, **ask}).status_code == 405
     with pytest.raises(ValueError, match="name the origins"):
@@ -107,3 +108,10 @@ def test_a_server_that_stops_refuses_what_is_new(turner: Turner) -> None:
         health = client.get("/health")
         assert health.status_code == 503 and health.json()["status"] == "stopping"
         assert client.get("/metrics").status_code == 200
+
+
+def test_head_is_a_get_without_content(client: TestClient) -> None:
+    for path in ("/health", "/", "/metrics", "/static/base.css"):
+        assert client.head(path).status_code == 200
+    assert client.head("/predict").status_code == 405
+    assert client.head("/nothing").status_code == 404

@@ -34,11 +34,9 @@ class Batcher:
 
     async def close(self) -> None:
         """Ends; what waits is refused."""
-        for job in self.waiting:
+        for job in (*self.waiting, *self.running):  # which ends a search at its next step
             if not job.gone:
                 job.future.set_exception(later("the server stops; ask again in a moment"))
-        for job in self.running:  # ends their search at its next step
-            job.future.cancel()
         self.waiting, self.running = [], []
         if self._task is not None:
             self._task.cancel()
@@ -107,8 +105,11 @@ class Batcher:
     async def _run(self, batch: list[Job]) -> None:
         """Runs a batch and gives its outcomes to those who wait."""
         self.running = batch
-        seconds = await self.runner.run(batch)
-        self.metrics.batch(len(batch), seconds)
+        try:
+            self.metrics.batch(len(batch), await self.runner.run(batch))
+        except Exception as error:  # whatever it is, others are still to be served
+            for job in batch:
+                job.outcome = error
         for job in batch:
             if not job.gone:
                 _settle(job.future, job.outcome)
@@ -116,7 +117,9 @@ class Batcher:
 
 
 def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
-    if isinstance(outcome, Exception):
+    if isinstance(outcome, StopIteration):  # which no future can hold
+        future.set_exception(RuntimeError(repr(outcome)))
+    elif isinstance(outcome, Exception):
         future.set_exception(outcome)
     else:
         future.set_result(outcome)

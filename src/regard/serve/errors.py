@@ -93,14 +93,8 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     ).response()
 
 
-async def on_damage(request: Request, error: Exception) -> Response:
-    """A fault of ours."""
-    return Refused(500, DAMAGE).response()
-
-
 HANDLERS = {
     Refused: on_refused,
     UserError: on_user_error,
     HTTPException: on_http_error,
-    Exception: on_damage,
 }

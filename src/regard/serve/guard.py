@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.serve.errors import Refused, later
+from regard.serve.errors import DAMAGE, Refused, later
 from regard.serve.settings import ServeSettings
 
 OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later
@@ -40,10 +40,12 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         headers = Headers(scope=scope)
-        origin = headers.get("origin", "")
+        origin, begun = headers.get("origin", ""), False
 
         async def marked(message: Message) -> None:
+            nonlocal begun
             if message["type"] == "http.response.start":
+                begun = True
                 self._mark(MutableHeaders(raw=message["headers"]), scope["path"], origin)
             await send(message)
 
@@ -55,7 +57,14 @@ class Guard:
             answer = error.response()
         if answer is not None:
             return await answer(scope, receive, marked)
-        return await self.app(scope, self._limited(receive), marked)
+        if scope["method"] == "HEAD":  # a GET whose content the server leaves out
+            scope = {**scope, "method": "GET"}
+        try:
+            await self.app(scope, self._limited(receive), marked)
+        except Exception:  # a fault of ours, which is told to the log as well
+            if not begun:
+                await Refused(500, DAMAGE).response()(scope, receive, marked)
+            raise
 
     def _check(self, scope: Scope, headers: Headers) -> None:
         """Refuses who may not ask, and who asks for too much."""
@@ -139,6 +148,7 @@ class Guard:
             headers.add_vary_header("Origin")
             if self._welcome(origin):
                 headers["access-control-allow-origin"] = origin
+                headers["access-control-expose-headers"] = "retry-after"
 
 
 def host_name(given: str) -> str:
