@@ -127,6 +127,8 @@ def test_the_tree_of_a_search() -> None:
     fates = {key: node.fate for key, node in found.nodes.items()}
     assert fates[a,] == fates[b,] == fates[a, c] == "goes" and fates[b, EOS] == "ends"
     assert fates[a, EOS] == fates[b, b] == "dropped"  # .21 and .04
+    alone = {key for key, node in found.nodes.items() if node.alone}
+    assert alone == {(a, c, EOS)}  # the beam was done by then
     assert all(key[:-1] in found.nodes for key in found.nodes if len(key) > 1)
 
 

@@ -226,10 +226,25 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
     assert isinstance(task, Tag) and isinstance(model, Labeller)
     question = Sentence(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
     with torch.inference_mode():
-        p = question.scores(1)[0].double().exp()
+        p = question.chances(1)[0].double()[torch.arange(3), list(question.tags)]
         torch.testing.assert_close(
             question.each([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
         )
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in EACH if case.toy == "tag"], ids=lambda case: case.name
+)
+def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> None:
+    """Also with a CRF, whose tags hang together: the product of what each has is none there."""
+    task, model = built(case).task, built(case).model
+    assert isinstance(task, Tag) and isinstance(model, Labeller)
+    batch, ways = task.batch([("Ann", "saw")]), itertools.product(range(len(task.tags)), repeat=2)
+    with torch.inference_mode():
+        logs = [float(Sentence(model, batch, way).scores(1).sum()) for way in ways]
+    assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)
+    notes = look(case)[1].notes
+    assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
 
 
 def again(found: Inspection) -> str:
@@ -239,4 +254,7 @@ def again(found: Inspection) -> str:
 
 
 def total(found: Inspection) -> float:
+    if found.model["task"] == "tag":  # with a CRF the tags hang together
+        assert found.score is not None
+        return found.score
     return sum(math.log(s.p) if s.p is not None else s.value or 0.0 for s in found.steps)

@@ -41,12 +41,23 @@ class Outputs:
         for kind, path in self.pictures.items():
             if path.suffix.lower() != f".{kind}":
                 raise UserError(f"--{kind} {path}: a name that ends in .{kind} expected")
-        files = [self.page, *self.pictures.values()]
-        if self.json not in (None, "-"):
-            files.append(Path(str(self.json)))
-        for file in files:
-            if file is not None and not file.parent.is_dir():
+        self._check_files()
+
+    def _check_files(self) -> None:
+        """Refuses places where no file can be written, and two files in one place."""
+        given = {"--out": self.page, **{f"--{kind}": path for kind, path in self.pictures.items()}}
+        if self.json is not None and self.json != "-":
+            given["--json"] = Path(self.json)
+        taken: dict[Path, str] = {}
+        for option, file in given.items():
+            if file is None:
+                continue
+            if not file.name or file.is_dir():
+                raise UserError(f"{option} {file}: is a folder; give the name of a file")
+            if not file.parent.is_dir():
                 raise UserError(f"{file}: there is no folder {file.parent}; make it first")
+            if (other := taken.setdefault(file.resolve(), option)) != option:
+                raise UserError(f"{option} {file}: {other} writes there too; give another name")
 
 
 def inspect_command(

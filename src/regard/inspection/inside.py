@@ -21,6 +21,7 @@ AXES: dict[Part, tuple[Axis, Axis]] = {
     "cross": ("target", "source"),
     "pool": ("one", "source"),
 }
+READ = ("frontend", "frontend.symbols", "target")  # where symbols become vectors
 UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
 
 
@@ -94,7 +95,8 @@ def saliency_of(question: Question, rows: Axis) -> Saliency | None:
             with capture(question.model) as seen:
                 score = question.each(parts[first : first + question.at_once()]).sum()
             for name, values in seen.saliency(score).items():
-                found.setdefault(name, []).append(values.detach().float().cpu())
+                if name in READ:  # letters of words have other rows, not the same in all passes
+                    found.setdefault(name, []).append(values.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in found.items()}
     source = joined.get("frontend", joined.get("frontend.symbols"))
     read = joined.get("target")

@@ -20,7 +20,10 @@ class Question(ABC):
 
     @abstractmethod
     def scores(self, copies: int) -> Tensor:
-        """(n, R): the log probability of each part of the answer, or the numbers themselves."""
+        """(n, R): the log probability of each part of the answer, or the numbers themselves.
+
+        Their sum is that of the whole answer; (n, 1) where only the whole has one.
+        """
 
     @abstractmethod
     def each(self, parts: list[int]) -> Tensor:

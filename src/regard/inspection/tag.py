@@ -23,6 +23,11 @@ from regard.names import nearest
 from regard.nn import crf
 from regard.tasks.tag import Tag, decode
 
+JOINT = (
+    "The head is a CRF: p of a tag is summed over all ways to tag the other words, and the score "
+    "is log p of all tags together."
+)
+
 
 @dataclass(frozen=True)
 class Sentence(Question):
@@ -40,9 +45,12 @@ class Sentence(Question):
         return crf.marginals(scores, transitions, mask)
 
     def scores(self, copies: int) -> Tensor:
+        """(n, S) of each tag; with a CRF, whose tags hang together, (n, 1) of all of them."""
         tags = torch.tensor(self.tags, device=_device(self.batch)).expand(copies, -1)
-        chances = self.chances(copies).clamp(min=1e-30)
-        return chances.log().gather(-1, tags[..., None]).squeeze(-1)
+        scores, transitions, mask = self._run(copies)
+        if transitions is not None:
+            return -crf.nll(scores, transitions, tags, mask)[:, None]
+        return scores.log_softmax(-1).gather(-1, tags[..., None]).squeeze(-1)
 
     def each(self, parts: list[int]) -> Tensor:
         """(n,): with a CRF, all ways through the tag against all ways past it."""
@@ -88,6 +96,7 @@ def inspect_tagger(
         chances = question.chances(1)[0].cpu()
         score = float(question.scores(1).sum())
     looked = inside(question, "target")
+    joint = getattr(estimator.config_.model, "head", "") == "crf"
     tags = tuple(task.tags[label] for label in labels)
     return Inspection(
         model=about(estimator),
@@ -98,7 +107,7 @@ def inspect_tagger(
         score=score,
         unknown=found.unknown,
         **looked.seen(),
-        notes=looked.notes,
+        notes=(*([JOINT] if joint else []), *looked.notes),
     )
 
 

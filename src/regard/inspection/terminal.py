@@ -103,6 +103,8 @@ def _lines(inspection: dict[str, Any]) -> list[str]:
         same = tree["best"] == tree["greedy"]
         said = "the same" if same else f"{tree['greedy']} (score {scores['greedy']:.4f})"
         lines.append(f"greedy search would have said: {said}")
+    if inspection["cut"]:
+        lines.append("the answer came to its limit of length and was ended there")
     if inspection["unknown"]:
         symbols = " ".join(map(repr, inspection["unknown"]))
         lines.append(f"symbols that training never saw: {symbols}")

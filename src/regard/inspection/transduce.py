@@ -120,8 +120,6 @@ def _searched(task: Transduce, engine: Engine, source: Padded, search: Beam | Sa
     else:
         found = explore(engine.stepper(), source, limits, search)
         best, tree = found.answer, tree_of(found, search.beam, task.target)
-    if best.cut:
-        notes.append("The answer came to its limit of length and was ended there.")
     names = tuple(task.target.name(id) for id in best.symbols)
     return Answer(best, task.target.decode(best.symbols), names, tree, tuple(notes))
 
@@ -144,4 +142,6 @@ def _held(
     if scoring.coverage:
         notes.append("The score of a given target leaves coverage out.")
     unknown = unknown_in(task.target, target)
+    if unknown:
+        notes.append("p of a symbol that training never saw is that of <unk>.")
     return Answer(forced, target, tuple(names), own.tree, tuple(notes), unknown)

@@ -34,6 +34,7 @@ def _node(
         "score": found.scores.get(key) if node.fate == "ends" else None,
         "best": found.best[: len(key)] == key,
         "greedy": found.greedy[: len(key)] == key,
+        "alone": node.alone,
     }
 
 

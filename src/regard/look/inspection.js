@@ -18,6 +18,7 @@
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
+  const FEW = 40; // dropped branches that are shown at once
 
   // Who listens to what: "mark" (symbols pointed at), "choose" (an answer symbol), "theme", "end".
   // A room of the bus can be cleared when what is in it is drawn anew.
@@ -109,7 +110,8 @@
   regard.inspection = (element, data) => {
     const state = {
       step: 0, tab: null, heads: {}, view: "heat", order: "place", gates: null,
-      dropped: element.clientWidth > 700, // in a narrow room they would only be far apart
+      // In a narrow room they would only be far apart, and many push the kept ones out of sight.
+      dropped: element.clientWidth > 700 && regard.dropped(data.tree).length <= FEW,
     };
     const axes = {
       source: data.source.symbols, target: data.target.symbols, inputs: data.inputs, one: [regard.say("axis.one")],

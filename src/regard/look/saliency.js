@@ -39,7 +39,7 @@
         // An even spread over many symbols shall look pale.
         const top = matrix.flat.reduce((most, value) => Math.max(most, value), 0.2);
         const look = {colours: "warm", scale: "even", top};
-                const key = regard.legend(regard.say("saliency.share"), [0, Math.round(top * 100) / 100], look);
+        const key = regard.legend(regard.say("saliency.share"), [0, Math.round(top * 100) / 100], look);
         bus.on("theme", key.draw);
         const name = regard.say(`saliency.${entry.columns}`);
         return make("figure", {data: {saliency: entry.columns}}, make("figcaption", {}, name, key.element),

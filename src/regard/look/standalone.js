@@ -5,14 +5,17 @@
   const regard = window.regard;
   const data = JSON.parse(document.getElementById("inspection-data").textContent);
 
+  const LONG = 240; // letters of both texts that would fill the window
+
   const fact = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 
   // The head of the page in the chosen language.
   const draw = () => {
     const {model, source, target, score} = data;
+    const long = source.text.length + target.text.length > LONG;
     document.getElementById("title").replaceChildren(
       make("p", {class: "eyebrow"}, `${regard.say("page.eyebrow")} \u00b7 ${model.name}`),
-      make("h1", {dir: "auto"}, source.text || target.text),
+      make("h1", {dir: "auto", class: long ? "long" : null}, source.text || target.text),
       ...(source.text ? [make("p", {class: "came", dir: "auto"}, target.text)] : []));
     const facts = [
       [regard.say("page.model"), model.description],

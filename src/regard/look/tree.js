@@ -8,7 +8,10 @@
 
   const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
 
-  const chance = (node) => node.p === null || node.p === undefined ? "" : `${Math.round(node.p * 100)}`;
+  const chance = (node) => {
+    if (node.p === null || node.p === undefined) return "";
+    return node.p < 0.005 ? "<1" : String(Math.round(node.p * 100));
+  };
 
   // The best way is the trunk; twigs that end soon lie next to it, long branches further down.
   const byRank = (one, other) => {
@@ -99,7 +102,7 @@
       regard.say("tree.total", {total: regard.number(node.total)}),
     ];
     if (Number.isFinite(node.score)) facts.push(regard.say("tree.score", {score: regard.number(node.score)}));
-    facts.push(regard.say(`tree.${node.fate}`));
+    facts.push(regard.say(node.alone ? "tree.alone" : `tree.${node.fate}`));
     if (node.best) facts.push(regard.say("tree.onBest"));
     if (node.greedy) facts.push(regard.say("tree.onGreedy"));
     return facts.join(regard.say("comma"));
@@ -162,11 +165,13 @@
     tree.scores && Number.isFinite(tree.scores[way])
       ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[way])})) : null);
 
+  regard.dropped = (tree) => tree ? tree.nodes.filter((node) => node.fate === "dropped") : [];
+
   regard.tree = (context) => {
     const {data: {tree}, state} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
     const room = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-room", data: {tree: "room"}});
-    const count = tree.nodes.filter((node) => node.fate === "dropped").length;
+    const count = regard.dropped(tree).length;
     const box = make("input", {type: "checkbox", data: {dropped: "toggle"}, on: {change: () => {
       state.dropped = box.checked;
       picture(context, room, says);

@@ -18,11 +18,13 @@ DROPPED = 2  # branches after each node that are shown though they were not kept
 
 @dataclass(frozen=True)
 class Node:
-    """A symbol after those before it. p: its own probability; total: log p of the whole."""
+    """A symbol after those before it. p: its own probability; total: log p of the whole; alone:
+    whether only greedy search went here, and the fate is that which it had there."""
 
     p: float
     total: float
     fate: Fate
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,9 @@ def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> F
     for n, gained in enumerate(greedy.symbol_scores, 1):
         total += gained
         fate: Fate = "ends" if n == len(way) else "goes"
-        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate))
+        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate, alone=True))
         if node.fate == "dropped":
-            nodes[way[:n]] = replace(node, fate=fate)
+            nodes[way[:n]] = replace(node, fate=fate, alone=True)
     scores = _scores(nodes, search) | {(*one.symbols, EOS): one.score for one in (greedy, answer)}
     return Found(_readable(nodes), way, (*answer.symbols, EOS), scores, answer)
 
