@@ -217,6 +217,24 @@ def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: 
     served(turner(wait=0, seconds=0.4), talk)
 
 
+def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> None:
+    app = turner(wait=0, batch=1)
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        calls.go.clear()
+        first = asyncio.ensure_future(ask(client, "bed"))
+        await begun(calls)
+        second = asyncio.ensure_future(ask(client, "fade"))
+        await asyncio.sleep(0.05)
+        app.state.service.batcher.drop()
+        for dropped in (await first, await second):
+            assert dropped.status_code == 503 and "stops" in dropped.json()["error"]
+        calls.go.set()
+
+    served(app, talk)
+    assert calls.sizes == [1]
+
+
 def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
     from regard.serve.jobs import Errand, Job
 

@@ -33,16 +33,20 @@ class Batcher:
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     async def close(self) -> None:
-        """Ends; what waits is refused."""
-        for job in (*self.waiting, *self.running):  # which ends a search at its next step
-            if not job.gone:
-                job.future.set_exception(later("the server stops; ask again in a moment"))
-        self.waiting, self.running = [], []
+        """Ends, with what there is."""
+        self.drop()
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
         self.runner.close()
+
+    def drop(self) -> None:
+        """Refuses what waits and what runs; a search ends at its next step."""
+        for job in (*self.waiting, *self.running):
+            if not job.gone:
+                job.future.set_exception(later("the server stops; ask again in a moment"))
+        self.waiting = []
 
     def put(self, jobs: Sequence[Job]) -> None:
         """Lets jobs wait; refuses them where the queue has no room for all."""

@@ -76,12 +76,12 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
         """Refuses what is new after a signal, answers what runs, then ends."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            loop = asyncio.get_running_loop()
             if app.state.stopping:  # told twice: at once
-                self.should_exit = self.force_exit = True
+                loop.call_soon_threadsafe(app.state.service.batcher.drop)
                 return
             app.state.stopping = True
             say(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
-            loop = asyncio.get_running_loop()
             loop.call_soon_threadsafe(self.begin_to_drain)
 
         def begin_to_drain(self) -> None:
