@@ -15,6 +15,8 @@ from regard.estimators import Estimator
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
 
+from .calls import Calls
+
 Result = TypeVar("Result")
 TASKS = ("tag", "classify", "regress", "language-model")
 
@@ -72,3 +74,9 @@ def events(text: str) -> list[tuple[str, Any]]:
 def events_of() -> Callable[[str], list[tuple[str, Any]]]:
     """Reads server-sent events."""
     return events
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """Notes the calls of a transducer."""
+    return Calls(monkeypatch)

@@ -1,8 +1,6 @@
 """Requests that arrive together run together, and no answer shows it."""
 
 import asyncio
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,42 +14,10 @@ from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
 from regard.tasks.transduce import Transduce
 
+from .calls import Calls, ask, begun
+
 Served = Callable[..., Any]
 Turner = Callable[..., FastAPI]
-
-
-class Calls:
-    """Notes how many texts each call of `predict` got; holds calls up until `go` is set."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.sizes: list[int] = []
-        self.go, self.begun = threading.Event(), threading.Event()
-        self.go.set()
-        original = Transduce.predict
-
-        def predict(task: Any, model: Any, sources: Any, *rest: Any) -> Any:
-            self.sizes.append(len(sources))
-            self.begun.set()
-            assert self.go.wait(30)
-            return original(task, model, sources, *rest)
-
-        monkeypatch.setattr(Transduce, "predict", predict)
-
-
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    return Calls(monkeypatch)
-
-
-async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Response:
-    return await client.post("/predict", json={"texts": texts, **rest}, timeout=60)
-
-
-async def begun(calls: Calls) -> None:
-    """Waits until a batch runs."""
-    while not calls.begun.is_set():
-        await asyncio.sleep(0.002)
-    calls.begun.clear()
 
 
 def shown(response: httpx.Response) -> list[Any]:
@@ -167,99 +133,6 @@ def test_samples_do_not_depend_on_who_else_asks(
         assert len(set(texts)) == 4  # each row draws for itself
 
     served(build_app({"lm": estimators["language-model"]}, ServeSettings(wait=300, batch=8)), talk)
-
-
-def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
-    served: Served, turner: Turner, calls: Calls
-) -> None:
-    async def talk(client: httpx.AsyncClient) -> None:
-        calls.go.clear()
-        first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
-        waiting = asyncio.ensure_future(ask(client, "a", "b", "c"))
-        await asyncio.sleep(0.05)
-        refused = await ask(client, "d", "e")
-        assert refused.status_code == 503 and int(refused.headers["retry-after"]) > 0
-        assert "3 texts wait" in refused.json()["error"]
-        last = asyncio.ensure_future(ask(client, "d"))  # room for one
-        await asyncio.sleep(0.05)
-        calls.go.set()
-        answers = await asyncio.gather(first, waiting, last)
-        assert [one.status_code for one in answers] == [200] * 3
-
-    served(turner(wait=0, queue=4, texts=4, batch=1), talk)
-
-
-def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
-    """An endless answer: the search ends soon after its time, and others are answered."""
-
-    async def talk(client: httpx.AsyncClient) -> None:
-        endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
-        refused = await ask(client, "bed", search=endless)
-        assert refused.status_code == 503 and "retry-after" in refused.headers
-        assert (await ask(client, "bed")).status_code == 200
-
-    served(turner(wait=0, seconds=0.6), talk)
-
-
-def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
-    async def talk(client: httpx.AsyncClient) -> None:
-        calls.go.clear()
-        first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
-        refused = await ask(client, "fade")
-        assert refused.status_code == 503
-        calls.go.set()
-        assert (await first).status_code == 503  # it waited as long
-        assert (await ask(client, "cab")).status_code == 200
-        assert calls.sizes == [1, 1]
-
-    served(turner(wait=0, seconds=0.4), talk)
-
-
-def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(wait=0, batch=1)
-
-    async def talk(client: httpx.AsyncClient) -> None:
-        calls.go.clear()
-        first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
-        second = asyncio.ensure_future(ask(client, "fade"))
-        await asyncio.sleep(0.05)
-        app.state.service.batcher.drop()
-        for dropped in (await first, await second):
-            assert dropped.status_code == 503 and "stops" in dropped.json()["error"]
-        calls.go.set()
-
-    served(app, talk)
-    assert calls.sizes == [1]
-
-
-def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
-    from regard.serve.jobs import Errand, Job
-
-    async def order() -> list[int]:
-        new: Any = asyncio.get_running_loop().create_future
-        now = time.monotonic()
-        batcher = turner(batch=1).state.service.batcher
-        jobs = [
-            Job(Errand(int), new(), "x" * length, arrived=now - ago)
-            for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
-        ]
-        batcher.put(jobs)
-        return [jobs.index(batcher._take()[0]) for _ in jobs]
-
-    assert asyncio.run(order()) == [2, 1, 3, 0]
-
-
-def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: Calls) -> None:
-    async def talk(client: httpx.AsyncClient) -> None:
-        texts = [*["bed"] * 5, "a" * 1_700, *["fed"] * 5]
-        short = {"max_length": 5}
-        await asyncio.gather(*(ask(client, text, search=short) for text in texts))
-        assert calls.sizes == [10, 1]
-
-    served(turner(wait=500, batch=11), talk)
 
 
 def test_settings_that_cannot_be() -> None:

@@ -1,0 +1,39 @@
+"""Calls of a model that are noted and held up, and ways to ask."""
+
+import asyncio
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from regard.tasks.transduce import Transduce
+
+
+class Calls:
+    """Notes how many texts each call of `predict` got; holds calls up until `go` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sizes: list[int] = []
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.go.set()
+        original = Transduce.predict
+
+        def predict(task: Any, model: Any, sources: Any, *rest: Any) -> Any:
+            self.sizes.append(len(sources))
+            self.begun.set()
+            assert self.go.wait(30)
+            return original(task, model, sources, *rest)
+
+        monkeypatch.setattr(Transduce, "predict", predict)
+
+
+async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Response:
+    return await client.post("/predict", json={"texts": texts, **rest}, timeout=60)
+
+
+async def begun(calls: Calls) -> None:
+    """Waits until a batch runs."""
+    while not calls.begun.is_set():
+        await asyncio.sleep(0.002)
+    calls.begun.clear()
