@@ -79,6 +79,7 @@ def test_the_kind_of_content(client: TestClient) -> None:
         ({"beam": "5"}, "search.beam"),
         ({"beam": True}, "search.beam"),
         ({"beem": 5}, "beem"),
+        ({"beem": None}, "beem"),
         ({"kind": "magic"}, "magic"),
         ({"temperature": 0.5}, "sample"),
         ({"kind": "sample", "temperature": 1e-30}, "temperature"),

@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 from regard.errors import UserError
 from regard.estimators import Estimator
+from regard.serve.errors import SHOWN, shortened
 from regard.serve.settings import ServeSettings
 
 # Beyond these, numbers overflow or mean nothing.
@@ -15,6 +16,9 @@ def chosen_search(estimator: Estimator, changes: dict[str, Any], settings: Serve
     """The search with what a request asks for; refuses what does not fit, or is too much."""
     search = estimator.search(**changes)
     for name, given in changes.items():
+        if name not in type(search).model_fields:  # only null comes so far
+            known = ", ".join(type(search).model_fields)
+            raise UserError(f"search.{shortened(name, SHOWN)}: no setting here; there are {known}")
         taken = getattr(search, name)
         if given is not None and (given != taken or isinstance(given, bool)):
             raise UserError(f"search.{name}: {taken!r} expected, {given!r} given")
