@@ -128,7 +128,7 @@ def test_a_refusal_is_shown(page: Page, tab: Tab) -> None:
     """The server's own words; the next text is answered again."""
     tab.allowed = ("the server responded with a status of 4",)
     ask_only(page, "a" * 20_001)
-    expect(part(page, "error")).to_contain_text("20000")
+    expect(part(page, "error")).to_contain_text("20001 given")
     ask(page, "abc")
     expect(part(page, "error")).to_be_empty()
 
