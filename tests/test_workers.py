@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -125,3 +126,11 @@ os.kill(os.getpid(), signal.SIGKILL)
             return
         time.sleep(0.1)
     raise AssertionError(f"still there: {alive}")
+
+
+def test_only_the_main_thread_makes_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies of a server would hold its connections open, and not hear that a client is gone."""
+    monkeypatch.setenv("REGARD_WORKERS", "2")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(workers_there).result() == 1
+    assert workers_there() == 2

@@ -27,7 +27,8 @@ def workers_there() -> int:
     """How many processes may share work here; 1 where copies of this process are not safe.
 
     They are where the system can fork (not on Windows or macOS), nothing runs on a GPU, and the
-    caller is the main thread. REGARD_WORKERS overrides.
+    caller is the main thread. REGARD_WORKERS overrides, except that only the main thread forks: a
+    server has other threads, and connections that its copies would keep open.
     """
     given = os.environ.get("REGARD_WORKERS")
     if given is not None and (not given.isdecimal() or int(given) < 1):
@@ -35,9 +36,9 @@ def workers_there() -> int:
     can = "fork" in multiprocessing.get_all_start_methods()
     if not can or multiprocessing.current_process().daemon:  # who may have no children
         return 1
-    if given is not None:
-        return int(given)
     main = threading.current_thread() is threading.main_thread()
+    if given is not None:
+        return int(given) if main else 1
     safe = sys.platform.startswith("linux") and main and not torch.cuda.is_initialized()
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     return torch.get_num_threads() if safe and not distributed else 1

@@ -1,6 +1,7 @@
 """What the server says of itself: models, limits, figures, its description, its files."""
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -114,6 +115,29 @@ def test_files_of_the_page(client: TestClient) -> None:
     assert names
     for name in names:
         assert client.get(f"/{name}").status_code == 200, name
+
+
+def test_files_are_what_they_are_wherever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Windows may know scripts as text/plain, which browsers refuse to run."""
+    monkeypatch.setattr("mimetypes.guess_type", lambda name: ("text/plain", None))
+    files = packaged()
+    assert files["app.js"].kind.startswith("text/javascript")
+    assert files["base.css"].kind.startswith("text/css")
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_memory_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+    from regard.serve import metrics
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(metrics, "open", refuse, raising=False)
+    monkeypatch.setattr("sys.platform", system)
+    if system == "win32":
+        monkeypatch.setitem(sys.modules, "resource", None)
+    found = metrics.resident()
+    assert found == 0 if system == "win32" else 0 < found < 10**9  # there it is told in bytes
 
 
 def test_inspect(client: TestClient) -> None:

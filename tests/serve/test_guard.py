@@ -85,6 +85,14 @@ def test_other_origins_only_where_asked(turner: Turner) -> None:
         turner(cors=("*",), token=TOKEN)
 
 
+@pytest.mark.parametrize(
+    "origin", ["https://page.example/", "page.example", "null", "https://Page.example", ""]
+)
+def test_origins_that_no_browser_sends(turner: Turner, origin: str) -> None:
+    with pytest.raises(ValueError, match="as browsers write it"):
+        turner(cors=(origin,))
+
+
 def test_names_of_the_host(turner: Turner) -> None:
     """A name of somebody else that points to our address is not ours (DNS rebinding)."""
     names = own_names("127.0.0.1", ["Models.example"])
@@ -94,6 +102,7 @@ def test_names_of_the_host(turner: Turner) -> None:
         for bad in ("evil.example", "evil.example:8000", "localhost.evil.example", "", "[::2]"):
             refused = client.get("/health", headers={"host": bad})
             assert refused.status_code == 400 and "Host" in refused.json()["error"]
+    assert "models.example" in (own_names("0.0.0.0", ["models.example"]) or ())
     assert own_names("0.0.0.0") is None and own_names("192.168.1.2") is None
     assert [host_name(h) for h in ("a:1", "A", "[::1]:2", "::1")][:3] == ["a", "a", "::1"]
 

@@ -15,6 +15,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from pydantic import SecretStr
+
+from regard.serve import command as command_of_serve
+from regard.serve.command import read_token, serve_command
+from regard.serve.settings import ServeSettings
 
 SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes a second or so
 
@@ -119,17 +124,43 @@ def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Pr
 def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
     short = tmp_path / "token"
     short.write_text("abc\n")
+    odd = tmp_path / "odd"
+    odd.write_text("schlüssel-der-nicht-geht\n", "utf-8")
     for words, expected in (
         ((tmp_path / "nothing",), "no such model folder"),
         ((trained.run, trained.run), "two models are called run"),
         ((trained.run, "--token-file", short), "8 characters"),
+        ((trained.run, "--token-file", odd), "letters and digits"),
         ((trained.run, "--token-file", tmp_path / "none"), "cannot be read"),
         ((trained.run, "--texts", "2000"), "never fit"),
         ((trained.run, "--batch", "0"), "--batch"),
         ((trained.run, "--host", "256.0.0.1"), "cannot listen"),
+        ((trained.run, "--host", "ж" * 80), "cannot listen"),
+        ((trained.run, "--cors", "https://page.example/"), "without a path"),
     ):
         said = command("serve", *words)
         assert said.code == 2 and expected in said.err, said
+
+
+def test_tokens_as_files_have_them(tmp_path: Path) -> None:
+    place = tmp_path / "token"
+    for content in (b"0123456789\n", b"0123456789\r\n", b"\xef\xbb\xbf0123456789"):
+        place.write_bytes(content)
+        token = read_token(place)
+        assert token is not None and token.get_secret_value() == "0123456789"
+
+
+def test_all_the_world_without_a_token_is_warned_of(
+    trained: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command_of_serve, "run", lambda *_: None)
+    for host, token, warned in (
+        ("0.0.0.0", None, True),
+        ("127.0.0.1", None, False),
+        ("0.0.0.0", SecretStr("0123456789"), False),
+    ):
+        serve_command([str(trained.run)], host, 0, ServeSettings(token=token))
+        assert ("no token" in capsys.readouterr().err) == warned
 
 
 def test_without_the_packages(

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pydantic import SecretStr, ValidationError
 
 from regard.errors import UserError, say
 from regard.serve.app import build_app
-from regard.serve.guard import own_names
+from regard.serve.guard import is_local, own_names
 from regard.serve.models import open_models
 from regard.serve.settings import ServeSettings
 
@@ -34,6 +35,8 @@ def serve_command(
             model.warm()
         for facts in app.state.service.facts:
             say(f"{facts['name']}: {facts['task']}, {facts['description']}")
+        if settings.token is None and not is_local(host):
+            say(f"no token: whoever reaches {host} may ask; --token-file is for those who know it")
         say(f"the page: {address}/    the API: {address}/docs")
         print(address, flush=True)
         run(app, listening, settings.seconds)
@@ -46,11 +49,12 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Only where TCP is named does asyncio send small packets at once; else each waits 40 ms.
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if os.name == "posix":  # elsewhere it would let two servers share a port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
             listening.listen(BACKLOG)  # whoever reads the address may come at once
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, TypeError) as error:  # TypeError: no name at all
             raise UserError(
                 f"{host} port {port}: cannot listen there: {error}; choose another --port, 0 is "
                 "any that is free"
@@ -70,6 +74,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=30,
         backlog=BACKLOG,
+        ws="none",  # no route has use for it, and the guard does not look at it
     )
 
     class Server(uvicorn.Server):
@@ -108,13 +113,13 @@ def read_token(path: Path | None) -> SecretStr | None:
     if path is None:
         return None
     try:
-        token = path.read_text("utf-8").strip()
+        token = path.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--token-file {path}: cannot be read: {error}") from error
-    if len(token) < 8 or any(c.isspace() for c in token):
+    if len(token) < 8 or not all("!" <= c <= "~" for c in token):  # what a header can carry
         raise UserError(
-            f"--token-file {path}: one word of at least 8 characters expected; make one: "
-            "openssl rand -hex 32"
+            f"--token-file {path}: one word of at least 8 characters, letters and digits, "
+            "expected; make one: openssl rand -hex 32"
         )
     return SecretStr(token)
 

@@ -26,6 +26,7 @@ PAGE_POLICY = (
     "frame-ancestors 'none'"
 )
 SHUT = {"connection": "close"}
+LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
@@ -157,9 +158,14 @@ def host_name(given: str) -> str:
     return name.strip("[]").lower()
 
 
+def is_local(host: str) -> bool:
+    """Whether only programs of this machine reach an address."""
+    return host.startswith("127.") or host.lower() in LOCAL
+
+
 def own_names(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
     """The names that a server on this address is called by; None: any, as others reach it too."""
-    local = ("localhost", "127.0.0.1", "::1")
-    if not host.startswith("127.") and host not in local:
+    names = [name.lower() for name in more]
+    if not is_local(host) and not names:
         return None
-    return tuple(dict.fromkeys((*local, host.lower(), *(name.lower() for name in more))))
+    return tuple(dict.fromkeys((*LOCAL, host.lower(), *names)))

@@ -1,6 +1,7 @@
 """Figures of the server in the text format of Prometheus."""
 
 import os
+import sys
 import time
 from bisect import bisect_left
 from collections import Counter
@@ -117,14 +118,19 @@ def _escape(label: str) -> str:
 
 
 def resident() -> int:
-    """The bytes of memory that the process holds."""
+    """The bytes of memory that the process holds; where nobody says so the most it ever held, or
+    0."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
+        pass
+    try:
         import resource
-
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    except ModuleNotFoundError:  # Windows
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else most * 1024
 
 
 class Counted:

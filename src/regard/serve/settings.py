@@ -1,8 +1,12 @@
 """The settings of a server: how requests are gathered, and what none may exceed."""
 
+import re
+
 from pydantic import Field, SecretStr, model_validator
 
 from regard.options import Options
+
+ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]+)?")
 
 
 class ServeSettings(Options):
@@ -36,6 +40,12 @@ class ServeSettings(Options):
             raise ValueError(
                 f"texts {self.texts} is above queue {self.queue}: such a request would never fit"
             )
+        for origin in self.cors:
+            if not ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"cors {origin!r}: as browsers write it, in small letters and without a path "
+                    "expected: https://page.example, http://localhost:3000, or *"
+                )
         if "*" in self.cors and self.token is not None:
             raise ValueError("cors '*' lets every page ask; with a token, name the origins")
         return self

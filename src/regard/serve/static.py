@@ -1,8 +1,8 @@
 """The files of the page: a fixed list, read once from the package."""
 
 import hashlib
-import mimetypes
 from importlib import resources
+from pathlib import Path
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -11,7 +11,17 @@ from starlette.responses import Response
 from regard.serve.errors import Refused
 
 FOLDERS = (("regard.serve", "static"), ("regard", "look"))
-KINDS = (".css", ".js", ".html", ".svg", ".png", ".ico", ".webmanifest", ".woff2")
+# Not by `mimetypes`: on Windows it may call a script text/plain, which browsers then do not run.
+KINDS = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
+    ".png": "image/png",
+    ".ico": "image/vnd.microsoft.icon",
+    ".webmanifest": "application/manifest+json; charset=utf-8",
+    ".woff2": "font/woff2",
+}
 BARE = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>regard</title>"
     '<p>The page is not part of this installation; <a href="/openapi.json">the API</a> is.</p>'
@@ -32,16 +42,14 @@ def packaged() -> dict[str, File]:
     for package, folder in FOLDERS:
         place = resources.files(package) / folder
         for item in sorted(place.iterdir(), key=lambda one: one.name) if place.is_dir() else []:
-            if item.is_file() and item.name.endswith(KINDS):
+            if item.is_file() and Path(item.name).suffix in KINDS:
                 files[item.name] = _file(item.name, item.read_bytes())
     return files
 
 
 def _file(name: str, content: bytes) -> File:
-    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    text = kind.startswith("text/") or kind.endswith(("javascript", "json", "xml"))
     tag = hashlib.blake2b(content, digest_size=12).hexdigest()
-    return File(content, f"{kind}; charset=utf-8" if text else kind, f'"{tag}"')
+    return File(content, KINDS[Path(name).suffix], f'"{tag}"')
 
 
 def send_file(request: Request, files: dict[str, File], name: str) -> Response:
