@@ -19,6 +19,7 @@ from regard.serve.models import open_models
 from regard.serve.settings import ServeSettings
 
 BACKLOG = 1024  # connections that wait to be taken
+KEPT = 30  # seconds that a connection stays open for the next request
 GRACE = 5  # seconds for connections to close after the last answer
 
 
@@ -66,13 +67,16 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
     """Serves the application on a socket; a signal ends it when what runs is answered."""
     import uvicorn
 
+    from regard.serve.connections import watched_connections
+
     config = uvicorn.Config(
         app,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=30,
+        timeout_keep_alive=KEPT,
+        http=watched_connections(max(KEPT, seconds)),
         backlog=BACKLOG,
         ws="none",  # no route has use for it, and the guard does not look at it
     )
