@@ -60,7 +60,11 @@ def test_another_symbol_is_chosen_and_the_answer_goes_on(page: Page) -> None:
     expect(part(page, "prefix")).to_contain_text(symbol)
     expect(part(page, "text")).to_have_text(re.compile(f"^{symbol}"))
     answered(page)
-    assert part(page, "text").inner_text() != first
+    now = part(page, "text").inner_text()
+    assert now != first
+    with page.expect_request("**/inspect") as request:
+        look_inside(page)
+    assert request.value.post_data_json["target"] == now  # not what it would say by itself
 
 
 def test_settings_change_the_search(page: Page, server: Served) -> None:
@@ -119,6 +123,7 @@ def test_the_tree_of_the_search(page: Page, server: Served) -> None:
     open_tree(page)
     tree = server.post("/inspect", {"text": "abcd"})["tree"]
     nodes = page.locator("[data-tree=room] [data-node]")
+    page.locator("[data-dropped]").check()  # many are hidden at first
     expect(nodes).to_have_count(len(tree["nodes"]))
     page.locator("[data-dropped]").uncheck()
     kept = [node for node in tree["nodes"] if node["fate"] != "dropped"]

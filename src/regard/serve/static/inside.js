@@ -72,6 +72,14 @@
       this.drawn = regard.inspection(this.box, data);
     }
 
+    // The answer that stands there, where the model was told how it begins or what is in it: left
+    // to itself it would give another one.
+    wished() {
+      const { value, shown } = this.pane;
+      const same = shown?.whole && shown.text === this.text();
+      return same && app.wishOf(value.wish) ? shown.answer.text : "";
+    }
+
     async look() {
       if (!this.text().trim() && this.pane.model.task !== "language-model") {
         app.announce(regard.say("app.empty"));
@@ -81,7 +89,7 @@
       this.abort?.abort();
       const abort = (this.abort = new AbortController());
       const { value, model } = this.pane;
-      const target = model.task === "transduce" ? this.target.value : "";
+      const target = model.task === "transduce" ? this.target.value || this.wished() : "";
       this.error.replaceChildren();
       this.button.textContent = regard.say("app.inside.working");
       this.box.setAttribute("aria-busy", "true");
