@@ -117,6 +117,8 @@ def main() -> None:
         for name in wish.only:
             path = wish.out / f"{name}.png"
             page = PICTURES[name](open_page, wish)
+            # A picture shows no sentence of the data that the model was trained on.
+            page.evaluate("() => document.querySelector('#examples')?.remove()")
             page.mouse.move(0, 0)
             page.evaluate("() => scrollTo(0, 0)")
             page.screenshot(path=path, animations="disabled")
