@@ -75,52 +75,6 @@ def test_one_impossible_text_fails_alone(
     served(turner(wait=1000, batch=17), talk)
 
 
-@pytest.mark.parametrize("fault", [ZeroDivisionError, StopIteration])
-def test_a_fault_of_ours_is_a_500_for_one(
-    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
-) -> None:
-    original = Transduce.parse
-
-    def parse(task: Transduce, text: str) -> Any:
-        if text == "boom":
-            raise fault
-        return original(task, text)
-
-    monkeypatch.setattr(Transduce, "parse", parse)
-
-    async def talk(client: httpx.AsyncClient) -> None:
-        client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
-        good, bad = await asyncio.gather(ask(client, "bed"), ask(client, "boom"))
-        assert (good.status_code, bad.status_code) == (200, 500)
-        assert "server failed" in bad.json()["error"]
-        assert bad.headers["x-content-type-options"] == "nosniff"
-        assert (await ask(client, "bed")).status_code == 200
-
-    served(turner(wait=200, batch=2), talk)
-
-
-def test_the_queue_goes_on_after_a_runner_that_fails(
-    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from regard.serve.runner import Runner
-
-    original = Runner._run
-
-    def run(runner: Runner, jobs: Any) -> float:
-        if jobs[0].text == "boom":
-            raise ZeroDivisionError
-        return original(runner, jobs)
-
-    monkeypatch.setattr(Runner, "_run", run)
-
-    async def talk(client: httpx.AsyncClient) -> None:
-        client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
-        assert (await ask(client, "boom")).status_code == 500
-        assert (await ask(client, "bed")).status_code == 200
-
-    served(turner(wait=0, seconds=5), talk)
-
-
 def test_samples_do_not_depend_on_who_else_asks(
     served: Served, estimators: dict[str, Estimator]
 ) -> None:

@@ -36,6 +36,8 @@ def refused(client: TestClient, status: int, body: Any, path: str = "/predict") 
         ({"texts": ["a", "b" * 5_001]}, "texts.1"),
         ({"texts": ["a"], "requests": [{"prefix": "a" * 5_001}]}, "requests.0.prefix"),
         ({"texts": ["a"], "requests": [{"ban": ["a"] * 33}]}, "requests.0.ban"),
+        ({"texts": ["a" * 5_000], "align": True}, "align"),
+        ({"texts": ["a" * 100] * 256, "align": True, "search": {"min_length": 2_000}}, "align"),
     ],
 )
 def test_the_shape(client: TestClient, body: Any, at: str) -> None:

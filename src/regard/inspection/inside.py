@@ -14,6 +14,7 @@ from regard.capturing import capture, silence
 from regard.inspection.question import Question
 from regard.inspection.value import Axis, Gate, Map, Part, Saliency, Way
 from regard.nn.seen import Seen
+from regard.search.follow import tell_nothing
 
 AXES: dict[Part, tuple[Axis, Axis]] = {
     "encoder": ("source", "source"),
@@ -75,6 +76,7 @@ def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float
     places = [(name, head) for name, count in heads.items() for head in range(count)]
     found: dict[str, list[float]] = {name: [] for name in heads}
     for first in range(0, len(places), question.at_once()):
+        tell_nothing()
         some = places[first : first + question.at_once()]  # a copy for each
         masks = {name: torch.zeros(len(some), count).bool() for name, count in heads.items()}
         for copy, (name, head) in enumerate(some):
@@ -92,6 +94,7 @@ def saliency_of(question: Question, rows: Axis) -> Saliency | None:
     found: dict[str, list[Tensor]] = {}
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
         for first in range(0, len(parts), question.at_once()):
+            tell_nothing()
             with capture(question.model) as seen:
                 score = question.each(parts[first : first + question.at_once()]).sum()
             for name, values in seen.saliency(score).items():

@@ -19,6 +19,8 @@ from regard.serve.shapes import AlternativesBody, InspectBody, PredictBody, Stre
 from regard.serve.streaming import Events
 from regard.tasks.values import Request as Wish
 
+NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
+
 
 async def predict(request: Request) -> Response:
     """Answer texts."""
@@ -29,6 +31,8 @@ async def predict(request: Request) -> Response:
     model = service.model(asked, "predict")
     asking = service.asking(model, asked, asked.nbest, asked.align)
     wishes = _wishes(asked, model, service.settings)
+    if asked.align:
+        _check_alignments(asked.texts, model, asking.search)
     several = len(asked.texts) > 1
     jobs = [
         service.job(asking, text=text, request=wish, number=n, at=f"texts.{n}" if several else "")
@@ -80,6 +84,19 @@ async def alternatives(request: Request) -> Response:
     )
     ways = [{"symbol": s, "p": round(p, 6), "answer": rendered(a)} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
+
+
+def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
+    """Refuses more numbers than fit into an answer: each symbol looks at each of its source."""
+    longest: Any = model.task.longest  # type: ignore[attr-defined]
+    most = sum((len(text) + 1) * longest(len(text) + 1, search) for text in texts)
+    if most > NUMBERS:
+        raise Refused(
+            422,
+            f"align: texts whose alignments have at most {NUMBERS:,} numbers, these may have "
+            f"{most:,}; send fewer at a time, shorter ones, or a smaller max_length",
+            "align",
+        )
 
 
 def _wishes(asked: PredictBody, model: Served, settings: ServeSettings) -> Sequence[Wish | None]:

@@ -1,0 +1,90 @@
+"""Faults of ours, and work that takes too long: one is told so, and others are served."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from regard.tasks.transduce import Transduce
+
+Served = Callable[..., Any]
+Turner = Callable[..., FastAPI]
+
+
+async def ask(client: httpx.AsyncClient, text: str) -> httpx.Response:
+    return await client.post("/predict", json={"texts": [text]}, timeout=60)
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError, StopIteration])
+def test_a_fault_of_ours_is_a_500_for_one(
+    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
+    original = Transduce.parse
+
+    def parse(task: Transduce, text: str) -> Any:
+        if text == "boom":
+            raise fault
+        return original(task, text)
+
+    monkeypatch.setattr(Transduce, "parse", parse)
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
+        good, bad = await asyncio.gather(ask(client, "bed"), ask(client, "boom"))
+        assert (good.status_code, bad.status_code) == (200, 500)
+        assert "server failed" in bad.json()["error"]
+        assert bad.headers["x-content-type-options"] == "nosniff"
+        assert (await ask(client, "bed")).status_code == 200
+
+    served(turner(wait=200, batch=2), talk)
+
+
+def test_the_queue_goes_on_after_a_runner_that_fails(
+    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from regard.serve.runner import Runner
+
+    original = Runner._run
+
+    def run(runner: Runner, jobs: Any) -> float:
+        if jobs[0].text == "boom":
+            raise ZeroDivisionError
+        return original(runner, jobs)
+
+    monkeypatch.setattr(Runner, "_run", run)
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
+        assert (await ask(client, "boom")).status_code == 500
+        assert (await ask(client, "bed")).status_code == 200
+
+    served(turner(wait=0, seconds=5), talk)
+
+
+def test_a_look_inside_stops_when_its_time_is_over(
+    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the search there are many passes more: silent heads, gradients."""
+    from regard.inspection import inside
+
+    passes, original = list[int](), inside.capture
+
+    def capture(model: Any) -> Any:
+        passes.append(1)
+        time.sleep(0.3)
+        return original(model)
+
+    monkeypatch.setattr(inside, "capture", capture)
+    monkeypatch.setattr("regard.inspection.question.NUMBERS", 1)  # one pass for each symbol
+
+    async def talk(client: httpx.AsyncClient) -> None:
+        refused = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})
+        assert refused.status_code == 503 and "took too long" in refused.json()["error"]
+        assert len(passes) < 10
+        assert (await ask(client, "bed")).status_code == 200
+
+    served(turner(wait=0, seconds=3), talk)
