@@ -151,6 +151,7 @@
     const svg = shape("svg", {
       class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
       role: "group", "aria-label": regard.say("tree.title"),
+      tabindex: "-1", // Chromium stops at drawings that listen for the focus
     }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}),
     drawn.flatMap(edges), [...groups.values()]);
     room.replaceChildren(svg);
