@@ -7,22 +7,21 @@
   const entries = (data) => data.saliency
     ? [data.saliency, data.saliency.before || data.before].filter(Boolean) : [];
 
-  const shared = (values) => {
-    const matrix = regard.matrix(values);
-    const flat = new Float32Array(matrix.flat.length);
-    for (let row = 0; row < matrix.rows; row += 1) {
-      const own = regard.rowOf(matrix, row);
-      const sum = own.reduce((total, value) => total + value, 0) || 1;
-      own.forEach((value, column) => { flat[row * matrix.columns + column] = value / sum; });
-    }
-    return {rows: matrix.rows, columns: matrix.columns, flat};
+  // For each entry its numbers as shares: a row sums to 1 over all that was read, source and answer.
+  const shared = (data) => {
+    const all = entries(data).map((entry) => regard.matrix(entry.values));
+    const sums = Array.from({length: all[0].rows}, (_, row) => all.reduce((total, matrix) =>
+      total + regard.rowOf(matrix, row).reduce((sum, value) => sum + value, 0), 0) || 1);
+    return all.map(({rows, columns, flat}) => ({
+      rows, columns, flat: flat.map((value, place) => value / sums[Math.floor(place / columns)]),
+    }));
   };
 
   // For the symbols of an axis: their shares of the chosen step, the largest being 1; or null.
   regard.saliencyShares = (data, axis, step) => {
-    const entry = entries(data).find((one) => one.columns === axis);
-    if (!entry) return null;
-    const matrix = shared(entry.values);
+    const place = entries(data).findIndex((one) => one.columns === axis);
+    if (place < 0) return null;
+    const matrix = shared(data)[place];
     const own = regard.rowOf(matrix, Math.min(step, matrix.rows - 1));
     const top = own.reduce((most, value) => Math.max(most, value), 0) || 1;
     return own.map((value) => value / top);
@@ -31,13 +30,14 @@
   regard.saliency = (context) => {
     const {bus, axes, data} = context;
     const long = entries(data).some((entry) => axes[entry.columns].length > 16);
+    const matrices = shared(data);
+    // Both have one scale. An even spread over many symbols shall look pale.
+    const top = matrices.reduce((most, {flat}) => flat.reduce((a, b) => Math.max(a, b), most), 0.2);
     return [make("p", {class: "lead"}, regard.say("saliency.lead")),
-      make("div", {class: long ? "saliencies long" : "saliencies"}, entries(data).map((entry) => {
+      make("div", {class: long ? "saliencies long" : "saliencies"}, entries(data).map((entry, place) => {
         const rows = {name: entry.rows, symbols: axes[entry.rows]};
         const columns = {name: entry.columns, symbols: axes[entry.columns]};
-        const matrix = shared(entry.values);
-        // An even spread over many symbols shall look pale.
-        const top = matrix.flat.reduce((most, value) => Math.max(most, value), 0.2);
+        const matrix = matrices[place];
         const look = {colours: "warm", scale: "even", top};
         const key = regard.legend(regard.say("saliency.share"), [0, Math.round(top * 100) / 100], look);
         bus.on("theme", key.draw);
