@@ -12,7 +12,6 @@ from regard.errors import UserError
 from regard.estimators import Estimator
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
-from regard.tasks.transduce import Transduce
 
 from .calls import Calls, ask, begun
 
