@@ -9,7 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 
 from regard.serve.jobs import Job
+from regard.training.memory import give_freed_memory_back
 
+TIDY = 5.0  # seconds of a busy thread after which freed memory goes back to the system
 SWITCH = 0.001  # seconds after which Python's lock changes hands: the loop is never kept waiting
 
 
@@ -19,6 +21,7 @@ class Runner:
     def __init__(self, seconds: float, threads: int | None = None) -> None:
         """seconds: that a batch may take; threads: of torch."""
         self.seconds = seconds
+        self.tidied = time.monotonic()
         self.pool = ThreadPoolExecutor(1, "models", initializer=_begin, initargs=(threads,))
 
     async def run(self, jobs: Sequence[Job]) -> float:
@@ -28,6 +31,9 @@ class Runner:
     def _run(self, jobs: Sequence[Job]) -> float:
         began = time.monotonic()
         jobs[0].duty.run(jobs, began + self.seconds)
+        if time.monotonic() - self.tidied > TIDY:  # else one long text would count for ever
+            give_freed_memory_back()
+            self.tidied = time.monotonic()
         return time.monotonic() - began
 
     def close(self) -> None:
