@@ -97,6 +97,22 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
 
+def test_a_long_list_lets_others_pass(served: Served, turner: Turner, calls: Calls) -> None:
+    async def talk(client: httpx.AsyncClient) -> None:
+        calls.go.clear()
+        first = asyncio.ensure_future(ask(client, "bed"))
+        await begun(calls)
+        many = asyncio.ensure_future(ask(client, *["a" * 900] * 10, search={"max_length": 5}))
+        await asyncio.sleep(0.05)
+        other = asyncio.ensure_future(ask(client, "a" * 1_500, search={"max_length": 4}))
+        await asyncio.sleep(0.05)
+        calls.go.set()
+        assert [one.status_code for one in await asyncio.gather(first, many, other)] == [200] * 3
+        assert calls.sizes == [1, 2, 1, 2, 2, 2, 2]  # after the first two of the ten
+
+    served(turner(wait=0, batch=2), talk)
+
+
 def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: Calls) -> None:
     async def talk(client: httpx.AsyncClient) -> None:
         texts = [*["bed"] * 5, "a" * 1_700, *["fed"] * 5]

@@ -18,7 +18,8 @@ from regard.tasks.base import Prediction
 from regard.tasks.batches import Work
 from regard.tasks.values import Request
 
-PATIENCE = 0.001  # seconds that a text stands back for each of its characters
+PATIENCE = 0.001  # seconds that a text stands back for each character of it and of those before it
+LONGEST = 5.0  # seconds that it stands back, at most
 
 
 class Duty(Protocol):
@@ -31,7 +32,7 @@ class Duty(Protocol):
 @dataclass(eq=False)
 class Job:
     """A text of a request, or a request. number: the place of the text in its request; at: how
-    that place is named, where there are several.
+    that place is named, where there are several; ahead: characters of the texts before it there.
 
     grow: is told the answer so far. outcome: a result, or what went wrong.
     """
@@ -42,6 +43,7 @@ class Job:
     request: Request | None = None
     number: int = 0
     at: str = ""
+    ahead: int = 0
     grow: Callable[[Prediction], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
     outcome: Any = None
@@ -53,8 +55,8 @@ class Job:
 
     @property
     def turn(self) -> float:
-        """Who has the least is next: long texts let short ones pass, but not for ever."""
-        return self.arrived + PATIENCE * len(self.text)
+        """Who has the least is next: long texts, and those far down a list, let others pass."""
+        return self.arrived + min(LONGEST, PATIENCE * (self.ahead + len(self.text)))
 
 
 def stop_when_gone(jobs: Sequence[Job], until: float) -> None:

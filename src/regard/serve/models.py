@@ -103,6 +103,11 @@ def open_models(
     places: Sequence[str], engine: str | None = None, quantize: str | None = None
 ) -> dict[str, Estimator]:
     """The models of FOLDER or NAME=FOLDER, by name."""
+    if engine == "auto":
+        raise UserError(
+            "--engine auto: measures on many texts, and a server has few at a time; let regard "
+            "predict or evaluate find the fastest, and name it"
+        )
     named = [_named(place) for place in places]
     _check_names(name for name, _ in named)
     return {name: load(folder, engine=engine, quantize=quantize) for name, folder in named}

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from regard.errors import UserError
 from regard.serve.errors import Refused, as_json
+from regard.serve.jobs import Asking, Job
 from regard.serve.models import Served
 from regard.serve.reading import check_text, check_texts, check_wish, read
 from regard.serve.rendering import rendered
@@ -33,12 +34,7 @@ async def predict(request: Request) -> Response:
     wishes = _wishes(asked, model, service.settings)
     if asked.align:
         _check_alignments(asked.texts, model, asking.search)
-    several = len(asked.texts) > 1
-    jobs = [
-        service.job(asking, text=text, request=wish, number=n, at=f"texts.{n}" if several else "")
-        for n, (text, wish) in enumerate(zip(asked.texts, wishes, strict=True))
-    ]
-    found = await service.outcomes(request, jobs)
+    found = await service.outcomes(request, _jobs(service, asking, asked.texts, wishes))
     service.metrics.symbols[model.name] += sum(len(one.symbols) for one in found)
     answers = [rendered(one, asked.nbest) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
@@ -84,6 +80,18 @@ async def alternatives(request: Request) -> Response:
     )
     ways = [{"symbol": s, "p": round(p, 6), "answer": rendered(a)} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
+
+
+def _jobs(
+    service: Service, asking: Asking, texts: Sequence[str], wishes: Sequence[Wish | None]
+) -> list[Job]:
+    """A job for each text of a request."""
+    jobs, ahead = list[Job](), 0
+    for n, (text, wish) in enumerate(zip(texts, wishes, strict=True)):
+        at = f"texts.{n}" if len(texts) > 1 else ""
+        jobs.append(service.job(asking, text=text, request=wish, number=n, at=at, ahead=ahead))
+        ahead += len(text)
+    return jobs
 
 
 def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
