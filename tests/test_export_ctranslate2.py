@@ -196,6 +196,15 @@ def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
     assert [one[0].symbols for one in plain] != [one[0].symbols for one in ours]
 
 
+def test_a_source_without_symbols_is_answered(exported: Any) -> None:
+    """An empty line, of which CTranslate2 gives an output without even an end."""
+    model, folder = exported("pre")
+    source, options = pad([[EOS], [6, 7, EOS]]), Beam(beam=2)
+    ours = options.run(model.model_, source, limits_of(source), 2)
+    theirs = open_engine(folder).search(options, source, limits_of(source), 2)
+    assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]
+
+
 @pytest.mark.parametrize("kind", ["pre", "post, own head", "shared"])
 def test_weights_come_back(kind: str, exported: Any) -> None:
     model, folder = exported(kind)

@@ -131,7 +131,7 @@ def _taken(result: Any, limit: int) -> list[Hypothesis] | None:
 
     CTranslate2 has no log probabilities of single symbols to give.
     """
-    if any(h[-1] != str(EOS) or len(h) >= limit for h in result.hypotheses):
+    if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):  # [] for no source
         return None
     pairs = zip(result.hypotheses, result.scores, strict=True)
     return [Hypothesis(tuple(map(int, h[:-1])), score, ()) for h, score in pairs]
