@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from regard.estimators import Estimator
-from regard.serve.models import _written, open_models
+from regard.serve.models import _written, example, open_models
 from regard.serve.static import packaged
 from regard.version import __version__
 
@@ -33,6 +34,22 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
     ]
     assert first["settings"]["oneOf"][0]["properties"]["beam"]["maximum"] == 32
     assert first["direction"] == {"source": "ltr", "target": "ltr"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ('{"source": "ab"}', "ab"),
+        ("[1]", None),
+        ('"ab"', None),
+        ("{}", None),
+        ("{", None),
+        ("", None),
+    ],
+)
+def test_an_example_that_is_none(tmp_path: Path, line: str, found: str | None) -> None:
+    (tmp_path / "samples.jsonl").write_text(line, "utf-8")
+    assert example(tmp_path) == found
 
 
 def test_the_direction_of_letters() -> None:

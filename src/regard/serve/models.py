@@ -93,8 +93,8 @@ def example(folder: Path) -> str | None:
     """A text to try: one of those that the run showed while it was trained."""
     try:
         with open(folder / "samples.jsonl", encoding="utf-8") as lines:
-            source = json.loads(next(lines)).get("source")
-    except (OSError, ValueError, StopIteration):
+            source = json.loads(next(lines))["source"]
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):  # others may write there
         return None
     return source if isinstance(source, str) else None
 
