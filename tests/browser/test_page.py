@@ -108,6 +108,20 @@ def numbers(page: Page) -> list[float]:
     return [float(cell) for cell in table.locator("tbody tr").first.locator("td").all_inner_texts()]
 
 
+def test_shares_of_the_source_and_of_what_was_written_sum_to_one(page: Page) -> None:
+    ask(page, "abcd")
+    look_inside(page)
+    page.locator("section[data-part=saliency]").scroll_into_view_if_needed()
+    sums = [0.0, 0.0]
+    for name in ("source", "inputs"):
+        figure = page.locator(f"[data-saliency={name}]")
+        figure.locator("summary").click()
+        for row, place in enumerate((0, 2)):
+            cells = figure.locator("tbody tr").nth(place).locator("td").all_inner_texts()
+            sums[row] += sum(map(float, cells))
+    assert sums == pytest.approx([1, 1], abs=6e-3)
+
+
 def test_pointing_at_a_symbol_marks_it_everywhere(page: Page) -> None:
     ask(page, "abcd")
     look_inside(page)

@@ -13,9 +13,6 @@ from regard.config import flatten
 from regard.estimators import KINDS, Estimator
 from regard.inspection import Inspection
 from regard.inspection.pack import packed, unpacked
-from regard.inspection.tag import Sentence
-from regard.models.labeller import Labeller
-from regard.tasks.tag import Tag
 from regard.tasks.transduce import Transduce
 
 from .toys import NOWHERE, TOYS, Case, built, cases
@@ -215,36 +212,6 @@ def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
         with regard.silence(estimator, {one.name: [head]}):
             _, other = look(case, target=target)
         assert total(other) - total(found) == pytest.approx(one.silenced[head], abs=2e-4)
-
-
-@pytest.mark.parametrize(
-    "case", [case for case in EACH if case.toy == "tag"], ids=lambda case: case.name
-)
-def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
-    """Of which gradients are taken: by other sums than the probabilities, where there is a CRF."""
-    task, model = built(case).task, built(case).model
-    assert isinstance(task, Tag) and isinstance(model, Labeller)
-    question = Sentence(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
-    with torch.inference_mode():
-        p = question.chances(1)[0].double()[torch.arange(3), list(question.tags)]
-        torch.testing.assert_close(
-            question.each([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
-        )
-
-
-@pytest.mark.parametrize(
-    "case", [case for case in EACH if case.toy == "tag"], ids=lambda case: case.name
-)
-def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> None:
-    """Also with a CRF, whose tags hang together: the product of what each has is none there."""
-    task, model = built(case).task, built(case).model
-    assert isinstance(task, Tag) and isinstance(model, Labeller)
-    batch, ways = task.batch([("Ann", "saw")]), itertools.product(range(len(task.tags)), repeat=2)
-    with torch.inference_mode():
-        logs = [float(Sentence(model, batch, way).scores(1).sum()) for way in ways]
-    assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)
-    notes = look(case)[1].notes
-    assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
 
 
 def again(found: Inspection) -> str:

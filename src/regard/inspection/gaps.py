@@ -19,7 +19,7 @@ from regard.inspection.about import about
 from regard.inspection.inside import inside
 from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
-from regard.inspection.texts import names_of, refuse_longer
+from regard.inspection.texts import names_of, refuse_longer, unknown_notes
 from regard.inspection.value import Inspection, Side
 from regard.models.masked import MaskedModel
 from regard.search.hypothesis import NEVER
@@ -92,6 +92,7 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     looked = inside(question, "target", whole=False)
     odd = [name for name, id in zip(names, question.symbols, strict=True) if id == UNK]
     notes = ["Each symbol was hidden in turn; p is that of the symbol that stands there."]
+    notes += unknown_notes(odd)
     if looked.attention:
         notes.append("Attention is that of the text with nothing hidden.")
     return Inspection(

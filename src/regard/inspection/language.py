@@ -18,7 +18,7 @@ from regard.inspection.gaps import inspect_gaps
 from regard.inspection.inside import Inside, inside
 from regard.inspection.question import Question, log_odds
 from regard.inspection.steps import renamed, steps_of
-from regard.inspection.texts import names_of, refuse_longer, unknown_in
+from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
 from regard.inspection.value import Inspection, Side, Step
 from regard.models.ngram import NGram
 from regard.search import Sample
@@ -36,6 +36,7 @@ class Text(Question):
 
     model: nn.Module
     symbols: tuple[int, ...]
+    vocabulary: int  # V
 
     def logits(self, copies: int) -> Tensor:
         """(n, T, V): of each symbol after those before it."""
@@ -52,6 +53,9 @@ class Text(Question):
     def each(self, parts: list[int]) -> Tensor:
         logits = self.logits(len(parts))[torch.arange(len(parts)), parts]  # (n, V)
         return log_odds(logits, [self.symbols[part] for part in parts])
+
+    def outputs(self) -> int:
+        return self.vocabulary
 
     def lengths(self) -> tuple[int, int]:
         return len(self.symbols), len(self.symbols)
@@ -78,10 +82,11 @@ def inspect_language(
     if not whole:
         raise UserError("TEXT and target are empty: there is nothing to look at")
     refuse_longer("TEXT and what follows", len(whole), most, "give a shorter text or --length")
-    question = Text(model, whole)
+    question = Text(model, whole, len(task.vocabulary))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()
         score = float(question.scores(1).sum())
+    odd = unknown_in(task.vocabulary, text + (target or ""))
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
     looked = Inside(notes=(COUNTS,)) if isinstance(model, NGram) else inside(question, "target")
     return Inspection(
@@ -93,9 +98,9 @@ def inspect_language(
         inputs=(SPECIALS[BOS], *symbols[:-1]),
         score=score,
         cut=target is None and EOS not in written,
-        unknown=unknown_in(task.vocabulary, text + (target or "")),
+        unknown=odd,
         **looked.seen(),
-        notes=(*notes, *looked.notes),
+        notes=(*notes, *unknown_notes(odd), *looked.notes),
     )
 
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.data.batch import Padded
 
 NUMBERS = 2_000_000  # of one attention map, over all copies: more are asked one part at a time
+OUTPUTS = 20_000_000  # numbers that the output layer gives, over all copies
 
 
 class Question(ABC):
@@ -37,10 +38,15 @@ class Question(ABC):
     def lengths(self) -> tuple[int, int]:
         """R, and the most symbols on one side."""
 
+    def outputs(self) -> int:
+        """How many numbers the output layer gives for each part of the answer."""
+        return 1
+
     def at_once(self) -> int:
         """How many copies fit into memory, attention of many heads and layers included."""
-        longest = self.lengths()[1]
-        return max(1, NUMBERS // (8 * longest * longest))
+        parts, longest = self.lengths()
+        given = parts * self.outputs()
+        return max(1, min(NUMBERS // (8 * longest * longest), OUTPUTS // given))
 
 
 def log_odds(logits: Tensor, chosen: list[int]) -> Tensor:

@@ -1,7 +1,9 @@
 """Symbols of texts as they are shown, and how many of them can be."""
 
+from collections.abc import Sequence
+
 from regard.data.names import printable
-from regard.data.vocabulary import EOS, UNK, Vocabulary
+from regard.data.vocabulary import UNK, Vocabulary
 from regard.errors import UserError
 
 MOST = 200  # symbols of a side
@@ -26,9 +28,9 @@ def unknown_in(vocabulary: Vocabulary, text: str) -> tuple[str, ...]:
     return tuple(symbol for symbol, id in zip(cut, ids, strict=True) if id == UNK)
 
 
-def text_of(vocabulary: Vocabulary, ids: list[int]) -> str:
-    """The text of ids, the end left out."""
-    return vocabulary.decode([id for id in ids if id != EOS])
+def unknown_notes(unknown: Sequence[str]) -> list[str]:
+    """What p means of symbols that the model is held to and that training never saw."""
+    return ["p of a symbol that training never saw is that of <unk>."] if unknown else []
 
 
 def refuse_halves(what: str, text: str) -> None:

@@ -18,7 +18,7 @@ from regard.inspection.about import about
 from regard.inspection.inside import inside
 from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
-from regard.inspection.texts import names_of, refuse_longer, unknown_in
+from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
 from regard.inspection.tree import tree_of
 from regard.inspection.value import Inspection, Side
 from regard.models.generator import Generator
@@ -39,6 +39,7 @@ class Pair(Question):
     model: Generator
     source: Padded  # (1, S)
     target: tuple[int, ...]
+    vocabulary: int  # V
 
     def logits(self, copies: int) -> Tensor:
         """(n, T, V): of each symbol after those before it."""
@@ -55,6 +56,9 @@ class Pair(Question):
     def each(self, parts: list[int]) -> Tensor:
         logits = self.logits(len(parts))[torch.arange(len(parts)), parts]  # (n, V)
         return log_odds(logits, [self.target[part] for part in parts])
+
+    def outputs(self) -> int:
+        return self.vocabulary
 
     def lengths(self) -> tuple[int, int]:
         return len(self.target), max(len(self.target), self.source.data.shape[1])
@@ -88,7 +92,7 @@ def inspect_transducer(
         answer = _held(task, engine, source, target, search, answer)
     how = "give a shorter target" if target is not None else "give a smaller --max-length"
     refuse_longer("the answer", len(answer.names) + 1, most, how)
-    question = Pair(model, source, (*answer.hypothesis.symbols, EOS))
+    question = Pair(model, source, (*answer.hypothesis.symbols, EOS), len(task.target))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()
     steps = steps_of(chances, question.target, task.target.name, NEVER)
@@ -142,6 +146,5 @@ def _held(
     if scoring.coverage:
         notes.append("The score of a given target leaves coverage out.")
     unknown = unknown_in(task.target, target)
-    if unknown:
-        notes.append("p of a symbol that training never saw is that of <unk>.")
+    notes += unknown_notes(unknown)
     return Answer(forced, target, tuple(names), own.tree, tuple(notes), unknown)
