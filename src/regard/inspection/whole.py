@@ -182,6 +182,11 @@ def _vector_inside(question: Row, rows: Axis) -> Inside:
 
 def _remarks(task: Classify | Regress) -> list[str]:
     """What numbers mean that elsewhere are probabilities."""
-    if isinstance(task, Regress):
-        return ["Gradients and silenced heads are measured by the number itself, in its own unit."]
-    return []
+    if not isinstance(task, Regress):
+        return []
+    if not isinstance(task.inputs, Texts):
+        return ["Gradients are those of the number itself, in its own unit."]
+    notes = ["Gradients and silenced heads are measured by the number itself, in its own unit."]
+    if len(task.mean) > 1:
+        notes.append("A silenced head has the sum of the changes of all numbers.")
+    return notes
