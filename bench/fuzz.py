@@ -12,6 +12,7 @@ import json
 import random
 import socket
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import nasty
 
 GROWTH = 5.0  # per cent
 ROUND = 1_000
+REST = 6.0  # seconds; longer than the server keeps what it freed
 WORDS = ["attention", "regard", "sequence"]
 
 
@@ -142,6 +144,8 @@ def measure(wish: argparse.Namespace, models: list[Path]) -> dict:
         memory: dict[int, float] = {}
         for number in range(wish.requests // ROUND):
             fuzz.round(schema, number)
+            time.sleep(REST)  # the next answer comes with freed memory given back
+            server.predict(WORDS[0])
             memory[fuzz.sent] = round(server.memory(), 1)
             print(f"{fuzz.sent:,} requests: {memory[fuzz.sent]} MB", flush=True)
         after = {word: server.predict(word) for word in WORDS}
