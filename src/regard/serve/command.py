@@ -71,7 +71,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
 
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_level="error",  # a warning for each broken request would let anybody fill the log
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
