@@ -21,12 +21,15 @@ from regard.serve.settings import ServeSettings
 BACKLOG = 1024  # connections that wait to be taken
 KEPT = 30  # seconds that a connection stays open for the next request
 GRACE = 5  # seconds for connections to close after the last answer
+# oneDNN keeps what it compiles for each shape, 1,024 of them unless told: memory that only grows.
+SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 
 def serve_command(
     places: list[str], host: str, port: int, settings: ServeSettings, **how: str | None
 ) -> None:
     """Serves models until it is told to stop."""
+    os.environ.update(SHAPES | dict(os.environ))  # read when the first model runs
     models = open_models(places, **how)
     app = build_app(models, settings)
     with bound(host, port) as listening:
