@@ -116,6 +116,7 @@ def test_shares_of_the_source_and_of_what_was_written_sum_to_one(page: Page) -> 
     for name in ("source", "inputs"):
         figure = page.locator(f"[data-saliency={name}]")
         figure.locator("summary").click()
+        expect(figure.locator("tbody tr").nth(2)).to_be_visible()
         for row, place in enumerate((0, 2)):
             cells = figure.locator("tbody tr").nth(place).locator("td").all_inner_texts()
             sums[row] += sum(map(float, cells))
