@@ -49,9 +49,6 @@ class Gaps(Question):
     def each(self, parts: list[int]) -> Tensor:
         return log_odds(self.logits(parts), [self.symbols[part] for part in parts])
 
-    def scores(self, copies: int) -> Tensor:
-        raise NotImplementedError("no single pass has the scores of all gaps")
-
     def read(self) -> None:
         """Runs the model over the text as it is, nothing hidden."""
         everything = torch.ones(self.source.data.shape, dtype=torch.bool)
@@ -89,7 +86,7 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
             logits = question.logits(parts[at : at + question.at_once()])
             chances.append(logits.softmax(-1).cpu())
     steps = steps_of(torch.cat(chances), question.symbols, task.vocabulary.name, NEVER)
-    looked = inside(question, "target", whole=False)
+    looked = inside(question, "target")
     odd = [name for name, id in zip(names, question.symbols, strict=True) if id == UNK]
     notes = ["Each symbol was hidden in turn; p is that of the symbol that stands there."]
     notes += unknown_notes(odd)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.capturing import capture, silence
-from regard.inspection.question import Question
+from regard.inspection.question import Question, Scored
 from regard.inspection.value import Axis, Gate, Map, Part, Saliency, Way
 from regard.nn.seen import Seen
 from regard.search.follow import tell_nothing
@@ -40,27 +40,26 @@ class Inside:
         return {name: getattr(self, name) for name in ("attention", "saliency", "gates")}
 
 
-def inside(question: Question, rows: Axis, whole: bool = True) -> Inside:
-    """All that can be seen. rows: what the parts of the answer are, target symbols or one; whole:
-    whether one pass scores them all, so that heads can be silenced."""
+def inside(question: Question, rows: Axis) -> Inside:
+    """All that can be seen. rows: what the parts of the answer are, target symbols or one."""
     with torch.inference_mode(), capture(question.model) as seen:
         question.read()
     notes: list[str] = []
     if not seen.attention:
         notes.append("This model has no attention.")
-    elif not whole:
+    elif not isinstance(question, Scored):
         notes.append("Heads were not silenced: no single pass has the scores of all gaps.")
-    attention = maps_of(question, seen, whole)
+    attention = maps_of(question, seen)
     gates = gates_of(seen)
     if gates and gates[0].units is None:
         notes.append(f"Of the gates only the means are kept: more than {UNITS:,} numbers.")
     return Inside(attention, saliency_of(question, rows), gates, tuple(notes))
 
 
-def maps_of(question: Question, seen: Seen, whole: bool) -> tuple[Map, ...]:
+def maps_of(question: Question, seen: Seen) -> tuple[Map, ...]:
     """The attention of all layers, and what each head is worth."""
     heads = {name: weights.shape[1] for name, weights in seen.attention.items()}
-    worth = silenced(question, heads) if whole and heads else {}
+    worth = silenced(question, heads) if isinstance(question, Scored) and heads else {}
     spread, found = seen.entropy(), []
     for name, weights in seen.attention.items():
         part, entropy = part_of(name), tuple(spread[name][0].tolist())
@@ -70,7 +69,7 @@ def maps_of(question: Question, seen: Seen, whole: bool) -> tuple[Map, ...]:
 
 
 @torch.inference_mode()
-def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
+def silenced(question: Scored, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
     """How the score of the whole answer changes when each head of each attention is silent."""
     before = question.scores(1).double().sum()
     places = [(name, head) for name, count in heads.items() for head in range(count)]

@@ -16,7 +16,7 @@ from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.gaps import inspect_gaps
 from regard.inspection.inside import Inside, inside
-from regard.inspection.question import Question, log_odds
+from regard.inspection.question import Scored, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
 from regard.inspection.value import Inspection, Side, Step
@@ -31,7 +31,7 @@ COUNTS = "An n-gram model only counts: it has no attention, no layers and no gra
 
 
 @dataclass(frozen=True)
-class Text(Question):
+class Text(Scored):
     """A text, each of its symbols predicted from those before it."""
 
     model: nn.Module

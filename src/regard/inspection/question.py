@@ -20,19 +20,12 @@ class Question(ABC):
     model: nn.Module
 
     @abstractmethod
-    def scores(self, copies: int) -> Tensor:
-        """(n, R): the log probability of each part of the answer, or the numbers themselves.
-
-        Their sum is that of the whole answer; (n, 1) where only the whole has one.
-        """
-
-    @abstractmethod
     def each(self, parts: list[int]) -> Tensor:
         """(n,): the log odds of each of these parts, in a copy of its own, or the numbers."""
 
+    @abstractmethod
     def read(self) -> None:
         """Runs the model once over the text, for others to look at."""
-        self.scores(1)
 
     @abstractmethod
     def lengths(self) -> tuple[int, int]:
@@ -47,6 +40,20 @@ class Question(ABC):
         parts, longest = self.lengths()
         given = parts * self.outputs()
         return max(1, min(NUMBERS // (8 * longest * longest), OUTPUTS // given))
+
+
+class Scored(Question):
+    """One whose whole answer is scored in one pass, so that it can be asked what a change does."""
+
+    @abstractmethod
+    def scores(self, copies: int) -> Tensor:
+        """(n, R): the log probability of each part of the answer, or the numbers themselves.
+
+        Their sum is that of the whole answer; (n, 1) where only the whole has one.
+        """
+
+    def read(self) -> None:
+        self.scores(1)
 
 
 def log_odds(logits: Tensor, chosen: list[int]) -> Tensor:

@@ -14,7 +14,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Tagger
 from regard.inspection.about import about
 from regard.inspection.inside import inside
-from regard.inspection.question import Question, copied, log_odds
+from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import steps_of
 from regard.inspection.texts import refuse_longer
 from regard.inspection.value import Inspection, Side
@@ -30,7 +30,7 @@ JOINT = (
 
 
 @dataclass(frozen=True)
-class Sentence(Question):
+class Sentence(Scored):
     """A sentence and the tag that each of its words is held to have."""
 
     model: Labeller

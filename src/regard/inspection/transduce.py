@@ -16,7 +16,7 @@ from regard.engines import Engine
 from regard.estimators.transducer import Transducer
 from regard.inspection.about import about
 from regard.inspection.inside import inside
-from regard.inspection.question import Question, copied, log_odds
+from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
 from regard.inspection.tree import tree_of
@@ -33,7 +33,7 @@ from regard.tasks.transduce import Transduce
 
 
 @dataclass(frozen=True)
-class Pair(Question):
+class Pair(Scored):
     """A source and the answer that the model is held to, EOS among both."""
 
     model: Generator

@@ -19,7 +19,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Classifier, Regressor
 from regard.inspection.about import about
 from regard.inspection.inside import Inside, inside
-from regard.inspection.question import Question, copied, log_odds
+from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import OTHERS
 from regard.inspection.texts import names_of, refuse_longer
 from regard.inspection.value import Axis, Inspection, Saliency, Side, Step
@@ -35,7 +35,7 @@ Picked = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Row(Question):
+class Row(Scored):
     """A text or a vector. pick: outputs (n, C) to the scores (n, R) of what was answered; lean: to
     what gradients are taken of, log odds or numbers (n, R)."""
 
