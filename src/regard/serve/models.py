@@ -125,5 +125,5 @@ def _check_names(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise UserError(f"two models are called {name}; give one a name of its own: NAME=FOLDER")
+            raise UserError(f"two models are called {name}; name one of them: NAME=FOLDER")
         seen.add(name)
