@@ -150,7 +150,7 @@ class RecurrentDecoder(nn.Module):
         memory, keys = state.memory["encoded"], state.memory["keys"]
         hidden, last = state.past["hidden"], state.past["last"]
         if hidden is None:
-            hidden = self._first(memory, len(x))
+            hidden = self.first(memory, len(x))
         x = self.dropout(x)
         if not self.feeding:
             h, hidden = self.body(x, hidden)
@@ -166,7 +166,7 @@ class RecurrentDecoder(nn.Module):
             out = torch.cat(steps, 1)
         return out, State({"encoded": memory, "keys": keys}, {"hidden": hidden, "last": last})
 
-    def _first(self, memory: Padded, rows: int) -> Hidden:
+    def first(self, memory: Padded, rows: int) -> Hidden:
         """The first hidden state (k*B, L, D) of each part, from the source."""
         first = torch.tanh(self.bridge(memory.pooled()))  # (B, parts * L * D)
         first = first.repeat_interleave(rows // len(first), 0)
