@@ -142,5 +142,5 @@ def layer_weights(layer: DecoderLayer) -> list[Tensor] | None:
     for norm, pair in zip(norms, maps, strict=True):
         found += [norm.weight, norm.bias]
         for one in pair:
-            found += [one.weight.t(), one.bias]
+            found += [one.weight.t().contiguous(), one.bias]
     return [weight.detach() for weight in found]
