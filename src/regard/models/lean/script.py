@@ -44,21 +44,21 @@ def decode(
     k = R // B
     for i, w in enumerate(weights):
         h = torch.layer_norm(x, [D], w[0], w[1], eps) if pre else x
-        qkv = torch.addmm(w[3], h, w[2]).view(B, k, 3, heads, K).permute(2, 0, 3, 1, 4)
+        qkv = torch.mm(h, w[2]).add_(w[3]).view(B, k, 3, heads, K).permute(2, 0, 3, 1, 4)
         both = caches[i]
         both.narrow(3, count, k).copy_(qkv[1:])
         seen = both.narrow(3, 0, count + k)
         out = scaled_dot_product_attention(qkv[0], seen[0], seen[1], mask)
-        x = x + torch.addmm(w[5], out.transpose(1, 2).reshape(R, D), w[4])
+        x = torch.mm(out.transpose(1, 2).reshape(R, D), w[4]).add_(w[5]).add_(x)
         x = x if pre else torch.layer_norm(x, [D], w[0], w[1], eps)
         h = torch.layer_norm(x, [D], w[6], w[7], eps) if pre else x
-        q = torch.addmm(w[9], h, w[8]).view(B, k, heads, K).transpose(1, 2)
+        q = torch.mm(h, w[8]).add_(w[9]).view(B, k, heads, K).transpose(1, 2)
         out = scaled_dot_product_attention(q, keys[i], values[i], bias)
-        x = x + torch.addmm(w[11], out.transpose(1, 2).reshape(R, D), w[10])
+        x = torch.mm(out.transpose(1, 2).reshape(R, D), w[10]).add_(w[11]).add_(x)
         x = x if pre else torch.layer_norm(x, [D], w[6], w[7], eps)
         h = torch.layer_norm(x, [D], w[12], w[13], eps) if pre else x
-        h = torch.relu_(torch.addmm(w[15], h, w[14]))
-        x = x + torch.addmm(w[17], h, w[16])
+        h = torch.relu_(torch.mm(h, w[14]).add_(w[15]))
+        x = torch.mm(h, w[16]).add_(w[17]).add_(x)
         x = x if pre else torch.layer_norm(x, [D], w[12], w[13], eps)
     return x
 
