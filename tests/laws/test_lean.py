@@ -119,10 +119,12 @@ def test_the_twin_reads_a_beginning_at_once(
 
 
 @torch.inference_mode()
-def test_vocabularies_too_large_for_a_table(
+def test_large_vocabularies(
     options: GeneratorOptions, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """No table of what symbols add to gates, but an output layer whose weights are laid out."""
     monkeypatch.setattr("regard.models.lean.cells.MOST", 0)
+    monkeypatch.setattr("regard.models.lean.bare.LARGE", 0)
     model, symbols = tiny(options), torch.full((len(source.data), 1), 6)
     twin = lean(model)
     close(twin.step(symbols, twin.start(source))[0], model.step(symbols, model.start(source))[0])

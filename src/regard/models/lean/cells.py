@@ -1,14 +1,14 @@
-"""Recurrent layers as plain functions of one symbol for each row, their weights taken out once.
+"""Recurrent layers as plain functions, their weights taken out once.
 
 What an input adds to the gates does not depend on the state, so it is computed for many inputs at
 once or, for the symbols of a small vocabulary, looked up. And torch's sigmoid takes a third of the
 time of its tanh on a CPU: tanh x = 2 sigmoid(2 x) - 1.
 
-R rows, D width, G = gates * D.
+R rows, S length, D width, G = gates * D.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Optional
 
 import torch
 from torch import Tensor, nn
@@ -16,80 +16,100 @@ from torch.nn.functional import embedding
 
 from regard.models.frontend import Embedding
 from regard.models.lean.bare import Map, bare_embedding
+from regard.models.lean.compiling import compiled
 from regard.nn.recurrent import WEIGHTS, Hidden
 
 MOST = 1 << 22  # numbers of a table of symbols
+KINDS: dict[type[nn.Module], str] = {nn.RNN: "rnn", nn.GRU: "gru", nn.LSTM: "lstm"}
+
+
+def tanh(x: Tensor) -> Tensor:
+    """tanh, by the sigmoid where it is worth the steps around it."""
+    if x.numel() < 4096:
+        return torch.tanh(x)
+    return (2.0 * x).sigmoid_().mul_(2.0).sub_(1.0)
+
+
+def advance(
+    kind: str, gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor
+) -> list[Tensor]:
+    """The state (R, D) after inputs that add these gates (R, G). weight: (D, G); bias: (G,).
+
+    The cell's gate of an LSTM comes doubled, so that one sigmoid does for all four.
+    """
+    h = hidden[0]
+    if kind == "lstm":
+        enter, forget, half, leave = torch.addmm(gates, h, weight).sigmoid_().chunk(4, 1)
+        c = torch.addcmul(forget * hidden[1] - enter, enter, half, value=2.0)
+        return [leave * tanh(c), c]
+    if kind == "gru":
+        x_reset, x_update, x_new = gates.chunk(3, 1)
+        reset, update, new = torch.addmm(bias, h, weight).chunk(3, 1)
+        seen = tanh(torch.addcmul(x_new, (x_reset + reset).sigmoid_(), new))
+        return [torch.lerp(seen, h, (x_update + update).sigmoid_())]
+    return [tanh(torch.addmm(gates, h, weight))]
+
+
+def read(
+    kind: str,
+    gates: Tensor,
+    parts: int,
+    weight: Tensor,
+    bias: Tensor,
+    mask: Optional[Tensor],  # noqa: UP045, TorchScript reads it
+    back: bool,
+) -> Tensor:
+    """The states (S, R, D) of a layer whose inputs add these gates (S, R, G).
+
+    parts: vectors of a state. back: from the right; where the mask (S, R, 1) is False the state
+    stays zero, until the end of a row is reached.
+    """
+    S, R, D = gates.size(0), gates.size(1), weight.size(0)
+    hidden = [gates.new_zeros(R, D) for _ in range(parts)]
+    found = gates.new_empty(S, R, D)
+    for i in range(S):
+        t = S - 1 - i if back else i
+        hidden = advance(kind, gates[t], hidden, weight, bias)
+        if mask is not None:
+            hidden = [part * mask[t] for part in hidden]
+        found[t] = hidden[0]
+    return found
 
 
 class BareCell:
-    """A layer. `parts`: how many vectors its state has."""
-
-    parts = 1
+    """A layer: its kind, and maps (in, G) of inputs and (D, G) of states with what they add."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
-        self.width = layer.hidden_size
-        weights = [getattr(layer, name).detach() for name in WEIGHTS]
-        sides = (weights[0], weights[2]), (weights[1], weights[3])
-        (self.input, self.bias), (self.state, self.state_bias) = self._joined(*sides)
-
-    def _joined(self, *sides: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
-        """The maps (in, G) of inputs and of states, each with what it adds (G,)."""
-        (inputs, bias), (states, more) = sides
-        return [(inputs.t(), bias + more), (states.t(), torch.zeros_like(more))]
+        self.kind, self.width = KINDS[type(layer)], layer.hidden_size
+        self.parts = 2 if self.kind == "lstm" else 1
+        inputs, states, bias, more = (getattr(layer, name).detach() for name in WEIGHTS)
+        scale = torch.ones_like(bias)
+        if self.kind == "lstm":
+            scale[2 * self.width : 3 * self.width] = 2.0
+        self.input, self.state = inputs.t() * scale, states.t() * scale
+        self.bias = bias if self.kind == "gru" else (bias + more) * scale
+        self.more = more  # of a GRU: it goes through the reset gate
 
     def gates(self, x: Tensor) -> Tensor:
         """What inputs (R, in) add to the gates: (R, G)."""
         return torch.addmm(self.bias, x, self.input)
 
-    def __call__(self, gates: Tensor, hidden: Hidden) -> Hidden:
+    def advance(self, gates: Tensor, hidden: Hidden) -> Hidden:
         """The state after an input that adds these gates (R, G)."""
-        return (tanh_(torch.addmm(gates, hidden[0], self.state)),)
+        return tuple(advance(self.kind, gates, list(hidden), self.state, self.more))
 
-
-class BareGru(BareCell):
-    """Reset, update, new. The state's part of the last one goes through the reset gate."""
-
-    def _joined(self, *sides: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
-        return [(weight.t(), bias) for weight, bias in sides]
-
-    def __call__(self, gates: Tensor, hidden: Hidden) -> Hidden:
-        (h,), D = hidden, self.width
-        own = torch.addmm(self.state_bias, h, self.state)
-        opened = (gates[:, : 2 * D] + own[:, : 2 * D]).sigmoid_()
-        new = tanh_(torch.addcmul(gates[:, 2 * D :], opened[:, :D], own[:, 2 * D :]))
-        return (torch.lerp(new, h, opened[:, D:]),)
-
-
-class BareLstm(BareCell):
-    """Input, forget, cell, output; the weights of the cell's gate are doubled, for its tanh."""
-
-    parts = 2
-
-    def _joined(self, *sides: tuple[Tensor, Tensor]) -> list[tuple[Tensor, Tensor]]:
-        (inputs, bias), (states, more) = super()._joined(*sides)
-        scale = torch.ones_like(bias)
-        scale[2 * self.width : 3 * self.width] = 2.0
-        return [(inputs * scale, bias * scale), (states * scale, more)]
-
-    def __call__(self, gates: Tensor, hidden: Hidden) -> Hidden:
-        h, c = hidden
-        enter, forget, half, leave = torch.addmm(gates, h, self.state).sigmoid_().chunk(4, 1)
-        c = torch.addcmul(forget * c - enter, enter, half, value=2.0)
-        return leave * tanh_(c.clone()), c
-
-
-def tanh_(x: Tensor) -> Tensor:
-    """tanh, in place."""
-    return x.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
-
-
-KINDS: dict[Any, Any] = {nn.RNN: BareCell, nn.GRU: BareGru, nn.LSTM: BareLstm}
+    def read(self, gates: Tensor, mask: Tensor | None, back: bool) -> Tensor:
+        """The states (S, R, D) after inputs that add these gates (S, R, G)."""
+        run = compiled(read)
+        return run(self.kind, gates, self.parts, self.state, self.more, mask, back)
 
 
 def bare_cells(layers: Iterable[nn.Module]) -> list[BareCell] | None:
     """The layers of a stack, or None where one of them is of no plain kind."""
-    found = [KINDS[type(one)](one) if type(one) in KINDS else None for one in layers]
-    return [one for one in found if one is not None] if None not in found else None
+    stack = list(layers)
+    if not all(type(layer) in KINDS for layer in stack):
+        return None
+    return [BareCell(layer) for layer in stack if isinstance(layer, nn.RNNBase)]
 
 
 def bare_reader(module: nn.Module, cell: BareCell) -> Map:

@@ -105,21 +105,7 @@ def _sides(body: Recurrence | Bidirectional) -> list[list[nn.Module]]:
 def _read(cells: Iterable[BareCell], gates: list[Tensor], mask: Tensor | None) -> Tensor:
     """The states (S, B, D) of a layer whose inputs add these gates (S, B, G): of the one that
     reads from the left and, if there is a second one, of the one that reads from the right."""
-    first, *others = [
-        _states(cell, own, mask if back else None, bool(back))
-        for back, (cell, own) in enumerate(zip(cells, gates, strict=True))
-    ]
-    return torch.cat([first, *others], -1) if others else first
-
-
-def _states(cell: BareCell, gates: Tensor, mask: Tensor | None, back: bool) -> Tensor:
-    """(S, B, D). back: from the right; the state stays zero before the end of a row is reached."""
-    S, B, _ = gates.shape
-    hidden = tuple(gates.new_zeros(B, cell.width) for _ in range(cell.parts))
-    found = gates.new_empty(S, B, cell.width)
-    for t in reversed(range(S)) if back else range(S):
-        hidden = cell(gates[t], hidden)
-        if mask is not None:
-            hidden = tuple(part * mask[t] for part in hidden)
-        found[t] = hidden[0]
-    return found
+    left, *right = zip(cells, gates, strict=True)
+    states = [left[0].read(left[1], None, False)]
+    states += [cell.read(own, mask, True) for cell, own in right]
+    return torch.cat(states, -1)

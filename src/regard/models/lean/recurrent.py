@@ -18,7 +18,7 @@ from regard.models.decoder import RecurrentDecoder
 from regard.models.generator import Generator
 from regard.models.lean.bare import bare_bias
 from regard.models.lean.base import LeanStepper
-from regard.models.lean.cells import BareCell, bare_cells, bare_reader, tanh_
+from regard.models.lean.cells import BareCell, bare_cells, bare_reader, tanh
 from regard.nn.scores import Additive, Bilinear, Dot, FixedContext
 from regard.nn.state import State
 
@@ -69,10 +69,10 @@ class RecurrentStepper(LeanStepper):
         gates = self.read(symbols[:, 0])
         if last is not None:
             gates = gates.addmm(last[:, 0], self.fed)
-        after = [self.cells[0](gates, tuple(part[:, 0] for part in hidden))]
+        after = [self.cells[0].advance(gates, tuple(part[:, 0] for part in hidden))]
         x = after[0][0]
         for i, cell in enumerate(self.cells[1:], 1):
-            after.append(cell(cell.gates(x), tuple(part[:, i] for part in hidden)))
+            after.append(cell.advance(cell.gates(x), tuple(part[:, i] for part in hidden)))
             x = x + after[i][0]
         out = self._attend(x, state)
         hidden = tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
@@ -89,7 +89,7 @@ class RecurrentStepper(LeanStepper):
             scores = self.score(x, state.memory["keys"])
             weights = (scores if bias is None else scores.add_(bias)).softmax(-1)
             found = torch.bmm(weights, values)
-        return tanh_(torch.addmm(found.reshape(x.shape), x, self.own))
+        return tanh(torch.addmm(found.reshape(x.shape), x, self.own))
 
 
 def _score(score: nn.Module) -> Score | None:

@@ -1,11 +1,8 @@
 """A step through all layers of a Transformer decoder in one call, without Python in between.
 
-The function is plain Python and, where torch can, compiled by TorchScript: what stays between
-two small operations is then a microsecond. R = k * B rows, D width, H heads, K head width.
+R = k * B rows, D width, H heads, K head width.
 """
 
-import warnings
-from functools import lru_cache
 from typing import Any, Optional
 
 import torch
@@ -14,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.models.decoder import DecoderLayer, TransformerDecoder
 from regard.models.frontend import Embedding
+from regard.models.lean.compiling import compiled
 from regard.nn.cache import Cache
 
 
@@ -63,17 +61,6 @@ def decode(
     return x
 
 
-@lru_cache(maxsize=1)
-def compiled() -> Any:
-    """`decode`, compiled where that is possible."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
-            return torch.jit.script(decode)
-    except (AttributeError, OSError, RuntimeError, TypeError):  # a torch without it, or no source
-        return decode
-
-
 class Script:
     """All layers of a decoder as one function of a symbol for each row."""
 
@@ -87,7 +74,7 @@ class Script:
         self.table, self.scale = embedding.weight.detach(), embedding.scale
         self.positions = decoder.positions
         self._places: dict[int, Tensor] = {}
-        self._run = compiled()
+        self._run = compiled(decode)
 
     def __call__(
         self,
