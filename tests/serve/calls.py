@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from regard.tasks.transduce import Transduce
 
@@ -22,7 +23,7 @@ class Calls:
         def predict(task: Any, model: Any, sources: Any, *rest: Any) -> Any:
             self.sizes.append(len(sources))
             self.begun.set()
-            assert self.go.wait(30)
+            assert self.go.wait(120)
             return original(task, model, sources, *rest)
 
         monkeypatch.setattr(Transduce, "predict", predict)
@@ -37,3 +38,23 @@ async def begun(calls: Calls) -> None:
     while not calls.begun.is_set():
         await asyncio.sleep(0.002)
     calls.begun.clear()
+
+
+async def waiting(app: FastAPI, count: int) -> None:
+    """Waits until so many texts wait for the runner."""
+    while app.state.service.batcher.count() != count:
+        await asyncio.sleep(0.002)
+
+
+def patient(app: FastAPI) -> FastAPI:
+    """The application, whose batches wait until they are full, however slow the machine is."""
+    batcher = app.state.service.batcher
+    batcher.settings = batcher.settings.model_copy(update={"wait": 1_000_000})
+    return app
+
+
+def leap(seconds: float) -> None:
+    """Lets the event loop believe that so much time has passed: who waited as long gives up."""
+    loop: Any = asyncio.get_running_loop()
+    now = loop.time
+    loop.time = lambda: now() + seconds

@@ -13,7 +13,7 @@ from regard.estimators import Estimator
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
 
-from .calls import Calls, ask, begun
+from .calls import Calls, ask, begun, patient, waiting
 
 Served = Callable[..., Any]
 Turner = Callable[..., FastAPI]
@@ -38,25 +38,28 @@ def test_the_same_answers_alone_and_among_64(
 
     alone = served(turner(wait=0), one_by_one)
     assert calls.sizes == [1] * 64
-    assert served(turner(wait=1000, batch=64), at_once) == alone
+    assert served(patient(turner(batch=64)), at_once) == alone
     assert calls.sizes[64:] == [64]
 
 
 def test_what_waits_for_a_busy_runner_is_the_next_batch(
     served: Served, turner: Turner, calls: Calls
 ) -> None:
+    app = turner(wait=0, batch=8)
+
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
         await begun(calls)
         others = [asyncio.ensure_future(ask(client, *["fed"] * 3)) for _ in range(3)]
+        await waiting(app, 9)
         wide = asyncio.ensure_future(ask(client, "cab", search={"beam": 2}))
-        await asyncio.sleep(0.05)
+        await waiting(app, 10)
         calls.go.set()
         await asyncio.gather(first, *others, wide)
         assert calls.sizes == [1, 8, 1, 1]  # at most 8; the other search alone
 
-    served(turner(wait=0, batch=8), talk)
+    served(app, talk)
 
 
 def test_one_impossible_text_fails_alone(
@@ -71,7 +74,7 @@ def test_one_impossible_text_fails_alone(
         assert failed.status_code == 400
         assert failed.json()["error"].startswith("texts.1: must: 'ж'")
 
-    served(turner(wait=1000, batch=17), talk)
+    served(patient(turner(batch=17)), talk)
 
 
 def test_samples_do_not_depend_on_who_else_asks(

@@ -6,9 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 from fastapi import FastAPI
 
-from .calls import Calls, ask, begun
+from regard.serve import jobs
+from regard.serve.jobs import Errand, Job
+
+from .calls import Calls, ask, begun, leap, patient, waiting
 
 Served = Callable[..., Any]
 Turner = Callable[..., FastAPI]
@@ -17,49 +21,60 @@ Turner = Callable[..., FastAPI]
 def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
     served: Served, turner: Turner, calls: Calls
 ) -> None:
+    app = turner(wait=0, queue=4, texts=4, batch=1)
+
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
         await begun(calls)
-        waiting = asyncio.ensure_future(ask(client, "a", "b", "c"))
-        await asyncio.sleep(0.05)
+        others = asyncio.ensure_future(ask(client, "a", "b", "c"))
+        await waiting(app, 3)
         refused = await ask(client, "d", "e")
         assert refused.status_code == 503 and int(refused.headers["retry-after"]) > 0
         assert "3 texts wait" in refused.json()["error"]
         last = asyncio.ensure_future(ask(client, "d"))  # room for one
-        await asyncio.sleep(0.05)
+        await waiting(app, 4)
         calls.go.set()
-        answers = await asyncio.gather(first, waiting, last)
+        answers = await asyncio.gather(first, others, last)
         assert [one.status_code for one in answers] == [200] * 3
 
-    served(turner(wait=0, queue=4, texts=4, batch=1), talk)
+    served(app, talk)
 
 
 def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
     """An endless answer: the search ends soon after its time, and others are answered."""
+    app = turner(wait=0, seconds=120)
+    runner = app.state.service.batcher.runner
 
     async def talk(client: httpx.AsyncClient) -> None:
         endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
+        enough, runner.seconds = runner.seconds, 0.01
         refused = await ask(client, "bed", search=endless)
         assert refused.status_code == 503 and "retry-after" in refused.headers
+        assert "took too long" in refused.json()["error"]
+        runner.seconds = enough
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(wait=0, seconds=0.6), talk)
+    served(app, talk)
 
 
 def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
+    app = turner(wait=0, seconds=120)
+
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
         await begun(calls)
-        refused = await ask(client, "fade")
-        assert refused.status_code == 503
-        calls.go.set()
+        second = asyncio.ensure_future(ask(client, "fade"))
+        await waiting(app, 1)
+        leap(121)
+        assert (await second).status_code == 503
         assert (await first).status_code == 503  # it waited as long
+        calls.go.set()
         assert (await ask(client, "cab")).status_code == 200
         assert calls.sizes == [1, 1]
 
-    served(turner(wait=0, seconds=0.4), talk)
+    served(app, talk)
 
 
 def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> None:
@@ -70,7 +85,7 @@ def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> Non
         first = asyncio.ensure_future(ask(client, "bed"))
         await begun(calls)
         second = asyncio.ensure_future(ask(client, "fade"))
-        await asyncio.sleep(0.05)
+        await waiting(app, 1)
         app.state.service.batcher.drop()
         for dropped in (await first, await second):
             assert dropped.status_code == 503 and "stops" in dropped.json()["error"]
@@ -81,38 +96,47 @@ def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> Non
 
 
 def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
-    from regard.serve.jobs import Errand, Job
-
     async def order() -> list[int]:
         new: Any = asyncio.get_running_loop().create_future
         now = time.monotonic()
         batcher = turner(batch=1).state.service.batcher
-        jobs = [
+        those = [
             Job(Errand(int), new(), "x" * length, arrived=now - ago)
             for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
         ]
-        batcher.put(jobs)
-        return [jobs.index(batcher._take()[0]) for _ in jobs]
+        batcher.put(those)
+        return [those.index(batcher._take()[0]) for _ in those]
 
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
 
+@pytest.fixture
+def ample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns so far apart that the pace at which requests arrive does not change their order."""
+    monkeypatch.setattr(jobs, "PATIENCE", 1.0)
+    monkeypatch.setattr(jobs, "LONGEST", 1e9)
+
+
+@pytest.mark.usefixtures("ample")
 def test_a_long_list_lets_others_pass(served: Served, turner: Turner, calls: Calls) -> None:
+    app = turner(wait=0, batch=2)
+
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
         await begun(calls)
         many = asyncio.ensure_future(ask(client, *["a" * 900] * 10, search={"max_length": 5}))
-        await asyncio.sleep(0.05)
+        await waiting(app, 10)
         other = asyncio.ensure_future(ask(client, "a" * 1_500, search={"max_length": 4}))
-        await asyncio.sleep(0.05)
+        await waiting(app, 11)
         calls.go.set()
         assert [one.status_code for one in await asyncio.gather(first, many, other)] == [200] * 3
         assert calls.sizes == [1, 2, 1, 2, 2, 2, 2]  # after the first two of the ten
 
-    served(turner(wait=0, batch=2), talk)
+    served(app, talk)
 
 
+@pytest.mark.usefixtures("ample")
 def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: Calls) -> None:
     async def talk(client: httpx.AsyncClient) -> None:
         texts = [*["bed"] * 5, "a" * 1_700, *["fed"] * 5]
@@ -120,4 +144,4 @@ def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: C
         await asyncio.gather(*(ask(client, text, search=short) for text in texts))
         assert calls.sizes == [10, 1]
 
-    served(turner(wait=500, batch=11), talk)
+    served(patient(turner(batch=11)), talk)
