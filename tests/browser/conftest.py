@@ -21,7 +21,7 @@ QUIET = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
-TIMEOUT = 30_000  # milliseconds for each step: a machine may be slow
+TIMEOUT = 120_000  # milliseconds for each step: a machine may be slow
 SCRIPTS = {"Latin": "abcdef", "Arabic": "ابتثجح", "Chinese": "天地人山水火"}
 
 
@@ -60,7 +60,7 @@ class Served(NamedTuple):
         """The JSON that the API answers."""
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             return json.load(answer)
 
     def answer(self, model: str, text: str) -> str:
@@ -111,7 +111,7 @@ def server(letters: Path, trained: Any, models: Callable[[str], Any]) -> Iterato
         yield Served(address)
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def browser() -> Iterator[Any]:
 
     expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as play:
-        one = play.chromium.launch(executable_path=chromium(), args=list(QUIET))
+        one = play.chromium.launch(executable_path=chromium(), args=list(QUIET), timeout=TIMEOUT)
         yield one
         one.close()
 
@@ -140,7 +140,8 @@ class Tab:
         """A page at an address, in a browser that knows nothing yet."""
         offline = how.pop("offline", False)
         allowed = how.pop("permissions", [])
-        given = {"locale": "en-US", "viewport": {"width": 1280, "height": 900}} | how
+        usual = {"locale": "en-US", "viewport": {"width": 1280, "height": 900}}
+        given = usual | {"reduced_motion": "reduce"} | how  # nothing is seen halfway
         context = self.browser.new_context(**given)
         context.set_default_timeout(TIMEOUT)
         context.grant_permissions(allowed)

@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Page, expect
 
 LARGE = "[data-large=attention]"
-WAIT = 30_000
+DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))"
 
 
 def part(page: Page, name: str, pane: str = "a") -> Any:
@@ -27,15 +27,17 @@ def ask(page: Page, text: str) -> None:
 
 
 def answered(page: Page) -> None:
-    """Waits until the answer is whole."""
+    """Waits until the answer is whole, and what is shown of the inside is that of this answer."""
     expect(page.locator("#run")).to_have_attribute("data-busy", "false")
     expect(part(page, "time")).to_be_visible()
+    expect(page.locator("#inspection[aria-busy]")).to_have_count(0)
 
 
 def look_inside(page: Page) -> None:
     """Opens what happens inside the model."""
     page.locator("#inspect").click()
     expect(page.locator(LARGE)).to_be_visible()
+    expect(page.locator("#inspection[aria-busy]")).to_have_count(0)
 
 
 def choose_tab(page: Page, name: str) -> None:
@@ -63,5 +65,5 @@ def compare(page: Page, model: str) -> None:
 
 
 def sideways(page: Page) -> int:
-    """How many pixels the page is wider than the window."""
-    return page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    """How many pixels the page is wider than the window, once all has found its size."""
+    return page.evaluate(f"{DRAWN}.then(() => document.documentElement.scrollWidth - innerWidth)")

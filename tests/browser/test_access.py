@@ -64,8 +64,9 @@ def test_the_page_of_inspect(
     run = letters if cell == "transformer" else trained.run
     assert command("inspect", run, "abc", "--out", tmp_path / "page.html").code == 0
     page = tab((tmp_path / "page.html").as_uri(), color_scheme=theme)
-    for name in page.locator("section[data-part]").all():
-        name.scroll_into_view_if_needed()
+    for section in page.locator("section[data-part]").all():
+        section.scroll_into_view_if_needed()
+        expect(section.locator("> :nth-child(2)")).to_be_attached()  # drawn when it is seen
     expect(page.locator("[data-tree=room] [data-node]").first).to_be_visible()
     assert faults(page) == []
 

@@ -199,9 +199,10 @@ def test_what_was_asked_is_kept_in_the_history(page: Page, server: Served) -> No
     page.locator("#history-open").click()
     entries = page.locator("#history .entry")
     expect(entries).to_have_count(2)
-    entries.filter(has_text="abc").click()
+    entries.filter(has=page.locator(".asked", has_text="abc")).click()
     expect(page.locator("#text")).to_have_value("abc")
     expect(part(page, "text")).to_have_text(server.answer("letters", "abc"))
+    answered(page)
     page.locator("#history-open").click()
     page.locator("#history-clear").click()
     expect(entries).to_have_count(0)
@@ -214,9 +215,10 @@ def test_what_is_copied_runs(tab: Tab, server: Served, way: str) -> None:
     ask(page, "a'b\"c $(d) \\e")
     page.locator(f"[data-copy={way}]").click()
     expect(part_of_copy(page)).to_be_visible()
+    expect(page.locator("#copies [role=status]")).to_have_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     shell = ["bash", "-c", copied] if way == "curl" else [sys.executable, "-c", copied]
-    done = subprocess.run(shell, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(shell, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)["answers"][0]["text"] if way == "curl" else done.stdout.strip()
     assert said == part(page, "text").inner_text()
