@@ -9,13 +9,14 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import holding
 import pytest
 from folders import FILES, files, progress, records, written
+from holding import PATIENCE, held_at, wait_until_held
 
 import regard
 from regard.commands.folder import choose_folder, held
@@ -53,35 +54,30 @@ def same_weights(one: Path, other: Path) -> bool:
     )
 
 
-def start(*words: str | Path) -> subprocess.Popen[str]:
-    """A process that trains; one thread, so that numbers repeat."""
+def held_at_12(*words: str | Path) -> subprocess.Popen[str]:
+    """A process that trains, and stands still at step 12; one thread, so that numbers repeat."""
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    run = [sys.executable, "-m", "regard", *map(str, words)]
+    run = [sys.executable, holding.__file__, *map(str, words)]
+    everything = os.environ | where | held_at("step", 12, Path("mark"))
     pipe = subprocess.PIPE
-    return subprocess.Popen(run, env=os.environ | where, stdout=pipe, stderr=pipe, text=True)
-
-
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.002)
+    process = subprocess.Popen(run, env=everything, stdout=pipe, stderr=pipe, text=True)
+    wait_until_held(Path("mark"), process)
+    return process
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], whole: Path) -> None:
-    process = start("train", "words.tsv", *tiny, *STEPS, "--out", "my run")
-    wait_for(Path("my run/metrics.jsonl"), process)  # ten steps are done
+    process = held_at_12("train", "words.tsv", *tiny, *STEPS, "--out", "my run")
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and out == "" and "Traceback" not in err
     (said,) = re.findall(r"stopped at step (\d+); everything is saved in my run\. (.*)\n", err)
-    assert 10 <= int(said[0]) < 100 and progress("my run")["step"] == int(said[0])
+    assert said[0] == "12" and progress("my run")["step"] == 12
 
     assert command("predict", "my run", "abc").code == 0  # it can be used as it is
     assert "not finished" in Path("my run/report.html").read_text()
     _, *words = shlex.split(said[1].removeprefix("Go on with: "))
     resumed = command(*words)
-    assert resumed.code == 0 and f"resumed at step {said[0]}" in resumed.err
+    assert resumed.code == 0 and "resumed at step 12" in resumed.err
     assert progress("my run")["step"] == 100 and same_weights(Path("my run"), whole)
     assert written("my run") == written(whole)
     assert files("my run").keys() == FILES
@@ -91,12 +87,10 @@ def test_a_killed_run_goes_on_from_its_checkpoint(
     command: Command, tiny: list[str], whole: Path
 ) -> None:
     often = ("--set", "training.checkpoint_every=5")
-    process = start("train", "words.tsv", *tiny, *STEPS, *often, "--out", "run")
-    wait_for(Path("run/last/progress.json"), process)
-    time.sleep(0.1)
+    process = held_at_12("train", "words.tsv", *tiny, *STEPS, *often, "--out", "run")
     process.kill()
-    process.communicate(timeout=60)
-    assert progress("run")["step"] < 100
+    process.communicate(timeout=PATIENCE)
+    assert progress("run")["step"] == 10
     assert command("train", "--resume", "--out", "run").code == 0
     assert progress("run")["step"] == 100 and same_weights(Path("run"), whole)
 

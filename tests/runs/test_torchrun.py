@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import holding
 import pytest
 import torch
 from folders import progress, written
+from holding import PATIENCE, held_at, wait_until_held
 
 import regard
 from regard.training.weights import read_tensors
@@ -18,33 +19,15 @@ STEPS = ("--steps", "60", "--set", "training.validate_every=20")
 OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.tokens=60")
 
 
-def torchrun(*words: str | Path, restarts: int = 0) -> subprocess.Popen[str]:
-    """Two processes of the command `regard`."""
+def torchrun(*words: str | Path, restarts: int = 0, **surroundings: str) -> subprocess.Popen[str]:
+    """Two processes of the command `regard`, which stand still where their surroundings say so."""
     how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
-    run = [sys.executable, "-m", "torch.distributed.run", *how, "-m", "regard", *map(str, words)]
+    command = [holding.__file__] if surroundings else ["-m", "regard"]
+    run = [sys.executable, "-m", "torch.distributed.run", *how, *command, *map(str, words)]
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     pipe = subprocess.PIPE
-    return subprocess.Popen(run, env=os.environ | where, stdout=pipe, stderr=pipe, text=True)
-
-
-def worker(rank: int, out: Path) -> int:
-    """The process number of a worker of this run."""
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (place / "environ").read_bytes().split(b"\0")
-            words = (place / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if f"LOCAL_RANK={rank}".encode() in environment and str(out).encode() in words:
-            return int(place.name)
-    raise AssertionError("no such worker")
-
-
-def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
-    end = time.monotonic() + 120
-    while not path.exists():
-        assert process.poll() is None and time.monotonic() < end
-        time.sleep(0.005)
+    everything = os.environ | where | surroundings
+    return subprocess.Popen(run, env=everything, stdout=pipe, stderr=pipe, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, training: list[str | Path]) 
     """A run of two processes that nothing interrupted."""
     out = tmp_path_factory.mktemp("whole") / "run"
     process = torchrun(*training, out)
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
     assert said.count("parameters on cpu") == 1  # only the first process speaks
     return out
@@ -72,12 +55,13 @@ def test_a_lost_worker_is_replaced_and_the_run_goes_on(
     tmp_path: Path, training: list[str | Path], whole: Path
 ) -> None:
     out = tmp_path / "run"
-    process = torchrun(*training, out, restarts=3)
-    wait_for(out / "last" / "progress.json", process)
-    os.kill(worker(1, out), signal.SIGKILL)
-    _, said = process.communicate(timeout=300)
+    mark = tmp_path / "mark"
+    process = torchrun(*training, out, restarts=3, **held_at("step", 12, mark))
+    _, second = (wait_until_held(mark, process, rank) for rank in (0, 1))
+    os.kill(second, signal.SIGKILL)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
-    assert "resumed at step" in said and progress(out)["step"] == 60
+    assert "resumed at step 10" in said and progress(out)["step"] == 60
     for name in ("model.safetensors", "last/model.safetensors", "last/training.safetensors"):
         assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert written(out) == written(whole)
@@ -87,17 +71,19 @@ def test_two_processes_that_are_asked_to_end_are_followed_by_one(
     tmp_path: Path, training: list[str | Path], whole: Path
 ) -> None:
     out = tmp_path / "run"
-    process = torchrun(*training, out)
-    wait_for(out / "last" / "progress.json", process)
+    mark = tmp_path / "mark"
+    process = torchrun(*training, out, **held_at("step", 12, mark))
+    for rank in (0, 1):
+        wait_until_held(mark, process, rank)
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=120)
-    step = progress(out)["step"]
-    assert process.returncode != 0 and f"stopped at step {step};" in said and step < 60
+    _, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode != 0 and "stopped at step 12;" in said
+    assert progress(out)["step"] == 12
 
     alone = [sys.executable, "-m", "regard", *map(str, training), str(out), "--resume"]
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(alone, env=os.environ | where, capture_output=True, text=True)
-    assert done.returncode == 0 and f"resumed at step {step}" in done.stderr
+    assert done.returncode == 0 and "resumed at step 12" in done.stderr
     assert progress(out)["step"] == 60
     ours, theirs = (read_tensors(place / "last/model.safetensors") for place in (out, whole))
     torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)

@@ -1,0 +1,86 @@
+"""The command `regard`, which stands still at a place of its work until a signal comes.
+
+So a test decides what a signal interrupts, however fast or slow the machine is. In the environment
+are REGARD_HELD_AT, such as `step 12`, and REGARD_HELD, a file: when the process is there, its
+number is written to FILE-RANK. A process that finds that file goes past the place.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 240  # seconds for what a slow machine does in a few
+
+
+def held_at(place: str, number: int, mark: Path) -> dict[str, str]:
+    """The environment of a command that is to stand still: after the update `step 12`, after the
+    answers of a window are written down (`answers 1`), before they are (`unrecorded 3`)."""
+    return {"REGARD_HELD_AT": f"{place} {number}", "REGARD_HELD": str(mark.absolute())}
+
+
+def wait_until_held(mark: Path, process: subprocess.Popen[str], rank: int = 0) -> int:
+    """Waits until a process stands still; its number."""
+    path = mark.with_name(f"{mark.name}-{rank}")
+    end = time.monotonic() + PATIENCE
+    while not path.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, f"{path} is not there after {PATIENCE} s"
+        time.sleep(0.005)
+    return int(path.read_text())
+
+
+def hold(heard: Callable[[], Any] = lambda: False) -> None:
+    """Stands still until a signal that is caught was heard, or one ends the process."""
+    mark = Path(f"{os.environ['REGARD_HELD']}-{os.environ.get('RANK', '0')}")
+    if not mark.exists():
+        fresh = mark.with_name(f"{mark.name}.new")
+        fresh.write_text(str(os.getpid()))
+        fresh.rename(mark)
+        while not heard():
+            time.sleep(0.005)
+
+
+def prepare(place: str, number: int) -> None:
+    """Puts the hold into the command."""
+    from regard.answers.part import PartFile
+    from regard.training.log import Log
+
+    add, write, record, calls = Log.add, PartFile.write, PartFile._record, list[int]()
+
+    def held_add(log: Log, done: Any) -> None:
+        add(log, done)
+        if done.step == number:
+            hold(lambda: log.run.interrupted)
+
+    def held_write(part: PartFile, *given: Any) -> None:
+        write(part, *given)
+        calls.append(1)
+        if len(calls) == number:
+            hold()
+
+    def held_record(part: PartFile) -> None:
+        calls.append(1)
+        if len(calls) == number:
+            hold()
+        record(part)
+
+    if place == "step":
+        Log.add = held_add  # type: ignore[method-assign]
+    elif place == "answers":
+        PartFile.write = held_write  # type: ignore[method-assign]
+    else:
+        assert place == "unrecorded"
+        PartFile._record = held_record  # type: ignore[method-assign]
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # the tests, among which nothing of regard is to be found
+    where, count = os.environ["REGARD_HELD_AT"].split()
+    prepare(where, int(count))
+    from regard.cli import main
+
+    main()
