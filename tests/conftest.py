@@ -10,10 +10,20 @@ from typing import NamedTuple
 import corpora
 import pytest
 import torch
+from hypothesis import HealthCheck, settings
 
 from regard.cli import main
 
 torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
+# The same examples each time, on machines of any speed.
+settings.register_profile(
+    "regard",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("regard")
 
 
 class Said(NamedTuple):

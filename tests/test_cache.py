@@ -99,7 +99,7 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
 
 def test_of_two_writers_the_first_to_finish_decides() -> None:
     """Both go on with one whole folder, and nothing else is left behind."""
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=120)
     found: list[tuple[Path, dict[str, Any]]] = []
 
     def build(folder: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,7 @@ def test_output_into_a_pipe_leaves_it_a_pipe(command: Command, trained: Any) -> 
     reader = threading.Thread(target=lambda: got.append(Path("pipe").read_text()), daemon=True)
     reader.start()
     said = command("predict", trained.run, "ab", "--output", "pipe")
-    reader.join(5)
+    reader.join(120)
     assert said.code == 0 and got == [command("predict", trained.run, "ab").out]
     assert Path("pipe").is_fifo()
 
@@ -395,8 +396,11 @@ def test_a_stream_is_answered_line_by_line(
         process.stdin.write(f"{word}\n".encode())
         process.stdin.flush()
         assert process.stdout.readline() == f"{answer}\n".encode()
+    stat = Path(f"/proc/{process.pid}/stat")
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "S":
+        time.sleep(0.005)  # until it waits for the next line
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130 and process.stderr.read() == b""
+    assert process.wait(120) == 130 and process.stderr.read() == b""
 
 
 def test_a_reader_that_goes_away_is_no_error(trained: Any) -> None:
@@ -408,4 +412,4 @@ def test_a_reader_that_goes_away_is_no_error(trained: Any) -> None:
     process.stdout.close()
     process.stdin.write(b"ab\n")
     process.stdin.flush()
-    assert process.wait(20) == 1 and process.stderr.read() == b""
+    assert process.wait(120) == 1 and process.stderr.read() == b""
