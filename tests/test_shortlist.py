@@ -124,8 +124,9 @@ def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
     with followed(follow):
         found = engine.search(Beam(beam=1), pad(SOURCES), LIMITS)
     assert set(told) == set(range(len(SOURCES)))
-    for row, symbols in told.items():
+    for row, (symbols, scores) in told.items():
         assert tuple(symbols) == found[row][0].symbols[: len(symbols)]
+        assert tuple(scores) == found[row][0].symbol_scores[: len(symbols)]
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])

@@ -43,7 +43,9 @@ HOLD = """() => {
     const held = new ReadableStream({
       start(sent) {
         const encoder = new TextEncoder();
-        const part = JSON.stringify({text: "so far", symbols: ["so far"]});
+        const scores = [0, Math.log(0.25)];
+        const so_far = {text: "so far", symbols: ["so ", "far"], symbol_scores: scores};
+        const part = JSON.stringify(so_far);
         sent.enqueue(encoder.encode(`event: grow\\ndata: ${part}\\n\\n`));
         window.release = () => { sent.enqueue(encoder.encode(whole)); sent.close(); };
       },
@@ -59,6 +61,8 @@ def test_the_answer_grows_before_it_is_there(page: Page, server: Served) -> None
     page.locator("#run").click()
     expect(part(page, "text")).to_have_text("so far")
     expect(page.locator("#run")).to_have_attribute("data-busy", "true")
+    expect(part(page, "symbols").locator("small")).to_have_text(["100\u202f%", "25.0\u202f%"])
+    expect(part(page, "symbols").locator(".meter.low")).to_have_count(1)  # in colour, as when whole
     page.evaluate("window.release()")
     answered(page)
     expect(part(page, "text")).to_have_text(server.answer("letters", "abcd"))

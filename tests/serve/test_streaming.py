@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from regard.data.read import Pair
 from regard.estimators import Estimator
+from regard.search.follow import Begun
 from regard.serve.streaming import Growth
-from regard.tasks.base import Prediction
 
 Events = Callable[[str], list[tuple[str, Any]]]
 SEARCHES = [{"beam": 1}, {"beam": 5}, {"kind": "sample", "seed": 3}, {"beam": 4, "groups": 2}]
@@ -36,11 +37,28 @@ def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, A
         assert all(answer["text"].startswith(one["text"]) for _, one in grown)
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_scores_of_what_grows_are_those_of_the_model(
+    client: TestClient, estimators: dict[str, Estimator], events_of: Events, search: dict[str, Any]
+) -> None:
+    """Each symbol after those before it, as if the beginning had been given."""
+    model: Any = estimators["transduce"]
+    *grown, _ = streamed(client, events_of, {"text": "fadeb", "search": search})
+    assert grown
+    for _, one in grown:
+        pair = Pair("fadeb", one["text"], 0)
+        (given,) = model.task_.forced(model.model_, [pair], model.search(beam=1))
+        symbols, scores = one["symbols"], one["symbol_scores"]
+        assert given.symbols == tuple(symbols) and len(scores) - len(symbols) in (0, 1)
+        assert scores == pytest.approx(given.symbol_scores[: len(scores)], abs=2e-4)
+
+
 def test_a_language_model(client: TestClient, events_of: Events) -> None:
     body = {"model": "language-model", "text": "Anna "}
     *grown, (_, answer) = streamed(client, events_of, body)
     assert grown and all(answer["text"].startswith(one["text"]) for _, one in grown)
     assert all(one["text"].startswith("Anna ") for _, one in grown)
+    assert not any("symbol_scores" in one for one in (answer, *(one for _, one in grown)))
     (expected,) = client.post(
         "/predict", json={"model": "language-model", "texts": ["Anna "]}
     ).json()["answers"]
@@ -73,8 +91,8 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
         told: dict[int, list[tuple[int, ...]]] = {}
 
         def follow(places: Any, outputs: Any, told: Any = told) -> None:
-            for place, symbols in zip(places, outputs(), strict=True):
-                told.setdefault(place, []).append(tuple(symbols))
+            for place, so_far in zip(places, outputs(), strict=True):
+                told.setdefault(place, []).append(tuple(so_far.symbols))
 
         sources = ["bed", "fadeb", "a"]
         options = model.search(**search)
@@ -92,9 +110,9 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
 def test_who_reads_slowly_gets_the_last() -> None:
     async def read() -> Any:
         growth = Growth()
-        for text in ("a", "ab", "abc"):
-            growth.put(Prediction(text, None))
+        for symbols in ([5], [5, 6], [5, 6, 7]):
+            growth.put(Begun(symbols))
         await growth.there.wait()
         return growth.take(), growth.take()
 
-    assert asyncio.run(read()) == (Prediction("abc", None), None)
+    assert asyncio.run(read()) == (Begun([5, 6, 7]), None)

@@ -21,7 +21,7 @@ from regard.errors import UserError
 from regard.models.generator import Generator, Head
 from regard.nn.state import State
 from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Follower, Outputs, current, followed
+from regard.search.follow import Begun, Follower, Outputs, current, followed
 from regard.search.hypothesis import NOTHING
 from regard.search.shortlist import Shortlist
 
@@ -108,8 +108,8 @@ def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower 
         follower(
             rows,
             lambda: [
-                lists[row][list(symbols)].tolist()
-                for row, symbols in zip(rows, outputs(), strict=True)
+                Begun(lists[row][list(one.symbols)].tolist(), one.symbol_scores)
+                for row, one in zip(rows, outputs(), strict=True)
             ],
         )
 

@@ -15,7 +15,7 @@ from regard.nn.state import State
 from regard.nn.watch import watching
 from regard.search.choose import Best, Choose, Chosen, Continuations
 from regard.search.finished import Finished
-from regard.search.follow import tell
+from regard.search.follow import Begun, tell
 from regard.search.hypothesis import Hypothesis
 from regard.search.must import Must
 from regard.search.rules import Rules, only_the_end, strike_specials
@@ -118,15 +118,17 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
         last = live.symbols[:, :, -1].reshape(-1, 1)
 
 
-def _best_so_far(live: Live, finished: Finished) -> list[tuple[int, ...]]:
+def _best_so_far(live: Live, finished: Finished) -> list[Begun]:
     """For each sentence what it would be answered with now: an output that ended, or goes on."""
     now = finished.scoring.score(live.total[:, :1], max(1, live.symbols.shape[-1]), None)[:, 0]
     best = []
-    for row, symbols, score in zip(
-        live.rows, live.symbols[:, 0].tolist(), now.tolist(), strict=True
-    ):
+    going = (live.symbols[:, 0].tolist(), live.symbol_scores[:, 0].tolist(), now.tolist())
+    for row, symbols, scores, score in zip(live.rows, *going, strict=True):
         ended = max(finished.found[row], key=lambda one: one.score, default=None)
-        best.append(tuple(symbols) if ended is None or ended.score < score else ended.symbols)
+        if ended is None or ended.score < score:
+            best.append(Begun(symbols, scores))
+        else:
+            best.append(Begun(ended.symbols, ended.symbol_scores))
     return best
 
 

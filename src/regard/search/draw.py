@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.data.vocabulary import BOS, EOS, PAD
 from regard.nn.state import State
 from regard.search.filters import Filters, filter_logits, pick
-from regard.search.follow import tell
+from regard.search.follow import Begun, tell
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.top import Step
@@ -76,7 +76,7 @@ def draw(
             rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
             state = state.select(rows, there)
             live.keep(kept)
-        tell(live.rows, lambda: [_without_end(row) for row in live.symbols[:, 0].tolist()])
+        tell(live.rows, lambda: _first_so_far(live))
         fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 
@@ -102,9 +102,18 @@ def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None
     live.scores = torch.cat([live.scores, gained[..., None]], -1)
 
 
-def _without_end(symbols: list[int]) -> list[int]:
-    """The symbols before the end, where there is one already."""
-    return symbols[: symbols.index(EOS)] if EOS in symbols else symbols
+def _first_so_far(live: Drawn) -> list[Begun]:
+    """The first output of each sentence."""
+    drawn = zip(live.symbols[:, 0].tolist(), live.scores[:, 0].tolist(), strict=True)
+    return [_begun(symbols, scores) for symbols, scores in drawn]
+
+
+def _begun(symbols: list[int], scores: list[float]) -> Begun:
+    """The symbols before the end, where there is one already, and their scores with that of it."""
+    if EOS not in symbols:
+        return Begun(symbols, scores)
+    length = symbols.index(EOS)
+    return Begun(symbols[:length], scores[: length + 1])
 
 
 def _collect(live: Drawn, b: int) -> list[Hypothesis]:

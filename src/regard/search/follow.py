@@ -3,15 +3,24 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-Outputs = Callable[[], Sequence[Sequence[int]]]
+
+class Begun(NamedTuple):
+    """An output so far, or one that has ended. symbol_scores: log probabilities, as those of a
+    hypothesis: that of EOS is among them where it has ended; empty where a search keeps none."""
+
+    symbols: Sequence[int]
+    symbol_scores: Sequence[float] = ()
+
+
+Outputs = Callable[[], Sequence[Begun]]
 
 
 class Follower(Protocol):
     """Is told after each step which rows of the batch go on.
 
-    outputs: makes the best symbols so far of each of these rows. What a follower raises ends the
+    outputs: makes the best output so far of each of these rows. What a follower raises ends the
     search; `Unwanted` says that nobody waits for its outputs any more.
     """
 
@@ -53,12 +62,21 @@ def tell(rows: Sequence[int], outputs: Outputs) -> None:
 
 def tell_nothing() -> None:
     """Lets whoever follows end work of several passes that is no search."""
-    tell((0,), lambda: [()])
+    tell((0,), lambda: [Begun(())])
 
 
-def tell_rows(rows: Sequence[int], symbols: Sequence[Sequence[int]]) -> None:
-    """Tells a step after which symbols[row] are those of each row so far."""
-    tell(rows, lambda: [symbols[row] for row in rows])
+def tell_rows(
+    rows: Sequence[int],
+    symbols: Sequence[Sequence[int]],
+    scores: Sequence[Sequence[float]] | None = None,
+) -> None:
+    """Tells a step after which symbols[row] and scores[row] are those of each row so far."""
+
+    def outputs() -> list[Begun]:
+        own = [()] * len(symbols) if scores is None else scores
+        return [Begun(tuple(symbols[row]), tuple(own[row])) for row in rows]
+
+    tell(rows, outputs)
 
 
 def placed(follower: Follower | None, places: Sequence[int]) -> Follower | None:

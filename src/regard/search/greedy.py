@@ -42,7 +42,7 @@ def greedy_search(
             if rows:
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
-        tell_rows(rows, symbols)
+        tell_rows(rows, symbols, scores)
     totals = torch.tensor([sum(row) for row in scores])
     return [
         [_hypothesis(found, row, total, end, scoring)]

@@ -10,7 +10,7 @@ import torch
 
 from regard.engines.base import FEW
 from regard.errors import UserError
-from regard.search.follow import Outputs, Unwanted, followed
+from regard.search.follow import Begun, Outputs, Unwanted, followed
 from regard.serve.errors import later
 from regard.serve.models import Served
 from regard.tasks.answering import Answering
@@ -34,7 +34,7 @@ class Job:
     """A text of a request, or a request. number: the place of the text in its request; at: how
     that place is named, where there are several; ahead: characters of the texts before it there.
 
-    grow: is told the answer so far. outcome: a result, or what went wrong.
+    grow: is told the output so far. outcome: a result, or what went wrong.
     """
 
     duty: Duty
@@ -44,7 +44,7 @@ class Job:
     number: int = 0
     at: str = ""
     ahead: int = 0
-    grow: Callable[[Prediction], None] | None = None
+    grow: Callable[[Begun], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
     outcome: Any = None
 
@@ -100,7 +100,7 @@ class Asking:
         def follow(places: Sequence[int], outputs: Outputs) -> None:
             stop_when_gone(jobs, until)
             if growing:
-                _grow(task, jobs, places, outputs)
+                _grow(jobs, places, outputs)
 
         def done(count: int) -> None:
             stop_when_gone(jobs, until)
@@ -119,12 +119,12 @@ def _too_long() -> Exception:
     return later("the answer took too long; ask for less: a shorter text, a narrower beam")
 
 
-def _grow(task: Any, jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
+def _grow(jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
     """Tells those who look on how far their answers are."""
-    for place, symbols in zip(places, outputs(), strict=True):
+    for place, so_far in zip(places, outputs(), strict=True):
         job = jobs[place]
         if job.grow is not None and not job.gone:
-            job.grow(task.grown(job.text, symbols))
+            job.grow(so_far)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,10 @@ EVENT = {
     "type": "object",
     "properties": {"event": {"enum": ["grow", "answer", "error"]}, "data": {"type": "string"}},
 }
-EVENTS = "events: grow {text, symbols} after each step, then answer, or error {error}"
+EVENTS = (
+    "events: grow {text, symbols, symbol_scores} after each step, then answer, or error {error}; "
+    "symbol_scores is absent where the answer has none either"
+)
 
 
 def asks(name: str, answer: type[BaseModel] | None = None) -> dict[str, Any]:

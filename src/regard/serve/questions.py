@@ -51,7 +51,7 @@ async def stream_answer(request: Request) -> Response:
     if asked.request is not None:
         wish = _wish(asked.request, "request", model, service.settings)
     asking = service.asking(model, asked)
-    return Events(service, service.job(asking, text=asked.text, request=wish), model.name)
+    return Events(service, service.job(asking, text=asked.text, request=wish), model)
 
 
 async def inspect(request: Request) -> Response:

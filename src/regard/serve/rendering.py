@@ -29,6 +29,12 @@ def rendered(found: Prediction, nbest: int = 1) -> dict[str, Any]:
     return answer
 
 
+def rendered_growth(found: Prediction) -> dict[str, Any]:
+    """An answer that is not whole yet."""
+    scores = {"symbol_scores": _rounded(found.symbol_scores)} if found.symbol_scores else {}
+    return {"text": found.text, "symbols": found.symbols, **scores}
+
+
 def _score(found: Prediction) -> dict[str, float]:
     """Rounded: the digits behind depend on what a text is answered together with."""
     return {} if found.score is None else {"score": round(found.score, 6)}

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from asyncio import FIRST_COMPLETED
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from pydantic_core import to_json
@@ -11,30 +11,33 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from regard.errors import UserError
+from regard.search.follow import Begun
 from regard.serve.errors import DAMAGE, Refused, shortened
 from regard.serve.jobs import Job
-from regard.serve.rendering import rendered
+from regard.serve.models import Served
+from regard.serve.rendering import rendered, rendered_growth
 from regard.serve.service import Service, disconnected
 from regard.tasks.base import Prediction
 
 
 class Growth:
-    """The answer so far, from the runner's thread to the event loop.
+    """The output so far, from the runner's thread to the event loop.
 
-    Only the last one is kept, so a client that reads slowly misses some and holds up nobody.
+    Only the last one is kept, so a client that reads slowly misses some and holds up nobody, and
+    only what is sent is made into a text.
     """
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.there = asyncio.Event()
-        self.last: Prediction | None = None
+        self.last: Begun | None = None
 
-    def put(self, found: Prediction) -> None:
-        """From the runner: the answer so far."""
+    def put(self, found: Begun) -> None:
+        """From the runner: the output so far."""
         self.last = found
         self.loop.call_soon_threadsafe(self.there.set)
 
-    def take(self) -> Prediction | None:
+    def take(self) -> Begun | None:
         """What is new, if anything is."""
         self.there.clear()
         found, self.last = self.last, None
@@ -46,12 +49,13 @@ class Events(Response):
 
     media_type = "text/event-stream; charset=utf-8"
 
-    def __init__(self, service: Service, job: Job, name: str) -> None:
-        """name: of the model. Refused where the queue is full."""
+    def __init__(self, service: Service, job: Job, model: Served) -> None:
+        """Refused where the queue is full."""
         self.growth = Growth()
         job.grow = self.growth.put
         service.batcher.put([job])
-        self.service, self.job, self.name = service, job, name
+        self.service, self.job = service, job
+        self.model: Any = model
         self.status_code, self.background = 200, None
         self.init_headers({"x-accel-buffering": "no"})
 
@@ -85,11 +89,12 @@ class Events(Response):
         """Ends with the answer, or with what went wrong."""
         try:
             async for found in self._grown():
-                yield event("grow", {"text": found.text, "symbols": found.symbols})
+                yield event("grow", rendered_growth(found))
             found = self.job.future.result()
-            self.service.metrics.symbols[self.name] += len(found.symbols)
+            self.service.metrics.symbols[self.model.name] += len(found.symbols)
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
-            yield event("answer", {**rendered(found), "model": self.name, "milliseconds": took})
+            about = {"model": self.model.name, "milliseconds": took}
+            yield event("answer", {**rendered(found), **about})
         except (Refused, UserError) as error:
             yield event("error", {"error": shortened(str(error))})
         except Exception:
@@ -98,15 +103,17 @@ class Events(Response):
 
     async def _grown(self) -> AsyncIterator[Prediction]:
         """The answer so far, until it is whole."""
+        grown: Callable[[Begun], Prediction] | None = None  # tasks that tell nothing have none
         until = time.monotonic() + self.service.settings.seconds
         while not self.job.future.done():
             left = until - time.monotonic()
             if left <= 0:
                 raise self.service.over()
             await _either(self.growth.there, self.job.future, left)
-            found = self.growth.take()
-            if found is not None:
-                yield found
+            so_far = self.growth.take()
+            if so_far is not None:
+                grown = grown or self.model.task.growing(self.job.text)
+                yield grown(so_far)
 
 
 async def _either(there: asyncio.Event, future: "asyncio.Future[Any]", seconds: float) -> None:

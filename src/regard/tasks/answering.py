@@ -1,8 +1,9 @@
 """Answers of a transducer: by search, by force, and with wishes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.engines import Engine, TorchEngine
 from regard.errors import UserError
 from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import followed, placed
+from regard.search.follow import Begun, followed, placed
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
@@ -174,10 +175,15 @@ class Answering:
             for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
         ]
 
-    def grown(self, source: str, symbols: Sequence[int]) -> Prediction:
-        """An answer that is not whole yet."""
-        text = self.target.decode(symbols)
-        return Prediction(text, None, symbols=tuple(map(self.target.name, symbols)), value=text)
+    def growing(self, source: str) -> Callable[[Begun], Prediction]:
+        """What makes an answer of an output that is not whole yet; each symbol is named once."""
+        name = cache(self.target.name)
+
+        def grown(so_far: Begun) -> Prediction:
+            text, names = self.target.decode(so_far.symbols), tuple(map(name, so_far.symbols))
+            return Prediction(text, None, tuple(so_far.symbol_scores), names, value=text)
+
+        return grown
 
     def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""

@@ -1,8 +1,9 @@
 """Language models: running text, each symbol predicted from others."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
-from regard.search.follow import followed, placed
+from regard.search.follow import Begun, followed, placed
 from regard.search.sample import sample, sample_many
 from regard.tasks.base import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.batches import ALL, Work
@@ -129,10 +130,16 @@ class LanguageModel(Task):
         groups = [texts[at : at + nbest] for at in range(0, len(texts), nbest)]
         return [replace(group[0], alternatives=tuple(group)) for group in groups]
 
-    def grown(self, source: str, symbols: Sequence[int]) -> Prediction:
-        """An answer that is not whole yet."""
-        text = source + self._join(self.vocabulary.encode(source), symbols)
-        return Prediction(text, None, symbols=tuple(map(self.vocabulary.name, symbols)), value=text)
+    def growing(self, source: str) -> Callable[[Begun], Prediction]:
+        """What makes an answer of an output that is not whole yet; each symbol is named once."""
+        name, prompt = cache(self.vocabulary.name), self.vocabulary.encode(source)
+        before = len(self.vocabulary.decode(prompt))
+
+        def grown(so_far: Begun) -> Prediction:
+            text = source + self.vocabulary.decode([*prompt, *so_far.symbols])[before:]
+            return Prediction(text, None, symbols=tuple(map(name, so_far.symbols)), value=text)
+
+        return grown
 
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""

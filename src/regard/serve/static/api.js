@@ -81,11 +81,13 @@
         if (done) throw new ServerError(regard.say("app.broken"), 0);
         const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
         rest = blocks.pop();
+        let grown = null; // of what came together only the last is drawn
         for (const { event, data } of blocks.map(parsed)) {
-          if (event === "grow") grow(JSON.parse(data));
+          if (event === "grow") grown = data;
           if (event === "answer") answer = JSON.parse(data);
           if (event === "error") throw new ServerError(JSON.parse(data).error, 400);
         }
+        if (grown && !answer) grow(JSON.parse(grown));
       }
     } catch (problem) {
       reader.cancel().catch(() => {});
