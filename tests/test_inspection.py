@@ -208,30 +208,30 @@ def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> N
 
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("transduce", "a" * 20, {"most": 20}, "TEXT: 21 symbols.*--most 21"),
+    ("transduce", "a" * 20, {"most": 20}, "text: 21 symbols.*--most 21"),
     (
         "transduce",
         "abc",
         {"target": "a" * 20, "most": 20},
-        "the answer: 21 .*shorter target",
+        "target: 21 .*give a shorter one, or raise the limit: --most 21",
     ),
-    ("transduce", "abc", {"min_length": 30, "most": 20}, "the answer: 31 .*smaller --max-length"),
+    ("transduce", "abc", {"min_length": 30, "most": 20}, "the answer: 31 .*smaller max_length"),
     ("transduce", "abc", {"top_k": 3}, "top_k: no setting of a transduce model's search"),
     ("transduce", ["a", "b"], {}, "a text expected"),
-    ("transduce", "a\udcff", {}, "TEXT: .*: no UTF-8"),
+    ("transduce", "a\udcff", {}, "text: .*: no UTF-8"),
     ("transduce", "a", {"target": "\ud800"}, "target: .*: no UTF-8"),
-    ("tag", ["a", "\ud800"], {}, "TEXT: .*: no UTF-8"),
+    ("tag", ["a", "\ud800"], {}, "text: .*: no UTF-8"),
     ("tag", 5, {}, "a text expected, 5 found"),
     ("tag", "Anna sees", {"target": "O"}, "2 tags expected, one for each word, 1 found"),
     ("tag", "Anna sees", {"target": "O B-PAR"}, "no tag 'B-PAR'; did you mean B-PER"),
-    ("tag", "a b c", {"most": 2}, "TEXT: 3 symbols"),
+    ("tag", "a b c", {"most": 2}, "text: 3 symbols"),
     ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
     ("classify", "the", {"target": "godo"}, "no label 'godo'; did you mean good"),
     ("classify", [1.0, 2.0], {}, "a text expected"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
-    ("language-model", "Anna " * 9, {"most": 20}, "TEXT: 45 symbols"),
-    ("language-model", "Anna", {"length": 20, "most": 20}, "TEXT and what follows: 2"),
+    ("language-model", "Anna " * 9, {"most": 20}, "text: 45 symbols"),
+    ("language-model", "Anna", {"length": 20, "most": 20}, "text and what follows: 2"),
     ("language-model", ["Anna"], {}, "a text expected"),
 ]
 

@@ -47,6 +47,9 @@ def serve(
         float, typer.Option(help="Megabytes of a request.", rich_help_panel=LIMITS)
     ] = 4.0,
     beam: Annotated[int, typer.Option(help="Width of a beam.", rich_help_panel=LIMITS)] = 32,
+    symbols: Annotated[
+        int, typer.Option(help="Symbols a side of what is inspected.", rich_help_panel=LIMITS)
+    ] = 200,
     token_file: Annotated[
         Path | None,
         typer.Option(help="File with the token that clients must send.", rich_help_panel=ACCESS),
@@ -84,6 +87,7 @@ def serve(
         **{"wait": wait, "batch": batch, "queue": queue, "seconds": seconds},
         threads=threads,
         **{"characters": characters, "texts": texts, "body": body, "beam": beam},
+        symbols=symbols,
         **{"token": read_token(token_file), "cors": tuple(cors or ())},
     )
     serve_command(models, host, port, settings, engine=engine, quantize=quantize)

@@ -167,10 +167,28 @@ def test_inspect(client: TestClient) -> None:
     assert found["target"]["text"] == answer["text"]
     given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
     assert given["target"]["text"] == "cab" and given["target"]["given"] is True
-    refused = client.post("/inspect", json={"text": "a" * 500})
-    assert refused.status_code == 400 and "200" in refused.json()["error"]
     refused = client.post("/inspect", json={"text": "a", "search": {"most": 9}})
     assert refused.status_code == 400 and "most" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "at", "said"),
+    [
+        ({"text": "a" * 500}, "text", "text: 501 symbols"),
+        ({"text": "a", "target": "b" * 300}, "target", "target: 301 symbols"),
+        ({"text": "a", "search": {"min_length": 250}}, None, "the answer: 251 symbols"),
+    ],
+)
+def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said: str) -> None:
+    """A client is told what a client can do, and what who runs the server can."""
+    refused = client.post("/inspect", json=body)
+    problem = refused.json()
+    assert refused.status_code == 422 and problem.get("at") == at
+    count = re.findall(r"(\d+) symbols", said)[0]
+    assert (
+        problem["error"].startswith(said) and f"regard serve --symbols {count}" in problem["error"]
+    )
+    assert "--most" not in problem["error"] and "--max-length" not in problem["error"]
 
 
 @pytest.mark.parametrize("name", ["", "other"])

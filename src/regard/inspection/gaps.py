@@ -70,15 +70,15 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     task, model = estimator.task_, estimator.model_.eval()
     assert isinstance(task, Task) and isinstance(model, MaskedModel)
     if target is not None:
-        raise UserError("target: this model fills gaps in TEXT and writes nothing; leave it out")
+        raise UserError("target: this model fills gaps in a text and writes nothing; leave it out")
     question, names = _question(task, model, text)
     count, longest = len(names), task.options.context
     if not count:
-        raise UserError("TEXT is empty: there is no symbol to hide; give a text")
-    refuse_longer("TEXT", count, most, "give a shorter text")
+        raise UserError("text is empty: there is no symbol to hide; give a text")
+    refuse_longer("text", count, most, "give a shorter text")
     if count > longest:
         raise UserError(
-            f"TEXT: {count:,} symbols, the model reads {longest:,}; give a shorter text"
+            f"text: {count:,} symbols, the model reads {longest:,}; give a shorter text"
         )
     parts, chances = list(range(count)), []
     with torch.inference_mode():

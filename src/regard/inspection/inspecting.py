@@ -47,7 +47,7 @@ def inspected(
     estimator._check_fitted()
     refuse_blind(estimator)
     source = _source(estimator, text)
-    for what, given in (("TEXT", source), ("target", target or "")):
+    for what, given in (("text", source), ("target", target or "")):
         refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
     options = estimator.search(**_changes(estimator, search))
     if isinstance(estimator, Transducer):

@@ -70,7 +70,7 @@ def inspect_language(
     if task.masked:
         return inspect_gaps(estimator, text, target, most)
     prompt, names = names_of(task.vocabulary, text)
-    refuse_longer("TEXT", len(prompt), most, "give a shorter text")
+    refuse_longer("text", len(prompt), most, "give a shorter text")
     if target is None:
         written, notes = _written(task, model, prompt, search)
         new, name = _text(task, prompt, written), task.vocabulary.name
@@ -80,8 +80,8 @@ def inspect_language(
         new, notes, symbols = target, [], (*names, *more)
     whole = (*prompt, *written)
     if not whole:
-        raise UserError("TEXT and target are empty: there is nothing to look at")
-    refuse_longer("TEXT and what follows", len(whole), most, "give a shorter text or --length")
+        raise UserError("text and target are empty: there is nothing to look at")
+    refuse_longer("text and what follows", len(whole), most, "give a shorter text or length")
     question = Text(model, whole, len(task.vocabulary))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()
@@ -112,7 +112,7 @@ def _written(
     room = None if reach is None else reach - len(prompt)
     if room is not None and room < 1:
         raise UserError(
-            f"TEXT: {len(prompt):,} symbols, but the model looks back on {reach:,} at most, and "
+            f"text: {len(prompt):,} symbols, but the model looks back on {reach:,} at most, and "
             "one more must have room; give a shorter text"
         )
     how = "drawn" if search.temperature else "the most probable symbol each time"
@@ -136,7 +136,7 @@ def _given(
     reach = task.reach(model)
     if reach is not None and len(prompt) + len(found) > reach:
         raise UserError(
-            f"TEXT and target: {len(prompt) + len(found):,} symbols, but the model looks back on "
+            f"text and target: {len(prompt) + len(found):,} symbols, but the model looks back on "
             f"{reach:,} at most; shorten them"
         )
     return found, names

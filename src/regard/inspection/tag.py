@@ -83,8 +83,8 @@ def inspect_tagger(
     task, model = estimator.task_, estimator.model_.eval()
     assert isinstance(task, Tag) and isinstance(model, Labeller)
     if not words:
-        raise UserError("TEXT: a sentence without words; give the words with spaces between them")
-    refuse_longer("TEXT", len(words), most, "give a shorter sentence")
+        raise UserError("text: a sentence without words; give the words with spaces between them")
+    refuse_longer("text", len(words), most, "give a shorter sentence")
     (found,) = task.predict(model, [words], estimator.search())
     batch = task.batch([words]).to(next(model.parameters()).device)
     if target is None:

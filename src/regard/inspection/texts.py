@@ -41,10 +41,21 @@ def refuse_halves(what: str, text: str) -> None:
         raise UserError(f"{what}: {text!r}: no UTF-8, which is expected") from None
 
 
+class TooLong(UserError):
+    """A side of more symbols than are shown. said: without how the limit is raised, which differs
+    between a command and a server."""
+
+    def __init__(self, what: str, count: int, said: str) -> None:
+        super().__init__(f"{said}, or raise the limit: --most {count}")
+        self.what, self.count, self.said = what, count, said
+
+
 def refuse_longer(what: str, count: int, most: int, how: str) -> None:
     """Refuses a side of so many symbols: a map of it would be too large to look at."""
     if count > most:
-        raise UserError(
+        raise TooLong(
+            what,
+            count,
             f"{what}: {count:,} symbols, but maps of more than {most:,} a side are too large to "
-            f"look at; {how}, or raise the limit: --most {count}"
+            f"look at; {how}",
         )

@@ -83,15 +83,17 @@ def inspect_transducer(
     task, model, engine = estimator.task_, estimator.model_, estimator._engine()
     assert isinstance(task, Transduce) and isinstance(model, Generator)
     ids, names = names_of(task.source, text)
-    refuse_longer("TEXT", len(ids) + 1, most, "give a shorter text")
+    refuse_longer("text", len(ids) + 1, most, "give a shorter text")
     engine.check(len(ids) + 1)
     source = on_device(pad([[*ids, EOS]]), engine.device)
     answer = _searched(task, engine, source, search)
     if target is not None:
         refuse_no_place(model, "decoder", len(task.target.encode(target)) + 1)
         answer = _held(task, engine, source, target, search, answer)
-    how = "give a shorter target" if target is not None else "give a smaller --max-length"
-    refuse_longer("the answer", len(answer.names) + 1, most, how)
+    what, how = "the answer", "give a smaller max_length"
+    if target is not None:
+        what, how = "target", "give a shorter one"
+    refuse_longer(what, len(answer.names) + 1, most, how)
     question = Pair(model, source, (*answer.hypothesis.symbols, EOS), len(task.target))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()

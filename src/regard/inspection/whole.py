@@ -69,7 +69,7 @@ def inspect_whole(
     task, model = estimator.task_, estimator.model_.eval()
     assert isinstance(task, Classify | Regress) and isinstance(model, Labeller)
     side = _side(task, source)
-    refuse_longer("TEXT", len(side.symbols), most, "give a shorter text")
+    refuse_longer("text", len(side.symbols), most, "give a shorter text")
     (found,) = task.predict(model, [source], search)
     batch = task.inputs.batch([source]).to(device_of(model))
     if isinstance(task, Classify):

@@ -138,10 +138,16 @@ def _wish(asked: WishBody, at: str, model: Served, settings: ServeSettings) -> W
 def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> bytes:
     """What is inside of a model while it answers, as JSON; in the runner's thread."""
     from regard.inspection import inspect as look_inside
+    from regard.inspection.texts import TooLong
 
     search: dict[str, Any] = dict(asked.search)
-    found = look_inside(
-        model.estimator, asked.text, asked.target, most=settings.symbols, **search
-    ).as_dict()
+    try:
+        found = look_inside(
+            model.estimator, asked.text, asked.target, most=settings.symbols, **search
+        ).as_dict()
+    except TooLong as error:
+        who = f"who runs the server can raise the limit: regard serve --symbols {error.count}"
+        at = error.what if error.what in ("text", "target") else None
+        raise Refused(422, f"{error.said}; {who}", at) from error
     found["model"]["name"] = model.name
     return to_json(found, inf_nan_mode="null")
