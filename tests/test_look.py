@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 import pytest
 
+from regard.inspection.notes import SENTENCES
 from regard.inspection.pack import unpacked
 from regard.inspection.page import inspection_page
 from regard.look import SCRIPTS, STYLES, assets
@@ -163,6 +164,15 @@ def test_both_languages_say_the_same_things() -> None:
         assert sorted(values) == sorted(re.findall(r"\{\w+\}", chinese[key])), key
     signs = sum(bool(re.search(r"[\u4e00-\u9fff]", text)) for text in chinese.values())
     assert signs > 0.9 * len(chinese)
+
+
+def test_every_note_is_there_in_chinese_with_the_same_values() -> None:
+    (block,) = re.findall(r"const notes = {\n(.*?)\n  };", assets(["notes.js"]), re.DOTALL)
+    chinese = dict(re.findall(r'"([\w.]+)": "((?:[^"\\]|\\.)*)"', block))
+    assert chinese.keys() == SENTENCES.keys()
+    for key, text in SENTENCES.items():
+        assert re.search(r"[\u4e00-\u9fff]", chinese[key])
+        assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", chinese[key])), key
 
 
 def test_every_word_that_is_said_is_known_and_every_known_word_is_said() -> None:

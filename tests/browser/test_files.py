@@ -17,7 +17,7 @@ def inspected(
 ) -> Path:
     """The page that `regard inspect` writes."""
     out = tmp_path_factory.mktemp("inspected") / "page.html"
-    said = command("inspect", letters, "abcd", "--out", out)
+    said = command("inspect", letters, "abcd", "--target", "abc", "--out", out)
     assert said.code == 0, said.err
     return out
 
@@ -34,6 +34,9 @@ def test_the_page_of_inspect_needs_no_network(tab: Tab, inspected: Path) -> None
     expect(page.locator("[data-saliency=source]")).to_be_visible()
     page.locator("[data-language=zh]").click()
     expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
+    notes = page.locator("section[data-part=notes] li")
+    expect(notes).to_have_text(["输出由您给定，模型按它逐步计算。", "搜索树来自模型自己的搜索。"])
+    expect(page.locator("#facts")).to_contain_text("编码器 transformer")
     assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []
 
 

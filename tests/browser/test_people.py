@@ -1,5 +1,7 @@
 """The served page for everybody: other languages and scripts, keyboards, small screens, errors."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -14,6 +16,7 @@ def test_the_interface_speaks_chinese(page: Page) -> None:
     expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
     expect(page.locator("#run")).to_have_text("回答")
     expect(page.locator("section[data-part=tree] h2")).not_to_have_text("")
+    expect(page.locator("[data-role=about]").first).to_have_text(re.compile("编码器.* 层"))
     page.reload()
     expect(page.locator("#run")).to_have_text("回答")
     page.locator("#switches [data-language=en]").click()

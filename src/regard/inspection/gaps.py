@@ -17,6 +17,7 @@ from regard.errors import UserError
 from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.inside import inside
+from regard.inspection.notes import Note
 from regard.inspection.question import Question, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_notes
@@ -88,10 +89,9 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     steps = steps_of(torch.cat(chances), question.symbols, task.vocabulary.name, NEVER)
     looked = inside(question, "target")
     odd = [name for name, id in zip(names, question.symbols, strict=True) if id == UNK]
-    notes = ["Each symbol was hidden in turn; p is that of the symbol that stands there."]
-    notes += unknown_notes(odd)
+    notes = [Note("gaps.hidden"), *unknown_notes(odd)]
     if looked.attention:
-        notes.append("Attention is that of the text with nothing hidden.")
+        notes.append(Note("gaps.attention"))
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),

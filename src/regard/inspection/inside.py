@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.capturing import capture, silence
+from regard.inspection.notes import Note
 from regard.inspection.question import Question, Scored
 from regard.inspection.value import Axis, Gate, Map, Part, Saliency, Way
 from regard.nn.seen import Seen
@@ -33,7 +34,7 @@ class Inside:
     attention: tuple[Map, ...] = ()
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def seen(self) -> dict[str, Any]:
         """What was seen, under the names that an inspection has for it."""
@@ -44,15 +45,15 @@ def inside(question: Question, rows: Axis) -> Inside:
     """All that can be seen. rows: what the parts of the answer are, target symbols or one."""
     with torch.inference_mode(), capture(question.model) as seen:
         question.read()
-    notes: list[str] = []
+    notes: list[Note] = []
     if not seen.attention:
-        notes.append("This model has no attention.")
+        notes.append(Note("attention.none"))
     elif not isinstance(question, Scored):
-        notes.append("Heads were not silenced: no single pass has the scores of all gaps.")
+        notes.append(Note("heads.gaps"))
     attention = maps_of(question, seen)
     gates = gates_of(seen)
     if gates and gates[0].units is None:
-        notes.append(f"Of the gates only the means are kept: more than {UNITS:,} numbers.")
+        notes.append(Note("gates.means", most=UNITS))
     return Inside(attention, saliency_of(question, rows), gates, tuple(notes))
 
 

@@ -16,6 +16,7 @@ from regard.estimators.language import LanguageModel
 from regard.inspection.about import about
 from regard.inspection.gaps import inspect_gaps
 from regard.inspection.inside import Inside, inside
+from regard.inspection.notes import Note
 from regard.inspection.question import Scored, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
@@ -26,8 +27,6 @@ from regard.search.hypothesis import NEVER
 from regard.search.sample import sample
 from regard.tasks.base import device_of
 from regard.tasks.language_model import LanguageModel as Task
-
-COUNTS = "An n-gram model only counts: it has no attention, no layers and no gradients."
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,8 @@ def inspect_language(
         score = float(question.scores(1).sum())
     odd = unknown_in(task.vocabulary, text + (target or ""))
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
-    looked = Inside(notes=(COUNTS,)) if isinstance(model, NGram) else inside(question, "target")
+    counts = Inside(notes=(Note("counts"),))
+    looked = counts if isinstance(model, NGram) else inside(question, "target")
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),
@@ -106,7 +106,7 @@ def inspect_language(
 
 def _written(
     task: Task, model: Any, prompt: list[int], search: Sample
-) -> tuple[list[int], list[str]]:
+) -> tuple[list[int], list[Note]]:
     """The symbols that the model writes on, EOS where it ended, and how they came about."""
     reach = task.reach(model)
     room = None if reach is None else reach - len(prompt)
@@ -115,10 +115,10 @@ def _written(
             f"text: {len(prompt):,} symbols, but the model looks back on {reach:,} at most, and "
             "one more must have room; give a shorter text"
         )
-    how = "drawn" if search.temperature else "the most probable symbol each time"
-    notes = [f"What follows the text is {how}, at most {search.longest} symbols."]
+    how = "drawn" if search.temperature else "best"
+    notes = [Note(f"follows.{how}", most=search.longest)]
     if room is not None and search.longest > room:
-        notes.append(f"It ends after {room}: the model looks back on {reach:,} symbols at most.")
+        notes.append(Note("follows.room", room=room, reach=reach))
         search = search.model_copy(update={"length": room})
     found = list(sample(model.step, model.start, prompt, search, 0, reach))
     return (found if len(found) == search.longest else [*found, EOS]), notes

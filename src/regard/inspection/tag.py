@@ -14,6 +14,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Tagger
 from regard.inspection.about import about
 from regard.inspection.inside import inside
+from regard.inspection.notes import Note
 from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import steps_of
 from regard.inspection.texts import refuse_longer
@@ -22,11 +23,6 @@ from regard.models.labeller import Labeller
 from regard.names import nearest
 from regard.nn import crf
 from regard.tasks.tag import Tag, decode
-
-JOINT = (
-    "The head is a CRF: p of a tag is summed over all ways to tag the other words, and the score "
-    "is log p of all tags together."
-)
 
 
 @dataclass(frozen=True)
@@ -107,7 +103,7 @@ def inspect_tagger(
         score=score,
         unknown=found.unknown,
         **looked.seen(),
-        notes=(*([JOINT] if joint else []), *looked.notes),
+        notes=(*([Note("crf")] if joint else []), *looked.notes),
     )
 
 

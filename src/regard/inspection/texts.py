@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from regard.data.names import printable
 from regard.data.vocabulary import UNK, Vocabulary
 from regard.errors import UserError
+from regard.inspection.notes import Note
 
 MOST = 200  # symbols of a side
 
@@ -28,9 +29,9 @@ def unknown_in(vocabulary: Vocabulary, text: str) -> tuple[str, ...]:
     return tuple(symbol for symbol, id in zip(cut, ids, strict=True) if id == UNK)
 
 
-def unknown_notes(unknown: Sequence[str]) -> list[str]:
+def unknown_notes(unknown: Sequence[str]) -> list[Note]:
     """What p means of symbols that the model is held to and that training never saw."""
-    return ["p of a symbol that training never saw is that of <unk>."] if unknown else []
+    return [Note("unknown.p")] if unknown else []
 
 
 def refuse_halves(what: str, text: str) -> None:

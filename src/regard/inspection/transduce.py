@@ -16,6 +16,7 @@ from regard.engines import Engine
 from regard.estimators.transducer import Transducer
 from regard.inspection.about import about
 from regard.inspection.inside import inside
+from regard.inspection.notes import Note
 from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_in, unknown_notes
@@ -72,7 +73,7 @@ class Answer:
     text: str
     names: tuple[str, ...]
     tree: dict[str, Any] | None
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     unknown: tuple[str, ...] = ()
 
 
@@ -122,7 +123,7 @@ def _searched(task: Transduce, engine: Engine, source: Padded, search: Beam | Sa
     tree, notes = None, []
     if isinstance(search, Sample):
         ((best,),) = engine.search(search, source, limits)
-        notes.append("The answer was drawn, so there is no tree of a search; a beam has one.")
+        notes.append(Note("drawn.tree"))
     else:
         found = explore(engine.stepper(), source, limits, search)
         best, tree = found.answer, tree_of(found, search.beam, task.target)
@@ -142,11 +143,11 @@ def _held(
     ids, names = names_of(task.target, target)
     scoring = search.scoring if isinstance(search, Beam) else Scoring("none")
     (forced,) = force(engine.stepper(), source, [ids], scoring)
-    notes = ["The target was given, and the model is held to it."]
+    notes = [Note("target.given")]
     if own.tree is not None:
-        notes.append("The tree is that of the model's own search.")
+        notes.append(Note("target.tree"))
     if scoring.coverage:
-        notes.append("The score of a given target leaves coverage out.")
+        notes.append(Note("target.coverage"))
     unknown = unknown_in(task.target, target)
     notes += unknown_notes(unknown)
     return Answer(forced, target, tuple(names), own.tree, tuple(notes), unknown)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
+from regard.inspection.notes import Note
 from regard.version import __version__
 
 FORMAT = 1  # of the dictionary; readers may refuse what they do not know
@@ -99,9 +100,9 @@ class Saliency:
 class Inspection:
     """All that is seen while a model answers one text; see docs/inspect.md.
 
-    model: name, task, description, parameters. given: whether the target was given. inputs: what
-    the decoder read. cut: whether the answer came to its limit. unknown: symbols that training
-    never saw. tree: of the search, ready for JSON. notes: what is not shown, and why.
+    model: as `about` gives it. given: whether the target was given. inputs: what the decoder read.
+    cut: whether the answer came to its limit. unknown: symbols that training never saw. tree: of
+    the search, ready for JSON. notes: what is not shown, and why.
     """
 
     model: dict[str, Any]
@@ -117,7 +118,7 @@ class Inspection:
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
     tree: dict[str, Any] | None = None
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[Note, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON.
@@ -139,7 +140,8 @@ class Inspection:
             "saliency": None,
             "gates": [vars(one) | {"units": _units(one)} for one in self.gates],
             "tree": self.tree,
-            "notes": self.notes,
+            "notes": [str(note) for note in self.notes],
+            "note_keys": [note.as_dict() for note in self.notes],
         }
         ready = {name: plain(value) for name, value in found.items()}
         return ready | {"saliency": self.saliency and self.saliency.as_dict()}

@@ -19,6 +19,7 @@ from regard.errors import UserError
 from regard.estimators.labels import Classifier, Regressor
 from regard.inspection.about import about
 from regard.inspection.inside import Inside, inside
+from regard.inspection.notes import Note
 from regard.inspection.question import Scored, copied, log_odds
 from regard.inspection.steps import OTHERS
 from regard.inspection.texts import names_of, refuse_longer
@@ -173,20 +174,16 @@ def _vector_inside(question: Row, rows: Axis) -> Inside:
     with torch.enable_grad(), capture(question.model) as seen:
         score = question.each(list(range(question.parts))).sum()
     slopes = seen.gradients(score)["frontend"].squeeze(1).abs()  # (R, F)
-    note = (
-        "A vector is read at once, so there is no attention. Gradients are by numbers of mean 0 "
-        "and deviation 1, as the model reads them."
-    )
-    return Inside(saliency=Saliency(rows, "source", slopes.cpu()), notes=(note,))
+    return Inside(saliency=Saliency(rows, "source", slopes.cpu()), notes=(Note("vector"),))
 
 
-def _remarks(task: Classify | Regress) -> list[str]:
+def _remarks(task: Classify | Regress) -> list[Note]:
     """What numbers mean that elsewhere are probabilities."""
     if not isinstance(task, Regress):
         return []
     if not isinstance(task.inputs, Texts):
-        return ["Gradients are those of the number itself, in its own unit."]
-    notes = ["Gradients and silenced heads are measured by the number itself, in its own unit."]
+        return [Note("number.gradients")]
+    notes = [Note("number.heads")]
     if len(task.mean) > 1:
-        notes.append("A silenced head has the sum of the changes of all numbers.")
+        notes.append(Note("number.several"))
     return notes

@@ -100,7 +100,7 @@
   regard.remarks = (data) => [
     data.cut ? regard.say("remark.cut") : null,
     data.unknown && data.unknown.length ? regard.say("remark.unknown", {symbols: data.unknown.join(" ")}) : null,
-    ...data.notes,
+    ...data.notes.map((text, place) => regard.noted(text, data.note_keys && data.note_keys[place])),
   ].filter(Boolean);
 
   regard.notes = ({data}) => [make("ul", {class: "remarks"},

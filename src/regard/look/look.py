@@ -9,6 +9,7 @@ STYLES = ("base.css", "inspection.css")
 SCRIPTS = (
     "dom.js",
     "words.js",
+    "notes.js",
     "theme.js",
     "heat.js",
     "map.js",

@@ -18,7 +18,7 @@
       make("h1", {dir: "auto", class: long ? "long" : null}, source.text || target.text),
       ...(source.text ? [make("p", {class: "came", dir: "auto"}, target.text)] : []));
     const facts = [
-      [regard.say("page.model"), model.description],
+      [regard.say("page.model"), regard.described(model)],
       [regard.say("page.parameters"),
         model.parameters && model.parameters.toLocaleString("en").replaceAll(",", "\u202f")],
       [regard.say("page.score"), Number.isFinite(score) ? regard.number(score) : null],

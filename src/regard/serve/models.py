@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.errors import UserError
 from regard.estimators import Estimator, load
-from regard.inspection.about import about, description
+from regard.inspection.about import about, description, parts_of
 from regard.serve.searches import settings_schema
 from regard.serve.settings import ServeSettings
 from regard.tasks.answering import Answering, as_engine
@@ -62,11 +62,9 @@ class Served:
         model, options = self.estimator.model_, self.estimator.config_.model
         if isinstance(model, nn.Module):
             return about(self.estimator)
-        return {
-            "task": self.estimator.task,
-            "description": f"{description(options)}; run by {model.name}",
-            "parameters": None,
-        }
+        parts = [*parts_of(options), {"part": "engine", "kind": model.name}]
+        told = {"description": description(parts), "parts": parts, "parameters": None}
+        return {"task": self.estimator.task, **told}
 
     def _direction(self) -> dict[str, str]:
         """Which way its texts are written."""

@@ -142,6 +142,7 @@ class ModelFacts(BaseModel):
     name: str
     task: str
     description: str
+    parts: list[dict[str, Any]] = Field(description="what the description says, word by word")
     parameters: int | None
     search: dict[str, Any]
     settings: dict[str, Any] = Field(description="JSON schema of the search")

@@ -86,7 +86,7 @@
       const count = this.model.parameters;
       const format = new Intl.NumberFormat(regard.language);
       const size = count ? regard.say("app.parameters", { count: format.format(count) }) : "";
-      this.about.textContent = [this.model.description, size].filter(Boolean).join(" \u00b7 ");
+      this.about.textContent = [regard.described(this.model), size].filter(Boolean).join(" \u00b7 ");
       this.drawForm();
       this.drawBegin();
       this.drawAnswer();
