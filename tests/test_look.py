@@ -14,6 +14,10 @@ from regard.inspection.notes import SENTENCES
 from regard.inspection.pack import unpacked
 from regard.inspection.page import inspection_page
 from regard.look import SCRIPTS, STYLES, assets
+from regard.report.curves import Series, draw
+from regard.report.labels import details_section
+from regard.report.scores import LABELS
+from regard.report.template import fill_page
 
 LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, which is never fetched
@@ -89,11 +93,22 @@ def test_a_page_needs_nothing_else() -> None:
     assert not re.search(r"@import|url\(|\bfetch\(|XMLHttpRequest|\bimport\b.*\bfrom\b", page)
 
 
-def test_the_policy_allows_the_script_and_the_style_of_the_page_only() -> None:
-    page = inspection_page(inspection())
+def report(*styles: str) -> str:
+    """A page of a report, with all that is drawn of labels."""
+    confusion = {"labels": ["a", "b"], "rows": [[3, 1], [0, 2]]}
+    bins = [{"confidence": 80, "accuracy": 70, "count": 9}]
+    details = details_section({"confusion": confusion, "reliability": bins})
+    curve = draw("Loss", [Series("train", [(1, 2.0), (2, 1.0)])])
+    return fill_page("title", "", "name", "", [details, curve], [], ("page.css", *styles))
+
+
+@pytest.mark.parametrize(
+    "page", [inspection_page(inspection()), report(), report("compare.css")], ids=range(3)
+)
+def test_the_policy_allows_the_script_and_the_style_of_the_page_only(page: str) -> None:
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-    _, script = inside(page, "script")
+    *_, script = inside(page, "script")
     (style,) = inside(page, "style")
     for rule, text in (("script-src", script), ("style-src", style)):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -173,6 +188,15 @@ def test_every_note_is_there_in_chinese_with_the_same_values() -> None:
     for key, text in SENTENCES.items():
         assert re.search(r"[\u4e00-\u9fff]", chinese[key])
         assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", chinese[key])), key
+
+
+def test_a_report_has_its_measures_in_chinese() -> None:
+    text = files("regard.report").joinpath("words.js").read_text("utf-8")
+    known = dict(re.findall(r'"((?:[^"\\]|\\.)*)": "((?:[^"\\]|\\.)*)"', text))
+    measures = {label.encode("unicode_escape").decode() for label in LABELS.values()}
+    assert {one.replace("\\xb2", "\\u00b2") for one in measures} <= known.keys()
+    headings = set(re.findall(r"<h2>([^<]+)</h2>", report()))
+    assert headings and headings <= known.keys() and all(known.values())
 
 
 def test_every_word_that_is_said_is_known_and_every_known_word_is_said() -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import Tab
-from .steps import LARGE, choose_head, choose_tab, open_tree, sideways
+from .steps import LARGE, choose_head, choose_tab, expect_background, open_tree, sideways
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,16 @@ def test_the_report_of_a_run_needs_no_network(tab: Tab, trained: Any) -> None:
     page: Page = tab((trained.run / "report.html").as_uri(), offline=True)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("svg, canvas").first).to_be_visible()
+    expect_background(page, "> 200")
+    page.locator(".switches [data-theme=dark]").click()
+    expect_background(page, "< 60")
+    page.locator("[data-language=zh]").click()
+    expect(page.locator("h2").first).to_have_text("训练")
+    expect(page.locator(".samples thead")).to_have_text("源文输出参考")
+    page.locator("[data-language=en]").click()
+    expect(page.locator("h2").first).to_have_text("Training")
+    page.locator("figure.curve svg").first.hover()
+    expect(page.locator(".tip")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
     assert sideways(page) <= 0
     assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []

@@ -6,7 +6,17 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import SCRIPTS, Served, Tab
-from .steps import answered, ask, compare, look_inside, open_tree, part, ready, sideways
+from .steps import (
+    answered,
+    ask,
+    compare,
+    expect_background,
+    look_inside,
+    open_tree,
+    part,
+    ready,
+    sideways,
+)
 
 
 def test_the_interface_speaks_chinese(page: Page) -> None:
@@ -26,12 +36,6 @@ def test_the_interface_speaks_chinese(page: Page) -> None:
 def test_a_browser_in_chinese_gets_chinese(tab: Tab, server: Served) -> None:
     page = tab(server.address, locale="zh-CN")
     expect(page.locator("#run")).to_have_text("回答")
-
-
-def expect_background(page: Page, test: str) -> None:
-    """Waits until the brightness of the background, 0 to 255, is as it should be."""
-    colour = "getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)"
-    page.wait_for_function(f"{colour}.reduce((sum, one) => sum + Number(one), 0) / 3 {test}")
 
 
 def test_dark_as_the_system_and_by_choice(page: Page) -> None:

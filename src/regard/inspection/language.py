@@ -28,6 +28,8 @@ from regard.search.sample import sample
 from regard.tasks.base import device_of
 from regard.tasks.language_model import LanguageModel as Task
 
+COUNTS = Inside(notes=(Note("counts"),))
+
 
 @dataclass(frozen=True)
 class Text(Scored):
@@ -87,8 +89,7 @@ def inspect_language(
         score = float(question.scores(1).sum())
     odd = unknown_in(task.vocabulary, text + (target or ""))
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
-    counts = Inside(notes=(Note("counts"),))
-    looked = counts if isinstance(model, NGram) else inside(question, "target")
+    looked = COUNTS if isinstance(model, NGram) else inside(question, "target")
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),

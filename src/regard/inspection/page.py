@@ -1,7 +1,5 @@
 """One HTML file of an inspection: style, scripts and data inside, nothing from the network."""
 
-import base64
-import hashlib
 import json
 from html import escape
 from string import Template
@@ -9,12 +7,7 @@ from typing import Any
 
 from regard.inspection.pack import packed
 from regard.look import SCRIPTS, STYLES, assets
-
-# Only what is in the file itself may run or dress the page; the hashes name it.
-POLICY = (
-    "default-src 'none'; script-src '{script}'; style-src '{style}'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
+from regard.look.policy import policy
 
 PAGE = Template("""\
 <!doctype html>
@@ -54,7 +47,7 @@ def inspection_page(inspection: dict[str, Any]) -> str:
     script = f"\n{assets((*SCRIPTS, 'standalone.js'))}\n"
     source, target = inspection["source"]["text"], inspection["target"]["text"]
     return PAGE.substitute(
-        policy=POLICY.format(script=_hash(script), style=_hash(style)),
+        policy=policy(script, style),
         title=_shown(f"{inspection['model']['name']}: {source or target}"),
         source=_shown(source or target),
         target=_shown(target if source else ""),
@@ -67,12 +60,6 @@ def inspection_page(inspection: dict[str, Any]) -> str:
 def _shown(text: str) -> str:
     """Text as HTML; lone surrogates, which UTF-8 has not, are question marks."""
     return escape(text.encode("utf-8", "replace").decode("utf-8"))
-
-
-def _hash(text: str) -> str:
-    """How a content policy names a text: the digest of exactly what stands in the tag."""
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 
 
 def _data(value: dict[str, Any]) -> str:

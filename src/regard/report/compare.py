@@ -25,7 +25,7 @@ def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
     data = sorted({run.data for run in runs if run.data})
     page = fill_page(
         title=f"{len(runs)} runs compared",
-        eyebrow="A comparison of training runs of regard",
+        eyebrow="<span>A comparison of training runs of regard</span>",
         name=f"{len(runs)} runs" + (f" of {data[0]}" if len(data) == 1 else ""),
         command="",
         sections=[

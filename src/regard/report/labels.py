@@ -125,7 +125,7 @@ def _confusion(confusion: dict[str, Any]) -> str:
         '<figure class="matrix"><figcaption><span>Which label is taken for which</span>'
         '<span class="legend">rows: right label, columns: given</span></figcaption>'
         f'<div class="scroll"><svg viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'style="width:{width:.0f}px" role="img" aria-label="Confusion matrix; rows: right label, '
+        f'width="{width:.0f}" role="img" aria-label="Confusion matrix; rows: right label, '
         f'columns: given">{"".join(inside)}</svg></div></figure>'
     )
 

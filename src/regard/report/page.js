@@ -1,48 +1,51 @@
+"use strict";
 // Values under the pointer: the nearest step, or minute, of each curve.
-for (const figure of document.querySelectorAll("figure.curve")) {
-  const svg = figure.querySelector("svg");
-  const data = JSON.parse(figure.querySelector("script").textContent);
-  const shape = (name, parts) => {
-    const node = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(parts)) node.setAttribute(key, value);
-    return node;
-  };
-  const pixel = ([low, high, start, end], value) =>
-    start + (value - low) / (high - low) * (end - start);
-  const round = (value) =>
-    value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : String(+value.toPrecision(5));
-  const nearest = (points, step) => points.reduce((best, point) =>
-    Math.abs(point[0] - step) < Math.abs(best[0] - step) ? point : best);
-  const tip = document.createElement("div");
-  tip.className = "tip";
-  let layer = null;
+(() => {
+  for (const figure of document.querySelectorAll("figure.curve")) {
+    const svg = figure.querySelector("svg");
+    const data = JSON.parse(figure.querySelector("script").textContent);
+    const shape = (name, parts) => {
+      const node = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(parts)) node.setAttribute(key, value);
+      return node;
+    };
+    const pixel = ([low, high, start, end], value) =>
+      start + (value - low) / (high - low) * (end - start);
+    const round = (value) =>
+      value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(2) : String(+value.toPrecision(5));
+    const nearest = (points, step) => points.reduce((best, point) =>
+      Math.abs(point[0] - step) < Math.abs(best[0] - step) ? point : best);
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    let layer = null;
 
-  const hide = () => { tip.remove(); if (layer) layer.remove(); layer = null; };
-  const show = (event) => {
-    hide();
-    const box = svg.getBoundingClientRect();
-    const at = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
-    const [low, high, start, end] = data.x;
-    const step = low + (at - start) / (end - start) * (high - low);
-    const near = data.series.map((line) => nearest(line.points, step));
-    const closest = nearest(near, step)[0];
-    const x = pixel(data.x, closest);
-    layer = shape("g", {});
-    layer.append(shape("path", {class: "cursor", d: `M${x} ${data.y[2]}V${data.y[3]}`}));
-    near.forEach((point, place) => layer.append(shape("circle", {
-      class: `cursor-dot ${data.styles[place]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
-    })));
-    svg.append(layer);
-    tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, place) => {
-      const where = point[0] === closest ? "" : ` (${data.axis} ${round(point[0])})`;
-      return `${data.series[place].name} ${round(point[1])}${where}`;
-    })).join("\n");
-    figure.append(tip);
-    const left = x * box.width / svg.viewBox.baseVal.width;
-    tip.style.left = `${left + tip.offsetWidth + 14 > box.width ? left - tip.offsetWidth - 10 : left + 10}px`;
-    tip.style.top = `${svg.offsetTop || figure.querySelector("figcaption").offsetHeight + 8}px`;
-  };
-  svg.addEventListener("pointermove", show);
-  svg.addEventListener("pointerdown", show);
-  svg.addEventListener("pointerleave", hide);
-}
+    const hide = () => { tip.remove(); if (layer) layer.remove(); layer = null; };
+    const show = (event) => {
+      hide();
+      const box = svg.getBoundingClientRect();
+      const at = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
+      const [low, high, start, end] = data.x;
+      const step = low + (at - start) / (end - start) * (high - low);
+      const near = data.series.map((line) => nearest(line.points, step));
+      const closest = nearest(near, step)[0];
+      const x = pixel(data.x, closest);
+      layer = shape("g", {});
+      layer.append(shape("path", {class: "cursor", d: `M${x} ${data.y[2]}V${data.y[3]}`}));
+      near.forEach((point, place) => layer.append(shape("circle", {
+        class: `cursor-dot ${data.styles[place]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
+      })));
+      svg.append(layer);
+      tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, place) => {
+        const where = point[0] === closest ? "" : ` (${data.axis} ${round(point[0])})`;
+        return `${data.series[place].name} ${round(point[1])}${where}`;
+      })).join("\n");
+      figure.append(tip);
+      const left = x * box.width / svg.viewBox.baseVal.width;
+      tip.style.left = `${left + tip.offsetWidth + 14 > box.width ? left - tip.offsetWidth - 10 : left + 10}px`;
+      tip.style.top = `${svg.offsetTop || figure.querySelector("figcaption").offsetHeight + 8}px`;
+    };
+    svg.addEventListener("pointermove", show);
+    svg.addEventListener("pointerdown", show);
+    svg.addEventListener("pointerleave", hide);
+  }
+})();

@@ -67,7 +67,7 @@ def duration(seconds: float) -> str:
 
 
 def _eyebrow(run: RunFolder) -> str:
-    parts = ["A training run of regard"]
+    parts = ["<span>A training run of regard</span>"]
     if run.facts.get("started"):
         parts.append(escape(str(run.facts["started"])))
     if not run.final:

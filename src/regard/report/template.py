@@ -7,6 +7,10 @@ from string import Template
 
 from regard.files import write_bytes
 from regard.look import assets
+from regard.look.policy import policy
+
+SHARED = ("dom.js", "words.js", "theme.js")  # of the look: the switches of theme and language
+SCRIPTS = ("words.js", "page.js")
 
 
 def fill_page(
@@ -19,10 +23,13 @@ def fill_page(
     styles: tuple[str, ...] = ("page.css",),
 ) -> str:
     """The whole page, of parts that are HTML already; `title`, `name` and `notes` are plain."""
+    style = "\n".join(["", assets(["base.css"]), *map(_part, styles), ""])
+    script = "\n".join(["", assets(SHARED), *map(_part, SCRIPTS), ""])
     return Template(_part("page.html")).substitute(
+        policy=policy(script, style),
         title=escape(title),
-        style="\n".join([assets(["base.css"]), *map(_part, styles)]),
-        script=_part("page.js"),
+        style=style,
+        script=script,
         eyebrow=eyebrow,
         name=escape(name),
         command=command,
