@@ -12,7 +12,7 @@ from regard.inspection.tag import Sentence
 from regard.models.labeller import Labeller
 from regard.tasks.tag import Tag
 
-from .test_inspection import EACH, estimator_of, look, values
+from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
 from .toys import Case, built
 
 tagged = pytest.mark.parametrize(
@@ -44,6 +44,16 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
     assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)
     notes = look(case)[1].notes
     assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
+
+
+def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would take as many passes as there are symbols: that is said, and nothing is guessed."""
+    case = next(case for case in EACH if fills_gaps(case) and attends(case))
+    monkeypatch.setattr("regard.inspection.gaps.WORK", 0)
+    found = look(case)[1]
+    assert found.attention and not any(one.silenced for one in found.attention)
+    keys = [note.key for note in found.notes]
+    assert "heads.dear" in keys and "gaps.silenced" not in keys
 
 
 @pytest.mark.parametrize(

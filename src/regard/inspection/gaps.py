@@ -15,7 +15,7 @@ from regard.data.vocabulary import MASK, UNK, TableVocabulary
 from regard.data.words import Forms, split_words
 from regard.errors import UserError
 from regard.estimators.language import LanguageModel
-from regard.inspection.about import about
+from regard.inspection.about import about, parameters
 from regard.inspection.inside import inside
 from regard.inspection.notes import Note
 from regard.inspection.question import Question, copied, log_odds
@@ -23,9 +23,12 @@ from regard.inspection.steps import renamed, steps_of
 from regard.inspection.texts import names_of, refuse_longer, unknown_notes
 from regard.inspection.value import Inspection, Side
 from regard.models.masked import MaskedModel
+from regard.search.follow import tell_nothing
 from regard.search.hypothesis import NEVER
 from regard.tasks.base import device_of
 from regard.tasks.language_model import LanguageModel as Task
+
+WORK = 5e10  # weights of the encoder times symbols read, over all copies: some seconds
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,21 @@ class Gaps(Question):
         everything = torch.ones(self.source.data.shape, dtype=torch.bool)
         device = device_of(self.model)
         self.model(self._batch(self.source).to(device), everything.to(device))
+
+    def total(self) -> float:
+        """The sum of the log probabilities of all symbols, each hidden in turn."""
+        found, parts = 0.0, list(range(len(self.symbols)))
+        for at in range(0, len(parts), self.at_once()):
+            tell_nothing()
+            some = parts[at : at + self.at_once()]
+            own = torch.tensor([[self.symbols[part]] for part in some])
+            logp = self.logits(some).log_softmax(-1).cpu()
+            found += float(logp.gather(1, own).double().sum())
+        return found
+
+    def dear(self, heads: int) -> bool:
+        """Each head takes as many copies as there are symbols."""
+        return heads * len(self.symbols) ** 2 * parameters(self.model.encoder) > WORK
 
     def _batch(self, source: Padded) -> Batch:
         if self.forms is None:
@@ -92,6 +110,8 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     notes = [Note("gaps.hidden"), *unknown_notes(odd)]
     if looked.attention:
         notes.append(Note("gaps.attention"))
+    if any(one.silenced for one in looked.attention):
+        notes.append(Note("gaps.silenced"))
     return Inspection(
         model=about(estimator),
         source=Side(text, tuple(names)),

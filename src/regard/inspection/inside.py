@@ -46,11 +46,11 @@ def inside(question: Question, rows: Axis) -> Inside:
     with torch.inference_mode(), capture(question.model) as seen:
         question.read()
     notes: list[Note] = []
-    if not seen.attention:
-        notes.append(Note("attention.none"))
-    elif not isinstance(question, Scored):
-        notes.append(Note("heads.gaps"))
     attention = maps_of(question, seen)
+    if not attention:
+        notes.append(Note("attention.none"))
+    elif not attention[0].silenced:
+        notes.append(Note("heads.dear", symbols=question.lengths()[1]))
     gates = gates_of(seen)
     if gates and gates[0].units is None:
         notes.append(Note("gates.means", most=UNITS))
@@ -60,7 +60,7 @@ def inside(question: Question, rows: Axis) -> Inside:
 def maps_of(question: Question, seen: Seen) -> tuple[Map, ...]:
     """The attention of all layers, and what each head is worth."""
     heads = {name: weights.shape[1] for name, weights in seen.attention.items()}
-    worth = silenced(question, heads) if isinstance(question, Scored) and heads else {}
+    worth = {} if question.dear(sum(heads.values())) else silenced(question, heads)
     spread, found = seen.entropy(), []
     for name, weights in seen.attention.items():
         part, entropy = part_of(name), tuple(spread[name][0].tolist())
@@ -70,11 +70,18 @@ def maps_of(question: Question, seen: Seen) -> tuple[Map, ...]:
 
 
 @torch.inference_mode()
-def silenced(question: Scored, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
+def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
     """How the score of the whole answer changes when each head of each attention is silent."""
-    before = question.scores(1).double().sum()
+    if not heads:
+        return {}
+    before = question.total()
     places = [(name, head) for name, count in heads.items() for head in range(count)]
     found: dict[str, list[float]] = {name: [] for name in heads}
+    if not isinstance(question, Scored):
+        for name, head in places:
+            with silence(question.model, {name: [head]}):
+                found[name].append(question.total() - before)
+        return {name: tuple(changes) for name, changes in found.items()}
     for first in range(0, len(places), question.at_once()):
         tell_nothing()
         some = places[first : first + question.at_once()]  # a copy for each

@@ -5,7 +5,7 @@ from typing import Any
 # Pages have the same in Chinese, under the same keys: look/notes.js.
 SENTENCES = {
     "attention.none": "This model has no attention.",
-    "heads.gaps": "Heads were not silenced: no single pass has the scores of all gaps.",
+    "heads.dear": "Heads were not silenced: with {symbols} gaps that would take too long.",
     "gates.means": "Of the gates only the means are kept: more than {most} numbers.",
     "unknown.p": "p of a symbol that training never saw is that of <unk>.",
     "drawn.tree": "The answer was drawn, so there is no tree of a search; a beam has one.",
@@ -19,6 +19,9 @@ SENTENCES = {
     "follows.room": "It ends after {room}: the model looks back on {reach} symbols at most.",
     "counts": "An n-gram model only counts: it has no attention, no layers and no gradients.",
     "gaps.hidden": "Each symbol was hidden in turn; p is that of the symbol that stands there.",
+    "gaps.silenced": (
+        "A silenced head has the change of log p of all symbols together, each hidden in turn."
+    ),
     "gaps.attention": "Attention is that of the text with nothing hidden.",
     "crf": (
         "The head is a CRF: p of a tag is summed over all ways to tag the other words, and the "

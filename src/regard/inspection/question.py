@@ -28,6 +28,14 @@ class Question(ABC):
         """Runs the model once over the text, for others to look at."""
 
     @abstractmethod
+    def total(self) -> float:
+        """The log probability of the whole answer, or the sum of its numbers."""
+
+    def dear(self, heads: int) -> bool:
+        """Whether it would take too long to ask again for each of so many heads."""
+        return False
+
+    @abstractmethod
     def lengths(self) -> tuple[int, int]:
         """R, and the most symbols on one side."""
 
@@ -43,7 +51,7 @@ class Question(ABC):
 
 
 class Scored(Question):
-    """One whose whole answer is scored in one pass, so that it can be asked what a change does."""
+    """One whose whole answer is scored in one pass, so that copies tell what several changes do."""
 
     @abstractmethod
     def scores(self, copies: int) -> Tensor:
@@ -54,6 +62,9 @@ class Scored(Question):
 
     def read(self) -> None:
         self.scores(1)
+
+    def total(self) -> float:
+        return float(self.scores(1).double().sum())
 
 
 def log_odds(logits: Tensor, chosen: list[int]) -> Tensor:

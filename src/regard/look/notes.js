@@ -6,7 +6,7 @@
   // Under the keys of inspection/notes.py.
   const notes = {
     "attention.none": "该模型没有注意力。",
-    "heads.gaps": "未逐个屏蔽注意力头：无法一次算出所有空缺的得分。",
+    "heads.dear": "未逐个屏蔽注意力头：{symbols} 个空缺耗时过长。",
     "gates.means": "门控只保留了平均值：数值超过 {most} 个。",
     "unknown.p": "训练中从未出现的符号，其 p 为 <unk> 的概率。",
     "drawn.tree": "输出由采样得到，因此没有搜索树；束搜索才有。",
@@ -18,6 +18,7 @@
     "follows.room": "它在 {room} 个符号后结束：模型最多能回看 {reach} 个符号。",
     "counts": "n 元语法模型只做计数：没有注意力、层和梯度。",
     "gaps.hidden": "每个符号依次被遮住；p 为原处符号的概率。",
+    "gaps.silenced": "屏蔽一个头的影响是所有符号（依次遮住）对数概率之和的变化。",
     "gaps.attention": "注意力来自没有遮住任何符号的文本。",
     "crf": "输出层为 CRF：一个标签的 p 是对其余词的所有标注方式求和的结果，得分是全部标签的联合对数概率。",
     "vector": "向量一次读入，因此没有注意力。梯度是对均值为 0、标准差为 1 的数值求得的，与模型读到的一致。",
