@@ -35,6 +35,9 @@ def serve(
             help="Processors that run models; else half of them.", rich_help_panel=GATHERING
         ),
     ] = None,
+    connections: Annotated[
+        int, typer.Option(help="Connections that are open.", rich_help_panel=LIMITS)
+    ] = 512,
     queue: Annotated[int, typer.Option(help="Texts that wait.", rich_help_panel=LIMITS)] = 1024,
     seconds: Annotated[
         float, typer.Option(help="Time of a request.", rich_help_panel=LIMITS)
@@ -87,7 +90,7 @@ def serve(
         **{"wait": wait, "batch": batch, "queue": queue, "seconds": seconds},
         threads=threads,
         **{"characters": characters, "texts": texts, "body": body, "beam": beam},
-        symbols=symbols,
+        **{"symbols": symbols, "connections": connections},
         **{"token": read_token(token_file), "cors": tuple(cors or ())},
     )
     serve_command(models, host, port, settings, engine=engine, quantize=quantize)

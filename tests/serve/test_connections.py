@@ -1,9 +1,13 @@
 """Connections that say nothing, or do not take their answer, are cut; those that wait are not."""
 
 import asyncio
+import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.server import ServerState
 
 from regard.serve.connections import watched_connections
@@ -27,7 +31,7 @@ def test_connections_that_do_nothing_are_cut() -> None:
 
         config = uvicorn.Config(app, log_level="critical", timeout_keep_alive=60)
         config.load()
-        kind: Any = watched_connections(0.3)
+        kind: Any = watched_connections(0.3, 9)
         server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0
         )
@@ -49,6 +53,55 @@ def test_connections_that_do_nothing_are_cut() -> None:
         assert (await waits[0].readuntil(b"xxxxxxxxxx")).startswith(b"HTTP/1.1 200")
         for _, writer in (waits, dawdles, *others):
             writer.close()
+        server.close()
+
+    asyncio.run(asyncio.wait_for(talk(), 120))
+
+
+def test_what_is_one_too_many_is_refused_and_makes_room(turner: Callable[..., FastAPI]) -> None:
+    """In our own words; those that were there before, and who asks for its health, are served."""
+
+    async def talk() -> None:
+        app, state = turner(connections=2), ServerState()
+        config = uvicorn.Config(app, log_level="critical")
+        config.load()
+        kind: Any = watched_connections(60, 2)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        )
+        port = server.sockets[0].getsockname()[1]
+
+        async def connect() -> Any:
+            count = len(state.connections)
+            found = await asyncio.open_connection("127.0.0.1", port)
+            while len(state.connections) == count < 4:
+                await asyncio.sleep(0.01)
+            return found
+
+        async def ask(connection: Any, path: bytes) -> tuple[bytes, bytes]:
+            reader, writer = connection
+            writer.write(ASK % path)
+            head = await reader.readuntil(b"\r\n\r\n")
+            (length,) = re.findall(rb"content-length: (\d+)", head)
+            return head, await reader.readexactly(int(length))
+
+        first, second, third, fourth = [await connect() for _ in range(4)]
+        head, said = await ask(third, b"limits")
+        assert head.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in head
+        assert json.loads(said)["error"].startswith("2 connections are open")
+        assert await third[0].read() == b""  # closed
+        assert (await ask(fourth, b"health"))[0].startswith(b"HTTP/1.1 200")
+        for one in (first, second):
+            assert (await ask(one, b"limits"))[0].startswith(b"HTTP/1.1 200")
+        over = [await connect() for _ in range(2)]  # the fourth and the fifth at once
+        assert await over[1][0].read() == b""
+        for _, writer in (first, second, fourth, *over):
+            writer.close()
+        while state.connections:
+            await asyncio.sleep(0.01)
+        again = await connect()
+        assert (await ask(again, b"limits"))[0].startswith(b"HTTP/1.1 200")
+        again[1].close()
         server.close()
 
     asyncio.run(asyncio.wait_for(talk(), 120))

@@ -79,7 +79,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=KEPT,
-        http=watched_connections(max(KEPT, seconds)),
+        http=watched_connections(max(KEPT, seconds), app.state.service.settings.connections),
         backlog=BACKLOG,
         ws="none",  # no route has use for it, and the guard does not look at it
     )

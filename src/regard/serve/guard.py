@@ -12,7 +12,7 @@ from regard.serve.settings import ServeSettings
 
 OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later
 PAGES = ("/", "/docs")
-ALWAYS = ("/health", "/metrics")  # answered also while the server stops
+ALWAYS = ("/health", "/metrics")  # answered also while the server stops, or has no room
 SAFE = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
@@ -26,6 +26,7 @@ PAGE_POLICY = (
     "frame-ancestors 'none'"
 )
 SHUT = {"connection": "close"}
+CROWDED = "regard.crowded"  # in the state of a request whose connection is one too many
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -71,6 +72,9 @@ class Guard:
         """Refuses who may not ask, and who asks for too much."""
         path = scope["path"]
         self._check_host(headers.get("host", ""))
+        if CROWDED in scope.get("state", ()) and path not in ALWAYS:
+            most = self.settings.connections
+            raise later(f"{most} connections are open, which is all; ask again in a moment", SHUT)
         if scope["app"].state.stopping and path not in ALWAYS:
             raise later("the server stops; ask again in a moment", SHUT)
         if self.token is not None and path not in OPEN and not path.startswith("/static/"):

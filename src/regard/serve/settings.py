@@ -17,6 +17,7 @@ class ServeSettings(Options):
     threads: int | None = Field(
         None, gt=0, description="processors that run models; None: half of them"
     )
+    connections: int = Field(512, gt=0, description="connections that are open, at most")
     queue: int = Field(1024, gt=0, description="texts that wait, at most")
     seconds: float = Field(30.0, gt=0, description="time for a request, waiting included")
     # Attention takes time by the square of the length, and an encoder cannot be stopped halfway.
@@ -58,5 +59,5 @@ class ServeSettings(Options):
     def limits(self) -> dict[str, float]:
         """What a client may know."""
         names = ("texts", "characters", "beam", "nbest", "length", "wishes", "symbols")
-        rest = ("seconds", "queue", "batch", "wait")
+        rest = ("seconds", "queue", "connections", "batch", "wait")
         return {name: getattr(self, name) for name in (*names, *rest)} | {"bytes": self.bytes}
