@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.server import ServerState
@@ -58,24 +59,31 @@ def test_connections_that_do_nothing_are_cut() -> None:
     asyncio.run(asyncio.wait_for(talk(), 120))
 
 
-def test_what_is_one_too_many_is_refused_and_makes_room(turner: Callable[..., FastAPI]) -> None:
+def test_what_is_one_too_many_is_refused_and_makes_room(
+    turner: Callable[..., FastAPI], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In our own words; those that were there before, and who asks for its health, are served."""
+
+    monkeypatch.setattr("regard.serve.connections.BRIEF", 600)  # nobody is cut for being slow
 
     async def talk() -> None:
         app, state = turner(connections=2), ServerState()
         config = uvicorn.Config(app, log_level="critical")
         config.load()
-        kind: Any = watched_connections(60, 2)
+        kind: Any = watched_connections(600, 2)
         server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0
         )
         port = server.sockets[0].getsockname()[1]
 
-        async def connect() -> Any:
-            count = len(state.connections)
-            found = await asyncio.open_connection("127.0.0.1", port)
-            while len(state.connections) == count < 4:
+        async def open_are(count: int) -> None:
+            while len(state.connections) != count:
                 await asyncio.sleep(0.01)
+
+        async def connect(count: int) -> Any:
+            """A connection, after which so many are open."""
+            found = await asyncio.open_connection("127.0.0.1", port)
+            await open_are(count)
             return found
 
         async def ask(connection: Any, path: bytes) -> tuple[bytes, bytes]:
@@ -85,21 +93,22 @@ def test_what_is_one_too_many_is_refused_and_makes_room(turner: Callable[..., Fa
             (length,) = re.findall(rb"content-length: (\d+)", head)
             return head, await reader.readexactly(int(length))
 
-        first, second, third, fourth = [await connect() for _ in range(4)]
+        first, second, third, fourth = [await connect(count) for count in (1, 2, 3, 4)]
         head, said = await ask(third, b"limits")
         assert head.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in head
         assert json.loads(said)["error"].startswith("2 connections are open")
         assert await third[0].read() == b""  # closed
+        await open_are(3)
         assert (await ask(fourth, b"health"))[0].startswith(b"HTTP/1.1 200")
         for one in (first, second):
             assert (await ask(one, b"limits"))[0].startswith(b"HTTP/1.1 200")
-        over = [await connect() for _ in range(2)]  # the fourth and the fifth at once
-        assert await over[1][0].read() == b""
-        for _, writer in (first, second, fourth, *over):
-            writer.close()
-        while state.connections:
-            await asyncio.sleep(0.01)
-        again = await connect()
+        last = await connect(4)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await reader.read() == b""  # twice as many, and one: not even heard
+        for one in (writer, *(open_one[1] for open_one in (first, second, fourth, last))):
+            one.close()
+        await open_are(0)
+        again = await connect(1)
         assert (await ask(again, b"limits"))[0].startswith(b"HTTP/1.1 200")
         again[1].close()
         server.close()
