@@ -21,7 +21,7 @@ from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
 from regard.nn.watch import watching
 from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Outputs, followed
+from regard.search.follow import Outputs, Unwanted, followed
 from regard.search.lexical import Lexicon, learn_lexicon
 from regard.search.shortlist import Shortlist
 
@@ -127,6 +127,27 @@ def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
     for row, (symbols, scores) in told.items():
         assert tuple(symbols) == found[row][0].symbols[: len(symbols)]
         assert tuple(scores) == found[row][0].symbol_scores[: len(symbols)]
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("search", SEARCHES, ids=repr)
+def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narrow: bool) -> None:
+    """Of each sentence that does not go on any more, what it would have had anyway."""
+    engine = TorchEngine(built("recurrent"), listed() if narrow else None)
+    given = (search, pad(SOURCES), LIMITS, 2)
+    whole, going = engine.search(*given), list[int]()
+
+    def follow(rows: Sequence[int], outputs: Outputs) -> None:
+        going[:] = rows
+        if len(rows) < len(SOURCES):
+            raise Unwanted
+
+    with followed(follow), pytest.raises(Unwanted) as caught:
+        engine.search(*given)
+    settled = caught.value.settled
+    assert settled and {*settled} == {*range(len(SOURCES))} - {*going}
+    for row, found in settled.items():
+        same([list(found)], [whole[row]])
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])

@@ -3,14 +3,19 @@
 import asyncio
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 
+from regard.estimators import Estimator
 from regard.serve import jobs
-from regard.serve.jobs import Errand, Job
+from regard.serve.errors import Refused
+from regard.serve.jobs import Asking, Errand, Job
+from regard.serve.models import Served as Model
+from regard.tasks.values import Request
 
 from .calls import Calls, ask, begun, leap, patient, waiting
 
@@ -56,6 +61,33 @@ def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> N
         assert (await ask(client, "bed")).status_code == 200
 
     served(app, talk)
+
+
+@pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 4}, {"kind": "sample"}])
+def test_what_was_answered_before_the_time_was_over_is_given(
+    estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
+) -> None:
+    """The short one of a batch has its answer when the long one takes too long."""
+    model = estimators["transduce"]
+    asking = Asking(Model("turn", model), model.search(**search))
+    steps = list[int]()
+
+    class Clock:
+        """An hour passes when the short one has long come to its limit."""
+
+        @staticmethod
+        def monotonic() -> float:
+            steps.append(1)
+            return 3600.0 if len(steps) > 40 else 0.0
+
+    (expected,) = model.predictions(["a"], **search)
+    monkeypatch.setattr(jobs, "time", Clock)
+    new: Any = Future
+    short = Job(asking, new(), "a", arrived=0.0)
+    long = Job(asking, new(), "a", Request(prefix="fadeb" * 10), arrived=0.0)
+    asking.run([short, long], 60.0)
+    assert short.outcome.text == expected.text
+    assert isinstance(long.outcome, Refused) and "too long" in str(long.outcome)
 
 
 def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:

@@ -21,7 +21,7 @@ from regard.errors import UserError
 from regard.models.generator import Generator, Head
 from regard.nn.state import State
 from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Begun, Follower, Outputs, current, followed
+from regard.search.follow import Begun, Follower, Outputs, Unwanted, current, followed
 from regard.search.hypothesis import NOTHING
 from regard.search.shortlist import Shortlist
 
@@ -91,12 +91,18 @@ def narrow_search(
     mapped = (
         [_within(wish, own) for wish, own in zip(wishes, lists, strict=True)] if wishes else None
     )
-    with followed(_translated(current(), lists)):
-        found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
-    return [
-        [replace(one, symbols=tuple(own[list(one.symbols)].tolist())) for one in row]
-        for row, own in zip(found, lists, strict=True)
-    ]
+    try:
+        with followed(_translated(current(), lists)):
+            found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
+    except Unwanted as error:
+        error.settled = {row: _whole(one, lists[row]) for row, one in error.settled.items()}
+        raise
+    return [_whole(row, own) for row, own in zip(found, lists, strict=True)]
+
+
+def _whole(found: Sequence[Hypothesis], own: np.ndarray) -> list[Hypothesis]:
+    """Outputs in the numbers of a list, in those of the vocabulary."""
+    return [replace(one, symbols=tuple(own[list(one.symbols)].tolist())) for one in found]
 
 
 def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower | None:

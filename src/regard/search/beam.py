@@ -104,7 +104,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             plan.trace.add(live.rows, live.symbols, found, chosen)
         finished.add(live, found, chosen)
         parent = _go_on(live, found, chosen)
-        tell(live.rows, lambda: _best_so_far(live, finished))
+        tell(live.rows, lambda: _best_so_far(live, finished), lambda: finished.without(live.rows))
         going = finished.going(live)  # (B,)
         if going is None:  # all of them
             state = state.select(_flat(parent, logits))

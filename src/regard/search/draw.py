@@ -76,7 +76,7 @@ def draw(
             rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
             state = state.select(rows, there)
             live.keep(kept)
-        tell(live.rows, lambda: _first_so_far(live))
+        tell(live.rows, lambda: _first_so_far(live), lambda: _there(found))
         fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 
@@ -100,6 +100,11 @@ def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None
     symbol, gained = symbol.view(shape).masked_fill(over, PAD), gained.masked_fill(over, 0.0)
     live.symbols = torch.cat([live.symbols, symbol[..., None]], -1)
     live.scores = torch.cat([live.scores, gained[..., None]], -1)
+
+
+def _there(found: list[list[Hypothesis]]) -> dict[int, list[Hypothesis]]:
+    """The outputs of sentences that have all of theirs."""
+    return {row: outputs for row, outputs in enumerate(found) if outputs}
 
 
 def _first_so_far(live: Drawn) -> list[Begun]:

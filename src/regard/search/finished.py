@@ -87,6 +87,11 @@ class Finished:
         at = sentences.cpu()
         self.count, self.best, self.leading = self.count[at], self.best[at], self.leading[at]
 
+    def without(self, rows: list[int]) -> dict[int, list[Hypothesis]]:
+        """The best of each sentence that is settled; rows: those that are not."""
+        going = set(rows)
+        return {row: one for row, one in enumerate(self.hypotheses()) if row not in going}
+
     def hypotheses(self) -> list[list[Hypothesis]]:
         """The best of each sentence, best first."""
         return [sorted(one, key=lambda h: -h.score)[: self.nbest] for one in self.found]

@@ -2,8 +2,10 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
+
+from regard.search.hypothesis import Hypothesis
 
 
 class Begun(NamedTuple):
@@ -15,6 +17,7 @@ class Begun(NamedTuple):
 
 
 Outputs = Callable[[], Sequence[Begun]]
+Settled = Mapping[int, Sequence[Hypothesis]]  # what a search found, by row
 
 
 class Follower(Protocol):
@@ -28,7 +31,9 @@ class Follower(Protocol):
 
 
 class Unwanted(Exception):
-    """Nobody waits for the outputs of a search any more."""
+    """Nobody waits for the outputs of a search any more. settled: those that were there before."""
+
+    settled: Settled = {}  # noqa: RUF012, replaced and never changed
 
 
 _here = threading.local()
@@ -53,11 +58,19 @@ def current() -> Follower | None:
     return getattr(_here, "follower", None)
 
 
-def tell(rows: Sequence[int], outputs: Outputs) -> None:
-    """Tells a step to whoever follows."""
+def tell(
+    rows: Sequence[int], outputs: Outputs, settled: Callable[[], Settled] | None = None
+) -> None:
+    """Tells a step to whoever follows. settled: makes what is found of rows that do not go on."""
     follower = current()
-    if follower is not None and rows:
+    if follower is None or not rows:
+        return
+    try:
         follower(rows, outputs)
+    except Unwanted as error:
+        if settled is not None:
+            error.settled = settled()
+        raise
 
 
 def tell_nothing() -> None:
@@ -69,6 +82,7 @@ def tell_rows(
     rows: Sequence[int],
     symbols: Sequence[Sequence[int]],
     scores: Sequence[Sequence[float]] | None = None,
+    settled: Callable[[], Settled] | None = None,
 ) -> None:
     """Tells a step after which symbols[row] and scores[row] are those of each row so far."""
 
@@ -76,7 +90,7 @@ def tell_rows(
         own = [()] * len(symbols) if scores is None else scores
         return [Begun(tuple(symbols[row]), tuple(own[row])) for row in rows]
 
-    tell(rows, outputs)
+    tell(rows, outputs, settled)
 
 
 def placed(follower: Follower | None, places: Sequence[int]) -> Follower | None:

@@ -3,6 +3,8 @@
 B sentences, V vocabulary, t symbols so far.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -42,12 +44,8 @@ def greedy_search(
             if rows:
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
-        tell_rows(rows, symbols, scores)
-    totals = torch.tensor([sum(row) for row in scores])
-    return [
-        [_hypothesis(found, row, total, end, scoring)]
-        for found, row, total, end in zip(symbols, scores, totals, ends, strict=True)
-    ]
+        tell_rows(rows, symbols, scores, partial(_settled, rows, symbols, scores, ends, scoring))
+    return [*_settled([], symbols, scores, ends, scoring).values()]
 
 
 def _best(
@@ -78,6 +76,22 @@ def _best(
         only_the_end(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
     top, symbol = largest(logp, 1)
     return top[:, 0], symbol
+
+
+def _settled(
+    going: list[int],
+    symbols: list[list[int]],
+    scores: list[list[float]],
+    ends: list[int],
+    scoring: Scoring,
+) -> dict[int, list[Hypothesis]]:
+    """The outputs of all rows but those that go on."""
+    totals = torch.tensor([sum(row) for row in scores])
+    return {
+        row: [_hypothesis(symbols[row], scores[row], totals[row], ends[row], scoring)]
+        for row in range(len(ends))
+        if row not in going
+    }
 
 
 def _hypothesis(

@@ -76,7 +76,7 @@ class Asking:
 
     def run(self, jobs: Sequence[Job], until: float) -> None:
         """Answers all together; where that fails in halves, so that who is to blame fails alone."""
-        jobs = [job for job in jobs if not job.gone]
+        jobs = [job for job in jobs if not job.gone and job.outcome is None]
         if not jobs:
             return
         try:
@@ -84,7 +84,8 @@ class Asking:
                 job.outcome = found
         except Unwanted:
             for job in jobs:
-                job.outcome = _too_long()
+                if job.outcome is None:  # others were answered before the time was over
+                    job.outcome = _too_long()
         except Exception as error:
             if len(jobs) == 1:
                 jobs[0].outcome = _blamed(error, jobs[0].at)
@@ -105,7 +106,12 @@ class Asking:
         def done(count: int) -> None:
             stop_when_gone(jobs, until)
 
-        work = Work(numbers=[job.number for job in jobs], follower=follow, done=done)
+        def answered(places: Sequence[int], answers: Sequence[Prediction]) -> None:
+            for place, answer in zip(places, answers, strict=True):
+                jobs[place].outcome = answer
+
+        numbers = [job.number for job in jobs]
+        work = Work(numbers=numbers, follower=follow, done=done, answered=answered)
         if not isinstance(task, Answering):
             return task.predict(model, sources, self.search, self.nbest, len(jobs), work)
         share = max(FEW, -(-len(jobs) // torch.get_num_threads()))  # each thread has its own

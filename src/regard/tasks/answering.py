@@ -1,7 +1,7 @@
 """Answers of a transducer: by search, by force, and with wishes."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +14,7 @@ from regard.data.vocabulary import EOS, UNK, Vocabulary
 from regard.engines import Engine, TorchEngine
 from regard.errors import UserError
 from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Begun, followed, placed
+from regard.search.follow import Begun, Unwanted, followed, placed
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
@@ -22,6 +22,8 @@ from regard.search.must import Unmet
 from regard.tasks.banning import bans
 from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
+
+Found = tuple[Padded, list[list[Hypothesis]], Engine]  # sources, their outputs, by whom
 
 
 class Answering:
@@ -50,14 +52,10 @@ class Answering:
         rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
         wishes = None if requests is None else [self.wish(request) for request in requests]
 
-        def find(runner: Engine, part: list[int]) -> tuple[Padded, list[list[Hypothesis]], Engine]:
-            lengths = [len(rows[i]) for i in part]
-            engine = runner.fitting(max(lengths), self.longest(max(lengths), search))
-            source = on_device(pad([rows[i] for i in part]), engine.device)
-            limits = self.limits(lengths, search, engine)
+        def find(runner: Engine, part: list[int]) -> Found:
             wished = None if wishes is None else [wishes[i] for i in part]
             try:
-                return source, engine.search(search, source, limits, nbest, wished), engine
+                return self._found(runner, [rows[i] for i in part], search, nbest, wished)
             except Unmet as error:
                 raise Unmet(part[error.row]) from error
 
@@ -67,20 +65,42 @@ class Answering:
         engine = runner.suited(parts, lambda engine, part: find(engine, part)[1])
         engine.check(max(map(len, rows), default=0))
 
+        def made(found: Mapping[int, Sequence[Hypothesis]]) -> list[Prediction]:
+            return [self._prediction(sources[i], rows[i], one) for i, one in found.items()]
+
         def answer(part: list[int]) -> list[Prediction]:
-            with followed(placed(work.follower, part)):
-                source, found, own = find(engine, part)
-            answers = [
-                self._prediction(sources[i], rows[i], hypotheses)
-                for i, hypotheses in zip(part, found, strict=True)
-            ]
-            return self._aligned(own, source, found, answers) if align else answers
+            try:
+                with followed(placed(work.follower, part)):
+                    source, found, own = find(engine, part)
+            except Unwanted as error:
+                there = {part[row]: one for row, one in error.settled.items() if not align}
+                work.answered([*there], made(there))
+                raise
+            answers = made(dict(zip(part, found, strict=True)))
+            answers = self._aligned(own, source, found, answers) if align else answers
+            work.answered(part, answers)
+            return answers
 
         flat: dict[int, Prediction] = {}
         for part, found in zip(parts, engine.spread(answer, parts), strict=True):
             flat.update(zip(part, found, strict=True))
             work.done(len(part))
         return [flat[i] for i in range(len(rows))]
+
+    def _found(
+        self,
+        runner: Engine,
+        rows: list[list[int]],
+        search: Beam | Sample,
+        nbest: int,
+        wishes: list[Wish] | None,
+    ) -> Found:
+        """The outputs of these rows, all at once."""
+        lengths = [len(row) for row in rows]
+        engine = runner.fitting(max(lengths), self.longest(max(lengths), search))
+        source = on_device(pad(rows), engine.device)
+        limits = self.limits(lengths, search, engine)
+        return source, engine.search(search, source, limits, nbest, wishes), engine
 
     def longest(self, length: int, search: Beam | Sample) -> int:
         """The most symbols, EOS included, that a search gives to a source of this length."""
@@ -185,7 +205,9 @@ class Answering:
 
         return grown
 
-    def _prediction(self, source: str, row: list[int], hypotheses: list[Hypothesis]) -> Prediction:
+    def _prediction(
+        self, source: str, row: list[int], hypotheses: Sequence[Hypothesis]
+    ) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
         texts = [
             Prediction(

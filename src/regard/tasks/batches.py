@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from regard.search.follow import Follower
 
@@ -12,6 +13,10 @@ def _nobody(count: int) -> None:
     """Nobody wants to know how far it is."""
 
 
+def _nobody_yet(places: Sequence[int], answers: Sequence[Any]) -> None:
+    """Nobody wants answers before all are there."""
+
+
 @dataclass(frozen=True)
 class Work:
     """How sources are answered.
@@ -20,7 +25,9 @@ class Work:
     depends on it. first: the number of the first source, where there were others before; samples
     are drawn by it. numbers: of each source, where they do not follow each other. done: is told
     how many more sources are answered. follower: is told of each step of a search, with the places
-    of the sources that go on.
+    of the sources that go on. answered: is told of answers as they are there, with the places of
+    their sources, in the thread that found them; where the follower ends the work, of those too
+    that were there before.
     """
 
     tokens: int = TOKENS
@@ -28,6 +35,7 @@ class Work:
     done: Callable[[int], None] = _nobody
     numbers: Sequence[int] | None = None
     follower: Follower | None = None
+    answered: Callable[[Sequence[int], Sequence[Any]], None] = _nobody_yet
 
     def numbered(self, count: int) -> Sequence[int]:
         """The numbers of so many sources."""
