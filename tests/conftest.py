@@ -12,7 +12,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import regard
 from regard.cli import main
+from regard.export import export_model
+
+from .exportable import KINDS, random_model
 
 torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
 # The same examples each time, on machines of any speed.
@@ -122,3 +126,21 @@ def models(
         return known[task]
 
     return model
+
+
+@pytest.fixture(scope="session")
+def exported(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], tuple[regard.Transducer, Path]]:
+    """A random model of a kind and its export to CTranslate2. They are shared, as above."""
+    known: dict[str, tuple[regard.Transducer, Path]] = {}
+
+    def of(kind: str) -> tuple[regard.Transducer, Path]:
+        if kind not in known:
+            folder = tmp_path_factory.mktemp("ct2")
+            model = random_model(folder / "run", KINDS[kind])
+            export_model(model, "ctranslate2", folder / "out")
+            known[kind] = model, folder / "out"
+        return known[kind]
+
+    return of

@@ -2,22 +2,18 @@
 
 import gc
 import json
-import random
+import shutil
 import weakref
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 
 import regard
 from regard import estimators
-from regard.config import load_config
-from regard.data.batch import Padded, pad
-from regard.data.read import Pair
-from regard.data.vocabulary import EOS, SPECIALS
-from regard.engines import auto as auto_engine
+from regard.data.batch import pad
+from regard.data.vocabulary import EOS
 from regard.engines.ctranslate2_engine import CTranslate2Engine
 from regard.engines.open import open_engine
 from regard.errors import UserError
@@ -26,115 +22,11 @@ from regard.export import ctranslate2 as exporter
 from regard.export.ctranslate2_read import read_model
 from regard.export.folder import write_export
 from regard.export.parity import compare
-from regard.files import write_text
-from regard.nn.positions import Positions
-from regard.search import Beam, Sample, Wish
-from regard.search.hypothesis import NEVER
-from regard.training.run import start_run
-from regard.training.weights import save_weights
+from regard.search import Beam, Hypothesis, Sample, Wish
+
+from .exportable import KINDS, limits_of, random_model, sources
 
 pytest.importorskip("ctranslate2")
-
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-BASE = {
-    f"model.{side}.{name}": value
-    for side in ("encoder", "decoder")
-    for name, value in {
-        **{"kind": "transformer", "layers": 2, "width": 16, "heads": 4},
-        **{"feedforward": 32, "dropout": 0.0},
-    }.items()
-}
-BASE["model.head_bias"] = True
-
-
-def both(**settings: Any) -> dict[str, Any]:
-    """Settings of the encoder and of the decoder."""
-    return {f"model.{side}.{k}": v for side in ("encoder", "decoder") for k, v in settings.items()}
-
-
-KINDS: dict[str, dict[str, Any]] = {
-    "pre": {},
-    "post": both(norm_place="post"),
-    "rms, gelu": both(norm="rms", activation="gelu"),
-    "post, own head": {**both(norm_place="post"), "model.tied": False},
-    "unscaled": both(embedding_scale=False),
-    "uneven": {"model.encoder.layers": 1, "model.decoder.heads": 2, "model.encoder.width": 24},
-    "mixed": {"model.encoder.norm_place": "post", "model.decoder.activation": "gelu"},
-    "shared": {"task.shared": True, "task.source.symbols": "bpe", "task.target.symbols": "bpe"},
-}
-for kind in get_args(get_args(Positions)[0]):
-    name = kind.model_fields["kind"].default
-    if name in exporter.POSITIONS:
-        KINDS[f"positions {name}"] = {
-            f"model.{s}.positions.kind": name for s in ("encoder", "decoder")
-        }
-
-
-def random_model(folder: Path, settings: dict[str, Any]) -> regard.Transducer:
-    """The folder of a model with random weights, whose outputs follow the source and end."""
-    chance = random.Random(0)
-    texts = ["".join(chance.choices(LETTERS, k=chance.randint(1, 12))) for _ in range(100)]
-    given = [f"{key}={json.dumps(value)}" for key, value in (BASE | settings).items()]
-    pairs = [Pair(text, text, 0) for text in texts]
-    run = start_run(folder, load_config(None, ["task.kind=transduce", *given]), pairs, pairs)
-    folder.mkdir()
-    write_text(folder / "config.yaml", run.config.dump())
-    run.task.save(folder)
-    torch.manual_seed(1)
-    with torch.no_grad():
-        for name, weight in run.model.named_parameters():
-            noise, size = torch.randn(weight.shape), 3 if "cross" in name else 1
-            weight.copy_(noise * size * weight.shape[-1] ** -0.5 if weight.ndim > 1 else weight)
-            if name.endswith("bias"):
-                weight.copy_(noise / 4)
-        run.model.head.weight.mul_(1.5)
-    save_weights(run.model, folder / "model.safetensors")
-    model = regard.load(folder)
-    assert isinstance(model, regard.Transducer)
-    make_it_end(model)
-    return model
-
-
-@torch.no_grad()
-def make_it_end(model: regard.Transducer) -> None:
-    """Makes the end more probable, and other specials less so, until half of the outputs end."""
-    bias, source = model.model_.head.bias, sources(model, 20)
-    bias[NEVER] -= 3
-    for _ in range(40):
-        found = Beam(beam=1).run(model.model_, source, torch.full((20,), 12))
-        if sum(h[0].cut for h in found) <= 10:
-            break
-        bias[EOS] += 0.5
-    save_weights(model.model_, model.folder_ / "model.safetensors")
-
-
-@pytest.fixture(scope="session")
-def exported(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Callable[[str], tuple[regard.Transducer, Path]]:
-    """A random model of a kind and its export. They are shared: no test may change them."""
-    known: dict[str, tuple[regard.Transducer, Path]] = {}
-
-    def of(kind: str) -> tuple[regard.Transducer, Path]:
-        if kind not in known:
-            folder = tmp_path_factory.mktemp("ct2")
-            model = random_model(folder / "run", KINDS[kind])
-            export_model(model, "ctranslate2", folder / "out")
-            known[kind] = model, folder / "out"
-        return known[kind]
-
-    return of
-
-
-def sources(model: regard.Transducer, count: int, seed: int = 2) -> Padded:
-    """Random rows of symbols."""
-    chance = random.Random(seed)
-    ids = range(len(SPECIALS), len(model.task_.source))  # type: ignore[attr-defined]
-    return pad([[*chance.choices(ids, k=chance.randint(1, 15)), EOS] for _ in range(count)])
-
-
-def limits_of(source: Padded) -> torch.Tensor:
-    return 3 * source.mask.sum(1) + 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -308,8 +200,6 @@ def test_a_spoiled_export_is_found(
 
 
 def test_comparison_counts_answers_and_looks_at_scores() -> None:
-    from regard.search import Hypothesis
-
     ours = [Hypothesis((5,), -1.0, ()), Hypothesis((6,), -2.0, ()), Hypothesis((7,), -3.0, ())]
     theirs = [Hypothesis((5,), -1.5, ()), Hypothesis((8,), -2.0, ()), Hypothesis((7,), -3.1, ())]
     assert compare(ours, theirs) == (pytest.approx(2 / 3), 0.5)
@@ -366,113 +256,6 @@ def test_no_weights_of_torch_stay_beside_those_of_the_engine(
         assert made.pop()() is None and isinstance(loaded.model_, CTranslate2Engine)
 
 
-def test_auto_measures_where_there_is_enough_to_answer(
-    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    model, _ = exported("pre")
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr("regard.engines.auto.SECOND", 0.02)
-    monkeypatch.setattr("regard.engines.auto.OTHERS", (auto_engine.Choice("ctranslate2"),))
-    auto = regard.load(model.folder_, engine="auto")
-    assert auto.predict(["abc"]) == model.predict(["abc"])
-    assert "engine auto" not in capsys.readouterr().err
-    chance = random.Random(5)
-    many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
-    assert auto.predict(many) == model.predict(many)
-    said = capsys.readouterr().err
-    assert "engine auto: torch " in said and ", ctranslate2 " in said and said.endswith(" it is\n")
-    auto.predict(many)
-    assert "engine auto" not in capsys.readouterr().err
-
-
-def test_auto_never_takes_an_engine_that_answers_otherwise(
-    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    from regard.engines import auto, torch_engine
-
-    model, _ = exported("pre")
-    other = random_model(tmp_path / "run", KINDS["post"])
-    engine = torch_engine.TorchEngine(other.model_)
-    monkeypatch.setattr(auto, "_open", lambda *_: engine)
-    monkeypatch.setattr(auto, "SECOND", 0.0)
-    monkeypatch.setattr(auto.Trial, "run", _always_faster(auto.Trial.run))
-    first = torch_engine.TorchEngine(model.model_)
-    chosen = auto.AutoEngine(model.folder_, first)
-    source = pad([[5 + i % 7, 6, EOS] for i in range(200)])
-
-    def find(engine: Any, part: list[int]) -> Any:
-        some = Padded(source.data[part], source.mask[part])
-        return engine.search(Beam(), some, torch.full((len(part),), 12))
-
-    assert chosen.suited([list(range(i, i + 20)) for i in range(0, 200, 20)], find) is first
-    assert "alike" in capsys.readouterr().err
-
-
-def test_auto_leaves_what_is_too_long_to_torch(
-    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """CTranslate2 is the fastest; of sources and answers it is given only those it has places for,
-    in the trial and afterwards."""
-    model, _ = exported("pre")
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr(auto_engine, "SECOND", 0.0)
-    monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.Choice("ctranslate2"),))
-    monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
-    opened, given = auto_engine._open, []
-
-    def short(*which: Any) -> Any:
-        found = opened(*which)
-        engine = found.engine
-        engine.source_places, search = 6, engine.search
-        monkeypatch.setattr(
-            engine, "search", lambda o, source, *a: given.append(source) or search(o, source, *a)
-        )
-        return found
-
-    monkeypatch.setattr(auto_engine, "_open", short)
-    auto = regard.load(model.folder_, engine="auto")
-    chance = random.Random(5)
-    many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
-    assert auto.predict(many) == model.predict(many)
-    assert auto.model_.taken() == ["ctranslate2", None] and given
-    given.clear()
-    again = auto.predict(["abc", "abcabcabc"], batch_size=1)
-    assert again == model.predict(["abc", "abcabcabc"], batch_size=1)
-    assert [len(source.data[0]) for source in given] == [4]  # abc and the end
-    engine = auto.model_.engine
-    engine.engine.target_places = 20
-    chosen = [engine.fitting(6, 20), engine.fitting(7, 20), engine.fitting(6, 21)]
-    assert [one.name for one in chosen] == ["ctranslate2", "torch", "torch"]
-
-
-def test_the_engine_of_a_first_part_is_taken_again(
-    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, _ = exported("pre")
-    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    auto = regard.load(model.folder_, engine="auto").model_
-    auto.take(None)
-    assert auto.taken() is None and auto.engine is auto.torch
-    auto.take(["ctranslate2", "int8"])
-    assert isinstance(auto.engine.engine, CTranslate2Engine)
-    assert auto.taken() == ["ctranslate2", "int8"]
-    monkeypatch.setattr(auto_engine, "fastest", None)  # nothing is measured any more
-    assert auto.suited([list(range(500))], lambda engine, part: []) is auto.engine
-    auto.take(["torch", None])
-    assert auto.engine is auto.torch and auto.taken() == ["torch", None]
-
-
-def _always_faster(run: Any) -> Any:
-    """Trials that each seem ten times as fast as the one before."""
-    rates = [0.01]
-
-    def faster(self: Any, engine: Any) -> Any:
-        rates[0] *= 10
-        return run(self, engine)[0], rates[0]
-
-    return faster
-
-
 def test_a_source_with_more_symbols_than_places_is_refused(exported: Any) -> None:
     _, folder = exported("pre")
     long = "a" * exporter.LENGTH
@@ -481,8 +264,6 @@ def test_a_source_with_more_symbols_than_places_is_refused(exported: Any) -> Non
 
 
 def test_damage_is_said(exported: Any, tmp_path: Path) -> None:
-    import shutil
-
     _, folder = exported("pre")
     copy = shutil.copytree(folder, tmp_path / "copy")
     path = copy / "ctranslate2" / "model.bin"

@@ -1,0 +1,125 @@
+"""The engine auto takes the fastest engine that gives the answers of torch."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard.data.batch import Padded, pad
+from regard.data.vocabulary import EOS
+from regard.engines import auto as auto_engine
+from regard.engines.ctranslate2_engine import CTranslate2Engine
+from regard.engines.torch_engine import TorchEngine
+from regard.search import Beam
+
+from .exportable import KINDS, LETTERS, random_model
+
+pytest.importorskip("ctranslate2")
+
+
+def test_auto_measures_where_there_is_enough_to_answer(
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    model, _ = exported("pre")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    monkeypatch.setattr("regard.engines.auto.SECOND", 0.02)
+    monkeypatch.setattr("regard.engines.auto.OTHERS", (auto_engine.Choice("ctranslate2"),))
+    auto = regard.load(model.folder_, engine="auto")
+    assert auto.predict(["abc"]) == model.predict(["abc"])
+    assert "engine auto" not in capsys.readouterr().err
+    chance = random.Random(5)
+    many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
+    assert auto.predict(many) == model.predict(many)
+    said = capsys.readouterr().err
+    assert "engine auto: torch " in said and ", ctranslate2 " in said and said.endswith(" it is\n")
+    auto.predict(many)
+    assert "engine auto" not in capsys.readouterr().err
+
+
+def test_auto_never_takes_an_engine_that_answers_otherwise(
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    model, _ = exported("pre")
+    other = random_model(tmp_path / "run", KINDS["post"])
+    engine = TorchEngine(other.model_)
+    monkeypatch.setattr(auto_engine, "_open", lambda *_: engine)
+    monkeypatch.setattr(auto_engine, "SECOND", 0.0)
+    monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
+    first = TorchEngine(model.model_)
+    chosen = auto_engine.AutoEngine(model.folder_, first)
+    source = pad([[5 + i % 7, 6, EOS] for i in range(200)])
+
+    def find(engine: Any, part: list[int]) -> Any:
+        some = Padded(source.data[part], source.mask[part])
+        return engine.search(Beam(), some, torch.full((len(part),), 12))
+
+    assert chosen.suited([list(range(i, i + 20)) for i in range(0, 200, 20)], find) is first
+    assert "alike" in capsys.readouterr().err
+
+
+def test_auto_leaves_what_is_too_long_to_torch(
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CTranslate2 is the fastest; of sources and answers it is given only those it has places for,
+    in the trial and afterwards."""
+    model, _ = exported("pre")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    monkeypatch.setattr(auto_engine, "SECOND", 0.0)
+    monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.Choice("ctranslate2"),))
+    monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
+    opened, given = auto_engine._open, []
+
+    def short(*which: Any) -> Any:
+        found = opened(*which)
+        engine = found.engine
+        engine.source_places, search = 6, engine.search
+        monkeypatch.setattr(
+            engine, "search", lambda o, source, *a: given.append(source) or search(o, source, *a)
+        )
+        return found
+
+    monkeypatch.setattr(auto_engine, "_open", short)
+    auto = regard.load(model.folder_, engine="auto")
+    chance = random.Random(5)
+    many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
+    assert auto.predict(many) == model.predict(many)
+    assert auto.model_.taken() == ["ctranslate2", None] and given
+    given.clear()
+    again = auto.predict(["abc", "abcabcabc"], batch_size=1)
+    assert again == model.predict(["abc", "abcabcabc"], batch_size=1)
+    assert [len(source.data[0]) for source in given] == [4]  # abc and the end
+    engine = auto.model_.engine
+    engine.engine.target_places = 20
+    chosen = [engine.fitting(6, 20), engine.fitting(7, 20), engine.fitting(6, 21)]
+    assert [one.name for one in chosen] == ["ctranslate2", "torch", "torch"]
+
+
+def test_the_engine_of_a_first_part_is_taken_again(
+    exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, _ = exported("pre")
+    monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
+    auto = regard.load(model.folder_, engine="auto").model_
+    auto.take(None)
+    assert auto.taken() is None and auto.engine is auto.torch
+    auto.take(["ctranslate2", "int8"])
+    assert isinstance(auto.engine.engine, CTranslate2Engine)
+    assert auto.taken() == ["ctranslate2", "int8"]
+    monkeypatch.setattr(auto_engine, "fastest", None)  # nothing is measured any more
+    assert auto.suited([list(range(500))], lambda engine, part: []) is auto.engine
+    auto.take(["torch", None])
+    assert auto.engine is auto.torch and auto.taken() == ["torch", None]
+
+
+def _always_faster(run: Any) -> Any:
+    """Trials that each seem ten times as fast as the one before."""
+    rates = [0.01]
+
+    def faster(self: Any, engine: Any) -> Any:
+        rates[0] *= 10
+        return run(self, engine)[0], rates[0]
+
+    return faster
