@@ -75,6 +75,10 @@ def test_help_goes_to_stdout(command: Command, words: list[str]) -> None:
 # train
 
 
+def test_the_version(command: Command) -> None:
+    assert command("--version") == (0, f"{regard.__version__}\n", "")
+
+
 def test_training_talks_on_stderr_only(trained: Any) -> None:
     out, err = trained.said.out, trained.said.err
     assert out == ""

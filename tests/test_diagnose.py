@@ -123,7 +123,10 @@ def test_a_run_that_broke_off_is_diagnosed_without_a_model(
 
 
 def test_what_cannot_be_diagnosed_is_refused(tmp_path: Path, command: Callable[..., Any]) -> None:
-    for run, words in ((tmp_path / "none", "no such run folder"), (tmp_path, "not a model folder")):
+    for run, words in (
+        (tmp_path / "none", "no such model folder"),
+        (tmp_path, "not a model folder"),
+    ):
         said = command("diagnose", run)
         assert said.code == 2 and words in said.err
 

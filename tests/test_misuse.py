@@ -200,7 +200,7 @@ def no_folder(model: Path) -> str:
 def a_file(model: Path) -> str:
     shutil.rmtree(model)
     model.write_text("hello")
-    return "model: no such model folder"
+    return "model: a file, where the folder of a model is expected"
 
 
 def broken_config(model: Path) -> str:

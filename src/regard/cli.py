@@ -32,9 +32,10 @@ from regard.cli_options import (
     TaskName,
 )
 from regard.errors import UserError, complain
+from regard.streams import mend_streams
+from regard.version import __version__
 
 app = typer.Typer(
-    help="Train, decode, inspect and serve sequence models from scratch, on your own data.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -53,6 +54,7 @@ def main() -> None:
     """Runs a command; what the user can put right is said in a line or two, with exit code 2."""
     debug = "--debug" in sys.argv
     try:
+        mend_streams()
         app()
     except UserError as error:
         if debug:
@@ -64,6 +66,24 @@ def main() -> None:
             raise
         complain(f"{error.filename or 'the system'}: {error.strerror or error}")
         sys.exit(2)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Train, decode, inspect and serve sequence models from scratch, on your own data."""
 
 
 @app.command()

@@ -22,7 +22,9 @@ from regard.errors import UserError
 
 app = typer.Typer()
 SPEED = "Model, speed and memory"
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...")]
+Texts = Annotated[
+    list[str] | None, typer.Argument(metavar="[TEXT]...", help="As a line of a file has it.")
+]
 Input = Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")]
 
 

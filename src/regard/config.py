@@ -8,6 +8,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from regard.errors import UserError
+from regard.names import nearest
 from regard.options import flatten
 from regard.tasks.configs import CONFIGS, Config
 
@@ -59,11 +60,7 @@ def read_recipe(recipe: str) -> Tree:
     if not path.is_file():
         path = recipe_folder() / f"{recipe}.yaml"
     if not path.is_file():
-        near = difflib.get_close_matches(recipe, recipe_names(), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(
-            f"{recipe}: neither a file nor a recipe{hint} Recipes: {', '.join(recipe_names())}"
-        )
+        raise UserError(f"{recipe}: neither a file nor a recipe{nearest(recipe, recipe_names())}")
     return read_yaml(path)
 
 

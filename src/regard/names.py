@@ -10,5 +10,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
     if not names:
         return "; there are none"
     near = difflib.get_close_matches(name, names, 1)
-    meant = f"; did you mean {near[0]}?" if near else ";"
-    return f"{meant} There are {', '.join(names)}"
+    all_names = f"here are {', '.join(names)}"
+    return f"; did you mean {near[0]}? T{all_names}" if near else f"; t{all_names}"

@@ -52,6 +52,10 @@ class Oddities:
         """A line for each thing that was odd."""
         if self.count:
             shown = " ".join(f"{symbol!r}" for symbol, _ in self.unknown.most_common(SHOWN))
-            say(f"{self.count:,} symbols that training never saw were read as unknown: {shown}")
-        if self.cut:
+            symbols = "1 symbol" if self.count == 1 else f"{self.count:,} symbols"
+            was = "was" if self.count == 1 else "were"
+            say(f"{symbols} that training never saw {was} read as unknown: {shown}")
+        if self.cut == 1:
+            say("1 answer came to its limit of length and was ended there")
+        elif self.cut:
             say(f"{self.cut:,} answers came to their limit of length and were ended there")

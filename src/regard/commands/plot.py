@@ -1,9 +1,9 @@
 """What `regard plot` does, without the parsing of its words."""
 
-import difflib
 from pathlib import Path
 
 from regard.errors import UserError, say
+from regard.names import nearest
 from regard.plots import PICTURES
 from regard.plots.style import check_ending, save, styled
 from regard.plots.wish import Wish
@@ -17,9 +17,7 @@ def plot_command(what: str | None, out: Path | None, wish: Wish) -> None:
             print(f"{name:<{width}}{picture.about}")
         return
     if what not in PICTURES:
-        near = difflib.get_close_matches(what, PICTURES, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise UserError(f"no picture {what!r}{hint} There are: {', '.join(PICTURES)}")
+        raise UserError(f"no picture {what!r}{nearest(what, PICTURES)}")
     given = {"kinds": "--kind", "run": "RUN", "settings": "--set"}
     given |= {"text": "--text", "beam": "--beam"}
     unread = [given[name] for name in given if getattr(wish, name)]

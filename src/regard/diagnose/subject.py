@@ -17,6 +17,7 @@ from regard.data.open import Place
 from regard.data.read import Pair
 from regard.data.stream import StreamCorpus
 from regard.errors import UserError
+from regard.model_folder import not_a_model
 from regard.models.ngram import NGram
 from regard.pseudo import PSEUDO, read_pseudo
 from regard.report.folder import RunFolder, read_folder
@@ -96,7 +97,7 @@ class Subject:
 def read_subject(folder: Path) -> Subject:
     """The run of a folder; refused where there is nothing to diagnose."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such run folder")
+        raise UserError(not_a_model(folder))
     check_version(folder)
     config = read_config(folder)
     record = read_folder(folder)

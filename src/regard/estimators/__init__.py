@@ -15,6 +15,7 @@ from regard.estimators.labels import Classifier, Regressor, Tagger
 from regard.estimators.language import LanguageModel
 from regard.estimators.shortlisting import with_shortlist
 from regard.estimators.transducer import Transducer
+from regard.model_folder import not_a_model
 from regard.tasks.values import Request
 from regard.training.memory import keep_freed_memory
 from regard.training.run import check_version, read_config
@@ -51,7 +52,7 @@ def load(
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such model folder")
+        raise UserError(not_a_model(folder))
     check_version(folder)
     config = read_config(folder)
     if unset := [

@@ -22,7 +22,7 @@ def changed_search(config: Config, changes: dict[str, Any]) -> Any:
         if name not in type(search).model_fields:
             known = [key for key in type(search).model_fields if key != "kind"]
             others = [key for key, one in kinds.items() if name in one.model_fields]
-            hint = f"; {others[0]} has it: search.kind={others[0]}" if others else ""
+            hint = f"; {others[0]} has it: {_chosen_by(others[0])}" if others else ""
             raise UserError(
                 f"{name}: no setting of a {task} model's search, which has {', '.join(known)}{hint}"
             )
@@ -33,6 +33,11 @@ def changed_search(config: Config, changes: dict[str, Any]) -> Any:
         if not first["loc"]:  # settings that do not fit together
             raise UserError(f"search: {first['ctx']['error']}") from error
         raise UserError(f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given") from error
+
+
+def _chosen_by(kind: str) -> str:
+    """How a kind of search is asked for."""
+    return f"{'--sample, or ' * (kind == 'sample')}search.kind={kind}"
 
 
 def _kinds(config: Config) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.answers.asked import model_digest
 from regard.data.cache import cached, make_key
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.export.folder import FORMAT, fresh, write_export
 from regard.export.parity import check_parity
 
@@ -47,10 +47,12 @@ def write_exported(estimator: "Estimator", to: str, folder: Path, **options: Any
 def cached_export(estimator: "Estimator", to: str, quantize: str | None) -> Path:
     """The exported folder of a model in the cache; made where it is not there."""
     key = make_key(to, quantize, FORMAT, model_digest(estimator.folder_))
-    folder, _ = cached(
-        "exports", key, lambda new: write_exported(estimator, to, new, quantize=quantize)
-    )
-    return folder
+
+    def make(new: Path) -> dict[str, Any]:
+        say(f"{to}{f' {quantize}' if quantize else ''}: the model is exported to the cache, once")
+        return write_exported(estimator, to, new, quantize=quantize)
+
+    return cached("exports", key, make)[0]
 
 
 def _exporter(to: str) -> Callable[..., dict[str, Any]]:

@@ -17,6 +17,7 @@ from regard.data.corpus import Corpus
 from regard.data.read import Example, Pair
 from regard.errors import UserError
 from regard.files import read_json
+from regard.model_folder import not_a_model
 from regard.models.places import limited, refuse_long_corpus
 from regard.nn.state import Tree
 from regard.presets import fill
@@ -166,7 +167,7 @@ def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder."""
     path = folder / "config.yaml"
     if not path.is_file():
-        raise UserError(f"{folder}: not a model folder (no config.yaml in it)")
+        raise UserError(not_a_model(folder))
     tree = read_yaml(path)
     if not tree:
         raise UserError(f"{path}: empty, so the model folder is damaged; copy it anew")
