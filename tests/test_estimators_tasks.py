@@ -88,7 +88,7 @@ def test_not_fitted_and_one_text_alone(kind: type[Estimator], fitted: Any) -> No
 def test_batches_and_nothing_to_answer(kind: type[Estimator], fitted: Any) -> None:
     model, given = fitted[kind], GIVEN[kind][0]
     parts, whole = model.predict(given, batch_size=2), model.predict(given)
-    assert list(parts) == (list(whole) if kind is not Regressor else pytest.approx(whole))
+    assert list(parts) == (list(whole) if kind is not Regressor else pytest.approx(whole, rel=1e-4))
     assert len(model.predict([])) == 0
 
 
