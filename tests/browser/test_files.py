@@ -46,6 +46,27 @@ def test_the_page_of_inspect_on_a_phone(tab: Tab, inspected: Path) -> None:
     assert sideways(page) <= 0
 
 
+def test_large_maps_scroll_in_a_room_of_their_own(
+    tab: Tab, letters: Path, command: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The page does not grow with them, and the names of rows and columns stay in sight."""
+    text = "abcd" * 15
+    said = command("inspect", letters, text, "--target", text, "--out", tmp_path / "page.html")
+    assert said.code == 0, said.err
+    page = tab((tmp_path / "page.html").as_uri(), offline=True)
+    choose_tab(page, "cross")
+    room = page.locator(f"{LARGE} .scroll").first
+    high, inside = room.evaluate("(room) => [room.clientHeight, room.scrollHeight]")
+    assert inside > high + 100 and high <= 800
+    room.evaluate("(room) => { room.scrollTop = room.scrollHeight; }")
+    names = page.locator(f"{LARGE} .map-columns")
+    offset = "(names) => names.getBoundingClientRect().top"
+    top = room.evaluate(offset)
+    assert abs(names.evaluate(offset) - top) < 2
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert sideways(page) <= 0
+
+
 def test_the_report_of_a_run_needs_no_network(tab: Tab, trained: Any) -> None:
     page: Page = tab((trained.run / "report.html").as_uri(), offline=True)
     expect(page.locator("h1")).to_be_visible()

@@ -28,6 +28,7 @@
     const pen = canvas.getContext("2d");
     pen.scale(dots, dots);
     const style = getComputedStyle(canvas);
+    const [lively, usual] = ["--second", "--first"].map((name) => style.getPropertyValue(name));
     const any = marks.row !== null || marks.column !== null;
     const lines = [];
     for (let row = 0; row < rows; row += 1) {
@@ -42,7 +43,7 @@
     lines.sort((one, other) => one[3] - other[3] || one[0] - other[0]);
     for (const [weight, row, column, lit] of lines) {
       const from = (row + 0.5) * STEP, to = (column + 0.5) * STEP;
-      pen.strokeStyle = style.getPropertyValue(lit ? "--second" : "--first");
+      pen.strokeStyle = lit ? lively : usual;
       pen.globalAlpha = Math.pow(weight, 0.8) * (any && !lit ? 0.12 : 1);
       pen.lineWidth = 0.6 + 3.4 * weight;
       pen.beginPath();

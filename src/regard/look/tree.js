@@ -4,6 +4,8 @@
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
+  const LONGEST = 24; // letters of a symbol that a node shows; its label and the line below have all
+  const LONG = 160; // letters of a text that would fill the window
   const ruler = document.createElement("canvas").getContext("2d");
 
   const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
@@ -41,10 +43,12 @@
     }
     for (const node of all) {
       node.text = node.id === null ? "" : regard.plain(node.symbol);
+      const letters = [...node.text];
+      node.shown = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : node.text;
       const score = Number.isFinite(node.score) ? regard.number(node.score, 2) : "";
       node.aside = [chance(node), score].filter(Boolean).join("  ");
       const beside = node.aside ? 6 + wide(node.aside, `10.5px ${family}`) : 0;
-      node.width = node.id === null ? 10 : Math.max(24, wide(node.text, `13px ${family}`) + beside + 2 * PAD);
+      node.width = node.id === null ? 10 : Math.max(24, wide(node.shown, `13px ${family}`) + beside + 2 * PAD);
     }
     return all;
   };
@@ -125,7 +129,7 @@
     },
     shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
     shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.symbol) ? "sign" : "name",
-      direction: turned ? "rtl" : null, "text-anchor": turned ? "end" : null}, node.text),
+      direction: turned ? "rtl" : null, "text-anchor": turned ? "end" : null}, node.shown),
     shape("text", {x: last, y: node.y + 4, class: "aside"}, node.aside));
     if (node.best && !context.data.target.given && node.depth <= context.axes.target.length) {
       Object.assign(group.dataset, {axis: "target", index: node.depth - 1});
@@ -162,7 +166,7 @@
   const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}},
     make("i", {class: "way-line"}),
     make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),
-    make("b", {dir: "auto"}, tree[way] || regard.say("sign.nothing")),
+    make("b", {dir: "auto", class: (tree[way] || "").length > LONG ? "long" : null}, tree[way] || regard.say("sign.nothing")),
     tree.scores && Number.isFinite(tree.scores[way])
       ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[way])})) : null);
 
