@@ -1,6 +1,8 @@
 """A process that was started without a stream: `regard predict MODEL <&-`."""
 
+import contextlib
 import io
+import os
 import sys
 from typing import Any
 
@@ -26,6 +28,28 @@ def test_open_streams_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, name, stream)
     mend_streams()
     assert {name: getattr(sys, name) for name in streams} == streams
+
+
+def test_answers_are_in_utf8_whatever_the_terminal_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
+    mend_streams()
+    print("f\u00e4hrt \u2581")
+    assert written.getvalue().decode("utf-8") == "f\u00e4hrt \u2581\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no disk that is always full")
+def test_a_full_disk_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["regard", "recipes"])
+    with open("/dev/full", "w", buffering=1) as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as stop:
+            main()
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()
+    assert stop.value.code == 2
+    assert "error: no room for what is written: " in capsys.readouterr().err
 
 
 def test_answers_need_a_place_to_go(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -1,5 +1,6 @@
 """The command line: a thin layer over the library. Answers on stdout, everything else on stderr."""
 
+import errno
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -64,7 +65,9 @@ def main() -> None:
     except OSError as error:
         if debug:
             raise
-        complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        nameless = "no room for what is written" if full else "the system"
+        complain(f"{error.filename or nameless}: {error.strerror or error}")
         sys.exit(2)
 
 

@@ -132,7 +132,7 @@ def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_pat
         ((trained.run, "--token-file", tmp_path / "none"), "cannot be read"),
         ((trained.run, "--texts", "2000"), "never fit"),
         ((trained.run, "--batch", "0"), "--batch"),
-        ((trained.run, "--host", "256.0.0.1"), "cannot listen"),
+        ((trained.run, "--host", "256.0.0.1"), "choose another --host"),
         ((trained.run, "--engine", "auto"), "name it"),
         ((trained.run, "--host", "ж" * 80), "cannot listen"),
         ((trained.run, "--cors", "https://page.example/"), "without a path"),

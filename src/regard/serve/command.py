@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import socket
@@ -59,9 +60,11 @@ def bound(host: str, port: int) -> Iterator[socket.socket]:
             listening.bind((host, port))
             listening.listen(BACKLOG)  # whoever reads the address may come at once
         except (OSError, OverflowError, TypeError) as error:  # TypeError: no name at all
+            taken = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+            port_is_wrong = taken or isinstance(error, OverflowError)
+            other = "--port, 0 is any that is free" if port_is_wrong else "--host, as 127.0.0.1"
             raise UserError(
-                f"{host} port {port}: cannot listen there: {error}; choose another --port, 0 is "
-                "any that is free"
+                f"{host} port {port}: cannot listen there: {error}; choose another {other}"
             ) from error
         yield listening
 
