@@ -203,6 +203,9 @@ def test_files_and_streams(
     assert command("predict", trained.run, stdin=lines(words)).out == lines(answers)
     without_end = lines(words[:3]).removesuffix("\n")
     assert command("predict", trained.run, stdin=without_end).out == lines(answers[:3])
+    Path("empty.txt").touch()
+    said = "empty.txt: empty, so there are no answers\n"
+    assert command("predict", trained.run, "--input", "empty.txt") == (0, "", said)
 
 
 @pytest.mark.parametrize("size", ["1", "7", "64"])

@@ -43,6 +43,17 @@ def test_the_documentation_shows_every_command() -> None:
     assert shown == set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 
 
+def test_every_option_is_explained() -> None:
+    """By `--help`, and somewhere in the documentation."""
+    text = "\n".join(page.read_text("utf-8") for page in PAGES)
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for one in command.params:
+            assert one.help, f"{name} {one.name}: no help"
+            for word in one.opts:
+                if word.startswith("--"):
+                    assert re.search(rf"{word}(?![\w-])", text), f"{name} {word}: on no page"
+
+
 def test_links_lead_to_files() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text("utf-8")):

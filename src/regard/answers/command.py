@@ -18,7 +18,7 @@ from regard.answers.wanted import Wanted
 from regard.answers.windows import fixed_windows, live_windows
 from regard.answers.wishes import check_wishes, json_questions
 from regard.data.lines import show_path
-from regard.errors import UserError
+from regard.errors import UserError, say
 from regard.estimators import Estimator, LanguageModel
 from regard.tasks.answering import Answering
 from regard.tasks.tag import Tag
@@ -118,6 +118,8 @@ def _answer(asked: Asked, answerer: Answerer, rest: Iterator[Question], sink: Si
         for window in windows:
             sink.write(window, answerer(window, first, progress.advance))
             first += len(window)
+    if not first and wanted.input != "-" and asked.bounds == (0, None):  # a pipe may well be empty
+        say(f"{wanted.input}: empty, so there are no answers")
 
 
 def _write_on(estimator: LanguageModel, wanted: Wanted, search: Any) -> None:
