@@ -74,7 +74,7 @@ def test_options_are_the_settings_of_python(
     ("given", "message"),
     [
         (("--temperature", "2"), "temperature: no setting of a transduce model's search"),
-        (("--temperature", "2"), "sample has it: search.kind=sample"),
+        (("--temperature", "2"), "sample has it: --sample, or search.kind=sample"),
         (("--beam", "5", "--groups", "2"), "search: beam 5 is not a multiple of groups 2"),
         (("--set", "training.lr=1"), "--set training: a trained model keeps all its settings"),
         (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),

@@ -161,14 +161,14 @@ def test_smoothed_labels_by_the_formula() -> None:
 @pytest.mark.parametrize(
     ("what", "out", "wish", "message"),
     [
-        ("schedules", None, Wish(), r"no picture 'schedules'; did you mean schedule\? There are:"),
+        ("schedules", None, Wish(), r"no picture 'schedules'; did you mean schedule\? There are "),
         ("schedule", "a.pdf", Wish(), r"--out a\.pdf: a name that ends in \.png or \.svg"),
         ("schedule", None, Wish(kinds=["cosin"]), "--kind cosin: none of constant, step"),
         ("optimizers", None, Wish(kinds=["adamw"]), "--kind adamw: none of sgd"),
         ("softmax", None, Wish(kinds=["relu"]), "--kind: means nothing for softmax"),
         ("optimizers", None, Wish(settings=["training.lr=1"]), "--set: means nothing for"),
         ("positions", None, Wish(run=Path("x")), "RUN: means nothing for positions"),
-        ("schedule", None, Wish(run=Path("nowhere")), "not a model folder"),
+        ("schedule", None, Wish(run=Path("nowhere")), "no such model folder"),
         ("schedule", None, Wish(settings=["training.lr=fast"]), r"training\.lr"),
         ("schedule", None, Wish(["step"], Path("x")), "leave RUN and --set out"),
         ("search", None, Wish(text="abc"), "RUN and --text TEXT belong together"),
