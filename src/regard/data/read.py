@@ -131,7 +131,8 @@ def dev_size(pairs: int, sources: int, share: float = 0.1, most: int = 1_000) ->
     if sources < 2:
         raise UserError(
             f"{pairs} pair{'s' * (pairs != 1)} with {sources} distinct source: at "
-            f"least 2 sources are needed to set a dev part aside; give more data, or in training --dev FILE"
+            "least 2 sources are needed to set a dev part aside; give more data, or in training "
+            "--dev FILE"
         )
     return max(1, min(most, round(share * sources), sources - 1))
 
