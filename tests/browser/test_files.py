@@ -8,7 +8,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import Tab
-from .steps import LARGE, choose_head, choose_tab, expect_background, open_tree, sideways
+from .steps import (
+    DRAWN,
+    LARGE,
+    choose_head,
+    choose_tab,
+    expect_background,
+    open_tree,
+    sideways,
+)
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +64,7 @@ def test_large_maps_scroll_in_a_room_of_their_own(
     page = tab((tmp_path / "page.html").as_uri(), offline=True)
     choose_tab(page, "cross")
     room = page.locator(f"{LARGE} .scroll").first
+    page.evaluate(DRAWN)  # the map takes its size from the room
     high, inside = room.evaluate("(room) => [room.clientHeight, room.scrollHeight]")
     assert inside > high + 100 and high <= 800
     room.evaluate("(room) => { room.scrollTop = room.scrollHeight; }")
