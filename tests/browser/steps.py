@@ -72,4 +72,4 @@ def sideways(page: Page) -> int:
 def expect_background(page: Page, test: str) -> None:
     """Waits until the brightness of the background, 0 to 255, is as it should be."""
     colour = "getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)"
-    page.wait_for_function(f"{colour}.reduce((sum, one) => sum + Number(one), 0) / 3 {test}")
+    page.wait_for_function(f"() => {colour}.reduce((sum, one) => sum + Number(one), 0) / 3 {test}")

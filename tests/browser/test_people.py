@@ -1,5 +1,6 @@
 """The served page for everybody: other languages and scripts, keyboards, small screens, errors."""
 
+import json
 import re
 
 import pytest
@@ -31,6 +32,26 @@ def test_the_interface_speaks_chinese(page: Page) -> None:
     expect(page.locator("#run")).to_have_text("回答")
     page.locator("#switches [data-language=en]").click()
     expect(page.locator("#run")).to_have_text("Answer")
+
+
+def test_very_long_symbols_stay_in_their_places(page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    word = "Donaudampfschifffahrt" * 9
+    answer = {"text": word, "value": word, "symbols": [word], "symbol_scores": [-0.1, -0.2]}
+    found = {"model": "letters", "alternatives": [{"symbol": word, "p": 0.5, "answer": answer}]}
+    page.route("**/alternatives", lambda route: route.fulfill(json=found))
+    ask(page, "abcd")
+    part(page, "symbols").locator("[data-place='0']").click()
+    option = page.locator("button.option")
+    expect(option).to_be_visible()
+    assert sideways(page) <= 0
+    whole = {**answer, "unknown": [word], "alternatives": [{"text": word, "score": -1}] * 2}
+    streamed = f"event: answer\ndata: {json.dumps(whole)}\n\n"
+    kind = "text/event-stream"
+    page.route("**/stream", lambda route: route.fulfill(body=streamed, content_type=kind))
+    option.click()
+    expect(part(page, "text")).to_have_text(word)
+    assert sideways(page) <= 0
 
 
 def test_a_browser_in_chinese_gets_chinese(tab: Tab, server: Served) -> None:

@@ -10,8 +10,10 @@
     const prefix = begins?.[question.place + 1];
     const now = one.answer.symbols?.[question.place] === question.answer.symbols?.[question.place];
     const said = now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text);
+    const symbol = regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol);
+    symbol.title ||= one.symbol; // a very long one is cut short
     const inside = [
-      regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol), app.meter(one.p),
+      symbol, app.meter(one.p),
       make("span", { class: "number" }, regard.percent(one.p)),
       make("span", { class: "said", dir: "auto" }, said),
     ];

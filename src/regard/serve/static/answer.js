@@ -4,6 +4,7 @@
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
+  const LONG = 240; // letters of an answer that would fill the window
   const SHOWN = 12; // labels of a classifier that are listed before "all"
 
   function meter(p) {
@@ -52,8 +53,9 @@
   }
 
   function transduced({ answer, other, pick }) {
+    const size = answer.text.length > LONG ? "said main long" : "said main";
     return [
-      make("p", { class: "said main", dir: "auto", data: { role: "text" } }, words(answer.text, other)),
+      make("p", { class: size, dir: "auto", data: { role: "text" } }, words(answer.text, other)),
       symbols(answer, pick),
       make("div", { data: { role: "alternatives" } }),
       ...notes(answer),
