@@ -220,6 +220,18 @@ def test_a_killed_run_shows_its_best_validation_and_what_was_unreadable(folder):
     assert_whole(html)
 
 
+def test_of_equal_scores_the_later_is_the_best(folder: Path) -> None:
+    """As training has it, which keeps the later model."""
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    dev = [line for line in lines if line["kind"] == "dev"]
+    same = [line | {"scores": {"exact": 50.0}} for line in dev]
+    write_lines(
+        folder / "metrics.jsonl", [line for line in lines if line["kind"] == "train"] + same
+    )
+    html = write_report(folder).read_text("utf-8")
+    assert "so far, at step 40" in html and "best 50.0 at step 40" in html
+
+
 def test_writing_leaves_nothing_else_behind(folder):
     before = {path.name for path in folder.iterdir()}
     write_report(folder)

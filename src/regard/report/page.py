@@ -155,7 +155,8 @@ def _wide(figure: str) -> str:
 
 def _best(measured: list[Point], metric: str) -> Point | None:
     choose = max if HIGHER_IS_BETTER.get(metric, True) else min
-    return choose(measured, key=lambda point: point[1]) if measured else None
+    latest_first = reversed(measured)  # of equals training keeps the later one
+    return choose(latest_first, key=lambda point: point[1], default=None)
 
 
 def _check(check: Record) -> str:
@@ -163,7 +164,7 @@ def _check(check: Record) -> str:
         return ""
     lines = check.get("lines")
     text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(_without_counts(check))
-    return f'<section><h2>Data</h2><pre tabindex="0">{escape(text)}</pre></section>'
+    return f'<section class="data"><h2>Data</h2><pre>{escape(text)}</pre></section>'
 
 
 def _without_counts(check: Record) -> Record:

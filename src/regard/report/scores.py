@@ -82,7 +82,8 @@ def headline(run: RunFolder) -> Headline | None:
 
     measured = [line for line in scored if metric in record_scores(line)]
     choose = max if HIGHER_IS_BETTER.get(metric, True) else min
-    best = choose(measured, key=lambda line: record_scores(line)[metric])
+    latest_first = reversed(measured)  # of equals training keeps the later one
+    best = choose(latest_first, key=lambda line: record_scores(line)[metric])
     examples = number(run.final.get("examples"))
     if not run.final:
         origin = f"best of {len(measured)} validations so far, at step {best.get('step', '?')}"
