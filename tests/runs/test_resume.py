@@ -74,7 +74,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], w
     assert said[0] == "12" and progress("my run")["step"] == 12
 
     assert command("predict", "my run", "abc").code == 0  # it can be used as it is
-    assert "not finished" in Path("my run/report.html").read_text()
+    assert ">not finished<" in Path("my run/report.html").read_text()
     _, *words = shlex.split(said[1].removeprefix("Go on with: "))
     resumed = command(*words)
     assert resumed.code == 0 and "resumed at step 12" in resumed.err
