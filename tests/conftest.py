@@ -2,6 +2,7 @@
 
 import io
 import random
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from regard.export import export_model
 from .exportable import KINDS, random_model
 
 torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
+# A shell starts what runs in the background with Ctrl-C ignored, and children inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The same examples each time, on machines of any speed.
 settings.register_profile(
     "regard",
