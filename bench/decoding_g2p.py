@@ -3,8 +3,7 @@
 Equal sizes: the LSTM reads with 512 units from each end and writes with 512, embeddings 256, one
 layer (7.1 million parameters, yoyodyne 7.7); the Transformer has 4 + 4 layers, width 256, inner
 1024, 4 heads. yoyodyne's Transformer gets our weights. Its LSTM attends in another way and has
-random weights; its outputs are made to end at the length of ours: see decoding_yoyodyne.py. Both
-are run as installed, and with the allocator setting that regard makes by itself (-malloc).
+random weights; its outputs are made to end at the length of ours: see decoding_yoyodyne.py.
 """
 
 import os
@@ -55,11 +54,8 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
         return found
     peer = work / "yoyodyne"
     _write_transformer(models / "g2p_transformer", peer)
-    for kind in KINDS:
-        name = f"yoyodyne-{kind}"
-        found.append(_system(name, name, str(python), peer, work, {}))
-        found.append(_system(f"{name}-malloc", name, str(python), peer, work, KEEP))
-    return found
+    names = [f"yoyodyne-{kind}" for kind in KINDS]
+    return [*found, *(_system(name, name, str(python), peer, work, KEEP) for name in names)]
 
 
 def _system(
