@@ -15,7 +15,7 @@ from decoding_prepare import read, train, transformer, write
 from interleaved import KEEP, Setting, System
 from surroundings import BENCH, REPOSITORY
 
-SETTINGS = [Setting(1, 32, 640), Setting(5, 32, 640)]
+SETTINGS = [Setting(1, 32, 2000), Setting(5, 32, 640)]
 LONGEST = 32  # symbols of an output
 SYMBOLS = ["task.source.symbols=char", "task.target.symbols=space"]
 LSTM = [
