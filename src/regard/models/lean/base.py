@@ -3,6 +3,8 @@
 B sentences, k beams of each, R = k * B rows, T symbols at once, D width, V vocabulary.
 """
 
+from abc import ABC, abstractmethod
+
 from torch import Tensor
 
 from regard.data.batch import Padded
@@ -14,7 +16,7 @@ from regard.nn.state import State
 from regard.nn.watch import captured, watched
 
 
-class LeanStepper:
+class LeanStepper(ABC):
     """A generator in eval mode; its weights must not change.
 
     A state that is begun here has what the model's own has, and more in its memory.
@@ -45,13 +47,13 @@ class LeanStepper:
         x, state = self.row(symbols, state)
         return x.unsqueeze(1), state
 
+    @abstractmethod
     def begin(self, memory: Padded) -> State:
         """The state before the first symbol; there is a "bias" in its memory."""
-        raise NotImplementedError
 
+    @abstractmethod
     def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """One symbol for each row (R, 1) to vectors (R, D), and the new state."""
-        raise NotImplementedError
 
     def _back(self, before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
         """What the model gave, with the memory of our own, which stays as it is."""
