@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/g2p-demo
+# Tests are shared by so many workers.
+WORKERS ?= 2
 # Ten words that are not in the CMU dictionary, so not in training either.
 WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch staycation tokenizer transformerly
 
@@ -41,7 +43,7 @@ demo: .venv/ready ## learn English pronunciation in three minutes, then pronounc
 	@echo "In the browser: $(BIN)/regard serve $(DEMO)"
 
 test: lint ## lint, then all tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: .venv/ready ## format, lint and types
 	$(BIN)/ruff format --check .

@@ -1,16 +1,19 @@
 """What all tests share: one thread, a way to run commands, and one small trained model."""
 
 import io
+import json
+import os
 import random
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import corpora
 import pytest
 import torch
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 import regard
@@ -18,6 +21,7 @@ from regard.cli import main
 from regard.export import export_model
 
 from .exportable import KINDS, random_model
+from .grouping import kinds_that_fail
 
 torch.set_num_threads(1)  # faster for tiny tensors, and repeats bit for bit
 # A shell starts what runs in the background with Ctrl-C ignored, and children inherit it.
@@ -31,6 +35,39 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("regard")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Several workers (`-n 2`) share the tests, but each group of them stays together."""
+    from .spreading import Spreading
+
+    return Spreading(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Which kinds break which laws, a line for each."""
+    failed = [report.nodeid for report in terminalreporter.stats.get("failed", [])]
+    for line in kinds_that_fail(failed):
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """`made_once(name, make)` is a folder that `make(folder)` filled, once for all workers."""
+    base = tmp_path_factory.getbasetemp()
+    common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def folder(name: str, make: Callable[[Path], None]) -> Path:
+        place, done = common / f"shared-{name}", common / f"shared-{name}.done"
+        with FileLock(common / f"shared-{name}.lock"):
+            if not done.exists():
+                place.mkdir()
+                make(place)
+                done.touch()
+        return place
+
+    return folder
 
 
 class Said(NamedTuple):
@@ -95,40 +132,46 @@ class Trained(NamedTuple):
 
 @pytest.fixture(scope="session")
 def trained(
-    tmp_path_factory: pytest.TempPathFactory,
-    command: Callable[..., Said],
-    tiny: list[str],
-    words: list[str],
+    made_once: Callable[..., Path], command: Callable[..., Said], tiny: list[str], words: list[str]
 ) -> Trained:
     """A model that half knows how to reverse words. All tests share it: none may change it."""
-    folder = tmp_path_factory.mktemp("trained")
-    run, train, dev = (folder / name for name in ("run", "train.tsv", "dev.tsv"))
-    for path, part in ((train, words[:260]), (dev, words[260:])):
-        path.write_text("".join(f"{word}\t{word[::-1]}\n" for word in part))
-    often = ("--set", "training.validate_every=30")
-    said = command("train", train, "--dev", dev, "--out", run, "--steps", "60", *often, *tiny)
-    assert said.code == 0, said.err
-    return Trained(run, train, dev, said)
+
+    def make(folder: Path) -> None:
+        for name, part in (("train", words[:260]), ("dev", words[260:])):
+            rows = "".join(f"{word}\t{word[::-1]}\n" for word in part)
+            (folder / f"{name}.tsv").write_text(rows)
+        steps = ("--steps", "60", "--set", "training.validate_every=30", *tiny)
+        train_in(folder, command, "train.tsv", "dev.tsv", *steps)
+
+    return trained_in(made_once("trained", make))
 
 
 @pytest.fixture(scope="session")
 def models(
-    tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Said]
+    made_once: Callable[..., Path], command: Callable[..., Said]
 ) -> Callable[[str], Trained]:
     """`models("tag")` is a small trained model of a task. They are shared: none may change them."""
-    known: dict[str, Trained] = {}
 
-    def model(task: str) -> Trained:
-        if task not in known:
-            folder = tmp_path_factory.mktemp(task)
-            train, dev = corpora.write(task, folder)
-            words = ("train", train, "--dev", dev, "--out", folder / "run", *corpora.small(task))
-            said = command(*words)
-            assert said.code == 0, said.err
-            known[task] = Trained(folder / "run", train, dev, said)
-        return known[task]
+    def make(folder: Path, task: str) -> None:
+        train, dev = corpora.write(task, folder)
+        train_in(folder, command, train.name, dev.name, *corpora.small(task))
 
-    return model
+    return lambda task: trained_in(made_once(task, lambda folder: make(folder, task)))
+
+
+def train_in(
+    folder: Path, command: Callable[..., Said], train: str, dev: str, *words: str | Path
+) -> None:
+    """Trains on files of a folder; what was said is kept there."""
+    said = command("train", folder / train, "--dev", folder / dev, "--out", folder / "run", *words)
+    assert said.code == 0, said.err
+    (folder / "said.json").write_text(json.dumps([train, dev, *said]))
+
+
+def trained_in(folder: Path) -> Trained:
+    """What `train_in` left in a folder."""
+    train, dev, *said = json.loads((folder / "said.json").read_text())
+    return Trained(folder / "run", folder / train, folder / dev, Said(*said))
 
 
 @pytest.fixture(scope="session")

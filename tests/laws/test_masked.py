@@ -19,7 +19,7 @@ from regard.training.describe import describe
 from regard.training.run import Run, start_run
 from regard.training.weights import save_weights
 
-from .toys import SENTENCES, TOYS, Case, built, cases, moved, twice, within_encoders
+from .toys import SENTENCES, TOYS, Case, built, cases, moved, twice
 
 CASES = [
     case
@@ -148,7 +148,7 @@ def test_every_weight_is_used(case: Case) -> None:
     assert [name for name, g in zip(named, gradients, strict=True) if g is None] == []
 
 
-@pytest.mark.parametrize("case", within_encoders(CASES), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_saved_and_loaded_it_scores_the_same(case: Case, tmp_path: Path) -> None:
     """At any batch size."""
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))

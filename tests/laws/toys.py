@@ -20,7 +20,7 @@ from regard.training.loop import train
 from regard.training.run import Run, resume_run, start_run
 from regard.training.transfer import Origin
 
-from .unions import Tree, model_trees, name_of, sized, slot, within_sides
+from .unions import Tree, model_trees, name_of, sized, slot
 
 NOWHERE = Path("nowhere")  # the folder of runs that are never written
 
@@ -134,12 +134,6 @@ def one_of_each_kind(some: list[Case]) -> list[Case]:
     for case in some:
         first.setdefault((case.toy, case.kind, case.model.get("head")), case)
     return list(first.values())
-
-
-def within_encoders(some: list[Case]) -> list[Case]:
-    """Those of the cases in which, for each toy, any two choices of an encoder still meet."""
-    toys = [[case for case in some if case.toy == toy] for toy in {case.toy: 0 for case in some}]
-    return [own[i] for own in toys for i in within_sides([case.model for case in own])]
 
 
 BUILT: dict[str, Run] = {}

@@ -1,15 +1,22 @@
-"""Every kind there is, found in the unions: settings in which any two choices meet.
+"""Every kind there is, found in the unions: settings of tiny models that grow with the kinds.
 
 A kind that joins a union is covered from that day on, and in it every setting that is a word, a
-yes or no, or a part with kinds of its own. Trying all combinations would take too long, so any
-two choices (in one part, or one in each of two parts) meet in at least one model.
+yes or no, or a part with kinds of its own: each kind of encoder meets each kind of decoder with
+default settings, then each choice is made once against those defaults, then a sample of models
+mixes all of it. So a new kind adds a few models, not one for each other kind.
+
+REGARD_COVER=SEED: instead any two choices meet in at least one model, and the sample is another
+one (`bench/cover.py`). What it finds goes into `FOUND`.
 """
 
+import os
+import random
 from collections.abc import Collection
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from regard.config import flatten
 from regard.options import Options
@@ -19,7 +26,12 @@ SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}
 WORDS = {"width": 6, "letter_width": 11}
 
+SAMPLE = 16  # models that mix all choices
+COVER = int(os.environ.get("REGARD_COVER", "0"))
+
 Tree = dict[str, Any]
+FOUND: dict[str, list[Tree]] = {}  # by options class: with what the full cover failed once
+Parts = tuple[type[Options], ...]
 Met = set[tuple[tuple[str, int], ...]]
 
 
@@ -49,15 +61,22 @@ def words(annotation: Any) -> list[Any]:
 
 
 def choices(options: type[Options]) -> dict[str, list[Any]]:
-    """The settings of a part that choose between kinds, with the values it takes."""
+    """The settings of a part that choose between kinds, with the values it takes; default first."""
     found: dict[str, list[Any]] = {}
     for name, field in options.model_fields.items():
         parts = members(field.annotation)
         if parts:
-            found[name] = [tree for part in parts for tree in variants(part)]
+            trees = [tree for part in parts for tree in variants(part)]
+            usual = getattr(field.default, "kind", None)
+            found[name] = sorted(trees, key=lambda tree: tree.get("kind") != usual)
         elif words(field.annotation):
-            found[name] = words(field.annotation)
+            found[name] = sorted(words(field.annotation), key=lambda word: _rank(word, field))
     return {name: [v for v in vs if takes(options, name, v)] for name, vs in found.items()}
+
+
+def _rank(word: Any, field: FieldInfo) -> tuple[bool, bool]:
+    """The default first; where there is none, a part that is left out last."""
+    return word != field.default, word == "none"
 
 
 def takes(options: type[Options], name: str, value: Any) -> bool:
@@ -70,8 +89,9 @@ def takes(options: type[Options], name: str, value: Any) -> bool:
 
 
 def variants(options: type[Options]) -> list[Tree]:
-    """Settings of a part in which any two choices meet."""
-    return all_pairs(choices(options), set())
+    """Settings of a part: its defaults, then each choice once; in the full cover any two meet."""
+    slots = choices(options)
+    return all_pairs(slots, set()) if COVER else one_at_a_time(slots)
 
 
 def each_once(options: type[Options]) -> list[Tree]:
@@ -79,6 +99,12 @@ def each_once(options: type[Options]) -> list[Tree]:
     slots = choices(options)
     rows = range(max(map(len, slots.values())))
     return [{name: values[i % len(values)] for name, values in slots.items()} for i in rows]
+
+
+def one_at_a_time(slots: dict[str, list[Any]]) -> list[Tree]:
+    """The first value of each slot together, then each other value alone among them."""
+    usual = {name: values[0] for name, values in slots.items()}
+    return [usual, *(usual | {name: v} for name, values in slots.items() for v in values[1:])]
 
 
 def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
@@ -112,22 +138,82 @@ def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
 
 
 def model_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
-    """Settings of models: every kind of encoder with every kind of decoder that can be built.
+    """Settings of models: `plain_trees`, then a sample that mixes all choices.
 
     unread: settings that have no effect here.
     """
+    plain = plain_trees(options, unread)
+    more = [*sampled_trees(options, unread), *FOUND.get(options.__name__, [])]
+    return plain + [tree for tree in more if tree not in plain]
+
+
+def plain_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
+    """Every kind of encoder with every kind of decoder, and each choice once."""
+    if COVER:
+        return _paired(options, unread)
+    rows: list[Tree] = []
+    kinds = _kinds(options)
+    for parts in kinds:
+        usual, *others = one_at_a_time(_slots(options, parts, unread))
+        rows += [usual, *(row for row in others if _meets(_changed(usual, row), parts, kinds))]
+    return [nested(row) for row in rows]
+
+
+def _changed(usual: Tree, row: Tree) -> str:
+    """The one slot in which a row differs."""
+    (name,) = [name for name in row if row[name] != usual[name]]
+    return name
+
+
+def _meets(name: str, parts: Parts, kinds: list[Parts]) -> bool:
+    """Whether a choice is tried with these kinds: one of the model itself with the first ones,
+    one of a side with its like on the other side, or with the first kind there."""
+    side = name.partition(".")[0]
+    if side not in SIDES or len(parts) == 1:
+        return side in SIDES or parts == kinds[0]
+    own = SIDES.index(side)
+    partners = list(dict.fromkeys(kind_of(both[1 - own]) for both in kinds))
+    like = kind_of(parts[own])
+    return kind_of(parts[1 - own]) == (like if like in partners else partners[0])
+
+
+def sampled_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
+    """Models in which every choice is made at random, always the same ones."""
+    chance = random.Random(COVER or 1)
+    kinds = _kinds(options)
+    found: list[Tree] = []
+    while len(found) < (SAMPLE if len(kinds[0]) > 1 else SAMPLE // 4):
+        slots = _slots(options, chance.choice(kinds), unread)
+        if not slots:
+            break
+        found.append(nested({name: chance.choice(values) for name, values in slots.items()}))
+    return found
+
+
+def _kinds(options: type[Options]) -> list[Parts]:
+    """The kinds of encoder and decoder that can be built, each with each."""
     sides = [side for side in SIDES if side in options.model_fields]
-    own = {name: v for name, v in choices(options).items() if name not in (*sides, *unread)}
     built = ([part for part in slot(options, side) if hasattr(part, "build")] for side in sides)
-    trees: list[Tree] = []
+    return list(product(*built))
+
+
+def _slots(options: type[Options], parts: Parts, unread: Collection[str]) -> dict[str, list[Any]]:
+    """All choices of a model whose sides are of these kinds."""
+    sides = [side for side in SIDES if side in options.model_fields]
+    own = {n: values for n, values in choices(options).items() if n not in (*sides, *unread)}
+    for side, part in zip(sides, parts, strict=True):
+        for name, values in choices(part).items():
+            own[f"{side}.{kind_of(part)}.{name}"] = values
+    return own
+
+
+def _paired(options: type[Options], unread: Collection[str]) -> list[Tree]:
+    """Models in which any two choices meet."""
     met: Met = set()
-    for parts in product(*built):
-        slots = dict(own)
-        for side, part in zip(sides, parts, strict=True):
-            for name, values in choices(part).items():
-                slots[f"{side}.{kind_of(part)}.{name}"] = values
-        trees += [nested(row) for row in all_pairs(slots, met)]
-    return trees
+    rows = [
+        row for parts in _kinds(options) for row in all_pairs(_slots(options, parts, unread), met)
+    ]
+    return [nested(row) for row in rows]
 
 
 def nested(row: Tree) -> Tree:
@@ -137,26 +223,6 @@ def nested(row: Tree) -> Tree:
         *section, name = key.split(".")
         (tree.setdefault(section[0], {}) if section else tree)[name] = value
     return tree
-
-
-def within_sides(trees: list[Tree]) -> list[int]:
-    """The places of a few trees in which any two choices of one side meet, each choice of the
-    model itself is made, and each kind of encoder meets each kind of decoder."""
-    made = [_choices_within_sides(tree) for tree in trees]
-    missing, found = set().union(*made), []
-    while missing:
-        found.append(max(range(len(trees)), key=lambda place: len(made[place] & missing)))
-        missing -= made[found[-1]]
-    return sorted(found)
-
-
-def _choices_within_sides(tree: Tree) -> set[Any]:
-    made: set[Any] = {tuple(part["kind"] for part in map(tree.get, SIDES) if part)}
-    made |= {(name, str(value)) for name, value in tree.items() if name not in SIDES}
-    for side in set(SIDES) & set(tree):
-        own = [(side, tree[side]["kind"], key, str(v)) for key, v in flatten(tree[side]).items()]
-        made |= {*own, *combinations(sorted(own), 2)}
-    return made
 
 
 def sized(tree: Tree, options: type[Options], **widths: int) -> Tree:
