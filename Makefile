@@ -45,10 +45,12 @@ demo: .venv/ready ## learn English pronunciation in three minutes, then pronounc
 test: lint ## lint, then all tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-lint: .venv/ready ## format, lint and types
+lint: .venv/ready ## format, lint, types and imports
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	@if [ -x $(BIN)/lint-imports ]; then $(BIN)/lint-imports; \
+		else echo "imports are not checked: import-linter needs Python 3.11"; fi
 
 bench: .venv/ready ## list the benchmarks; make bench RUN=bench/NAME runs one
 ifdef RUN

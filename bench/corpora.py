@@ -114,9 +114,9 @@ def processor_seconds(process: int) -> float:
 def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[float]]:
     """Texts a second of the raw library and of regard, in turns, on the first pairs."""
     os.environ.update(REGARD_MEMORY="1", REGARD_CACHE=str(folder / "cache-speed"))
-    from regard.data.encode import tokens
-    from regard.data.open_large import read_large
-    from regard.data.subword import train_subwords
+    from regard.data.corpus.encode import tokens
+    from regard.data.sources.open_large import read_large
+    from regard.data.vocabulary.subword import train_subwords
 
     part = folder / "part.tsv"
     with open(data, encoding="utf-8") as file, open(part, "w", encoding="utf-8") as out:

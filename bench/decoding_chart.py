@@ -10,7 +10,7 @@ from pathlib import Path
 from decoding_report import median
 from surroundings import REPOSITORY, RESULTS
 
-from regard.plots.style import COLOURS, FAINT, INK, new_figure, panels, save, styled
+from regard.views.figures.style import COLOURS, FAINT, INK, new_figure, panels, save, styled
 
 SETTINGS = {
     "beam 1, batch 32": "greedy, batch of 32",

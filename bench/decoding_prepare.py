@@ -81,10 +81,10 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
 
 def write_ctranslate2(estimator: Any, work: Path, symbols: str) -> None:
     """The exports of a model to CTranslate2; nothing after a message if that cannot be done."""
-    from regard.errors import UserError
+    from regard.core.errors import UserError
 
     try:
-        export, to = (import_module(f"regard.export{end}") for end in ("", ".ctranslate2"))
+        export, to = (import_module(f"regard.exchange.export{end}") for end in ("", ".ctranslate2"))
         export.export_model(estimator, "ctranslate2", work / "ctranslate2", force=True)
         to.export(estimator, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
     except (ImportError, UserError) as error:

@@ -56,8 +56,8 @@ def measure(model: Path, beam: int, repeats: int) -> dict[int, list[float]]:
     import torch
 
     import regard
-    from regard.data.batch import pad
-    from regard.engines.torch_engine import TorchEngine
+    from regard.data.tensors.padded import pad
+    from regard.inference.torch_engine import TorchEngine
     from regard.search import Beam
 
     estimator = regard.load(model)

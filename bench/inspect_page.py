@@ -45,11 +45,11 @@ def random_model(folder: Path, wish: argparse.Namespace) -> Path:
     """The run folder of a Transformer that has learnt nothing."""
     import torch
 
-    from regard.config import check_config
-    from regard.data.read import Pair
+    from regard.config.load import check_config
+    from regard.data.reading.read import Pair
+    from regard.storage.weights import save_weights
     from regard.training.describe import describe
-    from regard.training.run import start_run
-    from regard.training.weights import save_weights
+    from regard.training.start import start_run
 
     torch.manual_seed(1)
     part = {"kind": "transformer", "layers": wish.layers, "heads": wish.heads}

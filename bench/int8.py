@@ -39,8 +39,8 @@ def examples(name: str) -> Examples:
         places = [data / "multi30k" / f"test_2016_flickr.{side}.gz" for side in ("en", "de")]
         sources, targets = (_lines(place) for place in places)
         return [(source, [target]) for source, target in zip(sources, targets, strict=True)]
-    from regard.data.builtin import builtin
-    from regard.data.read import group
+    from regard.data.reading.read import group
+    from regard.data.sources.builtin import builtin
 
     return [(one.source, list(one.references)) for one in group(builtin("g2p").test)]
 
@@ -131,11 +131,11 @@ def compare(name: str, run: str, rounds: int) -> tuple[dict[str, Any], bool]:
 
 def make_large(out: Path) -> None:
     """A run folder with random weights, as if it had been trained."""
-    from regard.config import load_config
-    from regard.data.read import Pair
+    from regard.config.load import load_config
+    from regard.data.reading.read import Pair
+    from regard.storage.weights import save_weights
     from regard.training.describe import describe
-    from regard.training.run import start_run
-    from regard.training.weights import save_weights
+    from regard.training.start import start_run
 
     sizes = [("layers", 6), ("width", 768), ("heads", 12), ("feedforward", 3072)]
     sides = ("model.encoder", "model.decoder")
@@ -151,8 +151,8 @@ def kernels() -> dict[str, dict[str, float]]:
     """Microseconds of one product, one thread: fp32, ours, and torch's other ways to int8."""
     import torch
 
-    from regard.nn.int8 import Int8Linear, Matrix
-    from regard.training.memory import keep_freed_memory
+    from regard.core.memory import keep_freed_memory
+    from regard.nn.int8 import Int8Linear, Int8Matrix
 
     warnings.simplefilter("ignore")  # torch means to give up its quantised tensors
     keep_freed_memory()
@@ -160,7 +160,7 @@ def kernels() -> dict[str, dict[str, float]]:
     table = {}
     for inputs, outputs in SHAPES:
         weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
-        ours = Int8Linear(Matrix.of(weight), bias).eval()
+        ours = Int8Linear(Int8Matrix.of(weight), bias).eval()
         for rows in ROWS:
             with torch.inference_mode():
                 ways = products(torch.randn(rows, inputs), weight, bias, ours)

@@ -27,11 +27,11 @@ def ours(text: str) -> Step:
     import tempfile
 
     import regard  # noqa: F401 -- first: it sets how threads wait
-    from regard.config import load_config
-    from regard.data.read import Pair
+    from regard.config.load import load_config
+    from regard.core.memory import keep_freed_memory
+    from regard.data.reading.read import Pair
     from regard.training.loop import train
-    from regard.training.memory import keep_freed_memory
-    from regard.training.run import start_run
+    from regard.training.start import start_run
 
     settings = [
         *("task.kind=language-model", f"task.context={CONTEXT}", "training.steps=1000000"),

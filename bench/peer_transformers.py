@@ -6,8 +6,8 @@ from typing import Any
 import torch
 from peer_weights import LENGTH, SIDES, Parts
 
-from regard.data.batch import pad
-from regard.data.vocabulary import BOS, EOS, PAD
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import BOS, EOS, PAD
 from regard.models.generator import Generator
 from regard.nn.positions import sinusoids
 

@@ -5,7 +5,7 @@ Pre-norm, sinusoidal, one vocabulary for both sides, tied output layer: nothing 
 
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS, PAD, SPECIALS, UNK
+from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.models.generator import Generator
 from regard.tasks.transduce import Transduce
 

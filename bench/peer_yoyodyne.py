@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS, SPECIALS
+from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.models.generator import Generator
 from regard.tasks.transduce import Transduce
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from safetensors.torch import load_file, save_file
 from surroundings import REPOSITORY
 
-from regard.data.builtin import builtin
+from regard.data.sources.builtin import builtin
 
 Rows = list[tuple[str, str]]
 SHARED = (

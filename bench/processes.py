@@ -12,11 +12,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from regard import parallel
-from regard.config import load_config
-from regard.data.builtin import builtin
+from regard.config.load import load_config
+from regard.core import parallel
+from regard.data.sources.builtin import builtin
 from regard.training.loop import train
-from regard.training.run import start_run
+from regard.training.start import start_run
 
 STEPS, LIMIT = 50, 1e-5
 SETTINGS = [

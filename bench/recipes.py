@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 from surroundings import folder
 
-from regard.config import load_config
-from regard.data.open import Place
-from regard.evaluation import evaluate
+from regard.config.load import load_config
+from regard.core.memory import keep_freed_memory
+from regard.data.sources.open import Place
+from regard.inference.evaluation import evaluate
 from regard.search import Beam
 from regard.training.loop import train
-from regard.training.memory import keep_freed_memory
-from regard.training.run import start_run
+from regard.training.start import start_run
 
 RECURRENT = ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"]
 TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from probe import StepLog, threads
 
-from regard.config import load_config
-from regard.data.open import Place
+from regard.config.load import load_config
+from regard.core.memory import keep_freed_memory
+from regard.data.sources.open import Place
 from regard.training.loop import train
-from regard.training.memory import keep_freed_memory
-from regard.training.run import start_run
+from regard.training.start import start_run
 
 
 def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float) -> list[str]:

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 import regard
 from regard.cli import main
-from regard.export import export_model
+from regard.exchange.export import export_model
 
 from .exportable import KINDS, random_model
 from .grouping import kinds_that_fail

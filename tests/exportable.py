@@ -8,17 +8,17 @@ from typing import Any, get_args
 import torch
 
 import regard
-from regard.config import load_config
-from regard.data.batch import Padded, pad
-from regard.data.read import Pair
-from regard.data.vocabulary import EOS, SPECIALS
-from regard.export.ctranslate2 import POSITIONS
-from regard.files import write_text
+from regard.config.load import load_config
+from regard.core.files import write_text
+from regard.data.reading.read import Pair
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import EOS, SPECIALS
+from regard.exchange.export.ctranslate2 import POSITIONS
 from regard.nn.positions import Positions
 from regard.search import Beam
 from regard.search.hypothesis import NEVER
-from regard.training.run import start_run
-from regard.training.weights import save_weights
+from regard.storage.weights import save_weights
+from regard.training.start import start_run
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 BASE = {

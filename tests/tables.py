@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import EOS, PAD
-from regard.nn.state import State
-from regard.nn.watch import watched
-from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import EOS, PAD
+from regard.data.tensors.state import State
+from regard.nn.capture_hooks import watched
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 
 Table = dict[str, dict[str, float]]
 LETTERS = "abcdefgh"
@@ -83,7 +83,7 @@ def run(
     *tables: Table,
     limit: int | list[int] = 10,
     nbest: int = 1,
-    wishes: list[Wish] | None = None,
+    wishes: list[TokenConstraints] | None = None,
     **more: Any,
 ) -> list[list[Hypothesis]]:
     """The outputs of sentences that follow these tables."""
@@ -101,9 +101,11 @@ def chances(found: list[Hypothesis]) -> list[float]:
     return [math.exp(one.log_probability) for one in found]
 
 
-def wish(prefix: str = "", must: str = "", ban: str = "") -> Wish:
+def wish(prefix: str = "", must: str = "", ban: str = "") -> TokenConstraints:
     """A wish in letters; several words with spaces between."""
-    return Wish(ids(prefix), tuple(map(ids, must.split())), tuple(map(ids, ban.split())))
+    return TokenConstraints(
+        ids(prefix), tuple(map(ids, must.split())), tuple(map(ids, ban.split()))
+    )
 
 
 def everything(table: Table, longest: int) -> dict[str, float]:

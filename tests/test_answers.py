@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 import regard
-from regard import parallel
-from regard.answers import progress, windows
-from regard.answers.oddities import KEPT, Oddities
-from regard.answers.progress import Progress
-from regard.answers.questions import Question, count_lines
-from regard.answers.shares import Share
-from regard.answers.windows import CHARACTERS, fixed_windows, live_windows, window_size
-from regard.data.batch import pad
-from regard.errors import UserError
-from regard.tasks.base import Prediction
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.data.tensors.padded import pad
+from regard.inference.prediction import prediction_progress, windows
+from regard.inference.prediction.input_items import InputItem, count_lines
+from regard.inference.prediction.prediction_progress import PredictionProgress
+from regard.inference.prediction.prediction_warnings import KEPT, Oddities
+from regard.inference.prediction.shard_files import Share
+from regard.inference.prediction.windows import CHARACTERS, fixed_windows, live_windows, window_size
 from regard.tasks.batches import batches
+from regard.tasks.task import Prediction
 
 Command = Callable[..., Any]
 
@@ -48,10 +48,10 @@ class Counted:
     def __init__(self, count: int, length: int = 1) -> None:
         self.read, self.count, self.length = 0, count, length
 
-    def __iter__(self) -> Iterator[Question]:
+    def __iter__(self) -> Iterator[InputItem]:
         for number in range(self.count):
             self.read += 1
-            yield Question(number, "x" * self.length)
+            yield InputItem(number, "x" * self.length)
 
 
 def test_windows_grow_to_a_limit_and_nothing_is_read_ahead() -> None:
@@ -93,12 +93,12 @@ def test_a_stream_is_read_ahead_only_so_far() -> None:
 
 
 def test_what_came_before_an_error_is_answered() -> None:
-    def broken() -> Iterator[Question]:
+    def broken() -> Iterator[InputItem]:
         yield from Counted(3)
         raise UserError("line 4")
 
     for kind in (fixed_windows, live_windows):
-        found: list[Question] = []
+        found: list[InputItem] = []
         with pytest.raises(UserError, match="line 4"):
             for window in kind(broken()):
                 found += window
@@ -248,7 +248,7 @@ def test_progress_is_said_now_and_then(
     Path("in.txt").write_text(lines(words))
     given = ("predict", trained.run, "--input", "in.txt")
     assert command(*given).err == ""  # little work
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(prediction_progress, "EVERY", 0.0)
     said = command(*given, "--batch-size", "8").err.splitlines()
     assert all(line.startswith(f"{8 * n:,} of 300 lines | ") for n, line in enumerate(said[:1], 1))
     assert said[-1].startswith("300 of 300 lines | ") and said[-1].endswith("lines/s | 0 s left")
@@ -260,8 +260,8 @@ def test_progress_is_said_now_and_then(
 
 def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 4.0, 4.0])
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
-    bar = Progress(lambda: 1000, "lines", done=600)
+    monkeypatch.setattr(prediction_progress.time, "monotonic", lambda: next(clock))
+    bar = PredictionProgress(lambda: 1000, "lines", done=600)
     bar.advance(200)
     assert bar.line() == "800 of 1,000 lines | 50 lines/s | 4 s left"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import regard
-from regard.answers import part, windows
-from regard.answers.oddities import Oddities
-from regard.engines import auto
+from regard.exchange import auto_engine
+from regard.inference.prediction import partial_file, windows
+from regard.inference.prediction.prediction_warnings import Oddities
 
 Command = Callable[..., Any]
 
@@ -38,7 +38,7 @@ def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     """Runs a command that is killed after so many windows were written."""
 
     def stop(after: int, *words: str | Path) -> None:
-        written = part.PartFile.write
+        written = partial_file.PartFile.write
         count = 0
 
         def write(self: Any, window: Any, lines: Any) -> None:
@@ -51,7 +51,7 @@ def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             written(self, window, lines)
 
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(part.PartFile, "write", write)
+            patch.setattr(partial_file.PartFile, "write", write)
             command(*words)
 
     return stop
@@ -87,18 +87,18 @@ def test_auto_goes_on_with_the_engine_that_it_chose(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def choose(folder: Path, torch: Any, trial: Any) -> Any:
-        chosen = auto.Choice("torch", "int8")
-        return auto._open(folder, chosen, torch), chosen
+        chosen = auto_engine.EngineChoice("torch", "int8")
+        return auto_engine._open(folder, chosen, torch), chosen
 
     Path("in.txt").write_text(lines(words))
     given = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
-    monkeypatch.setattr(auto, "ENOUGH", 8)
+    monkeypatch.setattr(auto_engine, "ENOUGH", 8)
     with monkeypatch.context() as patch:
-        patch.setattr(auto, "fastest", choose)
+        patch.setattr(auto_engine, "fastest", choose)
         stopped(3, *given, "--output", "out")
         assert command(*given, "--output", "whole").code == 0
     assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
-    monkeypatch.setattr(auto, "fastest", None)  # not to be measured again
+    monkeypatch.setattr(auto_engine, "fastest", None)  # not to be measured again
     said = command(*given, "--output", "out")
     assert said.code == 0 and "engine auto: torch int8 again, as before" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
@@ -234,7 +234,7 @@ def test_a_part_without_a_record_is_not_gone_on_with(
 def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> None:
     child = os.fork()
     if not child:
-        _kept = part.PartFile(Path("out"), {}, Oddities(), force=False)
+        _kept = partial_file.PartFile(Path("out"), {}, Oddities(), force=False)
         Path("held").touch()
         signal.pause()
     try:

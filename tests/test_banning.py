@@ -2,9 +2,10 @@
 
 import pytest
 
-from regard.data.vocabulary import Vocabulary, build_vocabulary
-from regard.engines.narrow import _within
-from regard.search import Beam, Sample, Wish
+from regard.data.vocabulary.build import build_vocabulary
+from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.inference.shortlist_stepper import _within
+from regard.search import Beam, Sample, TokenConstraints
 from regard.search.hypothesis import NOTHING
 from regard.tasks.banning import bans, word_ends
 
@@ -21,7 +22,7 @@ def made(kind: str) -> Vocabulary:
     return build_vocabulary(kind, SENTENCES * 20, 70 if kind in ("bpe", "unigram") else None)
 
 
-def holds(symbols: list[int], wish: Wish) -> bool:
+def holds(symbols: list[int], wish: TokenConstraints) -> bool:
     """Whether a sequence has something of what is banned, looked for place by place."""
     for begin in range(len(symbols)):
         free = begin == 0 or symbols[begin - 1] in wish.ends
@@ -67,7 +68,7 @@ def test_a_part_of_another_word_is_free(kind: str) -> None:
 def test_other_vocabularies_have_one_way(kind: str) -> None:
     vocabulary = made(kind)
     wish = bans(vocabulary, ("in",))
-    assert wish == Wish(banned=(tuple(vocabulary.encode("in")),))
+    assert wish == TokenConstraints(banned=(tuple(vocabulary.encode("in")),))
 
 
 def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
@@ -89,15 +90,15 @@ TABLE = {
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
 def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam: int) -> None:
-    wish = Wish(prefix=ids(begun), glued=(ids("c"),), ends=frozenset(ids("b")))
+    wish = TokenConstraints(prefix=ids(begun), glued=(ids("c"),), ends=frozenset(ids("b")))
     ((found,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[wish])
     assert text(found) == best
-    ((free,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[Wish(prefix=ids(begun))])
+    ((free,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[TokenConstraints(prefix=ids(begun))])
     assert text(free) == begun + "c"
 
 
 def test_a_glued_word_of_two_symbols_and_at_the_very_beginning() -> None:
-    wish = Wish(glued=(ids("ac"),), ends=frozenset(ids("b")))
+    wish = TokenConstraints(glued=(ids("ac"),), ends=frozenset(ids("b")))
     ((found,),) = run(Beam(beam=4, alpha=0, stop="exact"), TABLE, wishes=[wish])
     assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
     drawn = run(Sample(), TABLE, nbest=40, wishes=[wish])[0]
@@ -108,7 +109,9 @@ def test_a_shortlist_keeps_what_is_banned() -> None:
     """In the numbers of the list 3, 5, 8: the symbol 8 is the third."""
     import numpy as np
 
-    wish = Wish(banned=((5,), (6,)), glued=((8, 3), (7, 3)), ends=frozenset({5, 9}))
+    wish = TokenConstraints(banned=((5,), (6,)), glued=((8, 3), (7, 3)), ends=frozenset({5, 9}))
     own = np.array([3, 5, 8])
-    assert _within(wish, own) == Wish(banned=((1,),), glued=((2, 0),), ends=frozenset({1}))
+    assert _within(wish, own) == TokenConstraints(
+        banned=((1,),), glued=((2, 0),), ends=frozenset({1})
+    )
     assert _within(NOTHING, own) == NOTHING

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from regard.data.builtin import BUILTIN, builtin, is_builtin, unknown_data
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.sources.builtin import BUILTIN, builtin, is_builtin, unknown_data
 
 MADE = ["reverse", "copy", "sort", "dates"]
 

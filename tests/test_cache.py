@@ -11,14 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.data import pieces, textfile
-from regard.data.cache import cache_root, cached, make_key, recall
-from regard.data.limits import MEMORY, memory_limit, size
-from regard.data.open import Place
-from regard.data.order import batches
-from regard.data.subword import SubwordVocabulary, train_subwords
-from regard.data.vocabulary import EOS, Vocabulary
-from regard.errors import UserError
+from regard.core.cache import cache_root, cached, make_key, recall
+from regard.core.errors import UserError
+from regard.core.formatting import size
+from regard.core.limits import MEMORY, memory_limit
+from regard.data.corpus.order import batches
+from regard.data.sources import textfile
+from regard.data.sources.open import Place
+from regard.data.tensors.special import EOS
+from regard.data.vocabulary import pieces
+from regard.data.vocabulary.subword import SubwordVocabulary, train_subwords
+from regard.data.vocabulary.vocabulary import Vocabulary
 
 
 @pytest.fixture(autouse=True)
@@ -224,7 +227,7 @@ def test_rows_are_closed() -> None:
 
 def test_a_process_that_encodes_does_not_load_torch() -> None:
     """Each takes memory of its own, and torch is most of what training takes."""
-    code = "import sys, regard.data.encode; sys.exit('torch' in sys.modules)"
+    code = "import sys, regard.data.corpus.encode; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.capturing import attentions
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
-from regard.engines import Engine, TorchEngine
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.inference.engine import Engine
+from regard.inference.model_capture import attentions
+from regard.inference.torch_engine import TorchEngine
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
-from regard.nn.watch import captured, watched, watching
+from regard.nn.capture_hooks import captured, watched, watching
 from regard.search import Beam
 from regard.search.force import align
 

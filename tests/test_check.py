@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from regard.data.check import Check, check
-from regard.data.read import Pair
-from regard.data.vocabulary import build_vocabulary
+from regard.data.checks.check import Check, check
+from regard.data.reading.read import Pair
+from regard.data.vocabulary.build import build_vocabulary
 
 WORDS = ["reading", "writing", "counting", "walking", "singing", "talking", "making", "painting"]
 

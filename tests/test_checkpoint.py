@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import nn
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.models.generator import GeneratorOptions
+from regard.optim.average import Average, Ema
+from regard.optim.optimizers import AdamW
+from regard.storage.weights import load_weights, read_tensors, save_weights
 from regard.training import checkpoint
-from regard.training.average import Average, Ema
-from regard.training.checkpoint import Progress, load_checkpoint, save_checkpoint
-from regard.training.optimizers import AdamW
-from regard.training.weights import load_weights, read_tensors, save_weights
+from regard.training.checkpoint import load_checkpoint, save_checkpoint
+from regard.training.run import TrainingState
 
 SIZES = {"layers": 1, "width": 8, "dropout": 0.0}
 TINY = {side: {"kind": "recurrent", **SIZES} for side in ("encoder", "decoder")}
@@ -33,7 +34,7 @@ class Toy:
 
     folder: Path
     model: nn.Module
-    progress: Progress = field(default_factory=Progress)
+    progress: TrainingState = field(default_factory=TrainingState)
     average: Average = field(default_factory=Average)
     kept: list = field(default_factory=list)
     carry: object = None
@@ -70,7 +71,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 
 def test_everything_comes_back(tmp_path: Path) -> None:
     toy = Toy(
-        tmp_path, build(1), Progress(epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
+        tmp_path, build(1), TrainingState(epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
     )
     toy.average = Ema(decay=0.5).build()
     toy.kept = [torch.randn(p.shape) for p in toy.weights()]
@@ -94,7 +95,7 @@ def test_everything_comes_back(tmp_path: Path) -> None:
 
 def test_a_run_without_a_checkpoint_has_none(tmp_path: Path) -> None:
     toy = loaded(tmp_path)
-    assert toy.progress == Progress() and same(toy.model, build(2))
+    assert toy.progress == TrainingState() and same(toy.model, build(2))
 
 
 def test_plain_formats_only(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_a_full_disk_leaves_what_was_saved(
         fsync(number)
 
     with monkeypatch.context() as patch:
-        patch.setattr("regard.files.os.fsync", full)
+        patch.setattr("regard.core.files.os.fsync", full)
         with pytest.raises(UserError, match=rf"{name}: cannot be written: No space left"):
             save_checkpoint(toy.move(1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "last.old"]

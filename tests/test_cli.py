@@ -18,8 +18,8 @@ import typer
 import yaml
 
 import regard
-from regard.cli import app
-from regard.config import load_config, recipe_names
+from regard.cli.main_app import app
+from regard.config.load import load_config, recipe_names
 
 Command = Callable[..., Any]
 PAIRS = [("ab", "ba"), ("abc", "cba"), ("fed", "def"), ("cafe", "efac"), ("bee", "eeb")]

@@ -11,8 +11,8 @@ import pytest
 import typer
 
 import regard
-from regard.cli import app
-from regard.errors import UserError
+from regard.cli.main_app import app
+from regard.core.errors import UserError
 from regard.search import Beam, Decide, Sample
 from regard.tasks.values import Request
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from regard.config import changed, check_config, load_config, put, read_recipe
-from regard.errors import UserError
-from regard.presets import fill
-from regard.tasks.base import Facts
-from regard.tasks.configs import TransduceConfig
-from regard.training.options import seconds
+from regard.config.configs import TransduceConfig
+from regard.config.defaults import fill
+from regard.config.load import changed, check_config, load_config, put, read_recipe
+from regard.core.errors import UserError
+from regard.optim.training_options import seconds
+from regard.tasks.task import Facts
 
 
 def refusal(*settings: str) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import corpora
 import pytest
 
-from regard.diagnose import trials
-from regard.diagnose.findings import ORDER
+from regard.experiments.diagnose import trials
+from regard.experiments.diagnose.findings import ORDER
 
 TASKS = ("transduce", "tag", "classify", "regress", "language-model")
 WRITTEN = {"diagnosis.json", "report.html"}

@@ -5,19 +5,19 @@ import random
 
 import torch
 
-from regard.data.batch import Batch, Padded, pad
-from regard.diagnose.answers import repeats
-from regard.diagnose.data import _dependence, _presence
-from regard.diagnose.inside import _entropy, layer_of
-from regard.diagnose.likeness import Letters, fit
-from regard.diagnose.losses import mixed, other, reordered, same_loss, same_right, usual
-from regard.diagnose.record import gain_at_end, spikes
-from regard.diagnose.trials import best_rate, warmed
+from regard.data.tensors.padded import Batch, Padded, pad
+from regard.experiments.diagnose.data import _dependence, _presence
+from regard.experiments.diagnose.distribution_shift import CharBigramModel, fit
+from regard.experiments.diagnose.losses import mixed, other, reordered, same_loss, same_right, usual
+from regard.experiments.diagnose.model_stats import _entropy, layer_of
+from regard.experiments.diagnose.prediction_stats import repeats
+from regard.experiments.diagnose.record import gain_at_end, spikes
+from regard.experiments.diagnose.trials import best_rate, warmed
 from regard.objectives import CrossEntropy, Squared
 
 
 def test_letters_are_a_distribution_over_what_may_come() -> None:
-    letters = Letters(["ab", "aab", "b"])
+    letters = CharBigramModel(["ab", "aab", "b"])
     known = ["a", "b", "\n"]
     for before in known:
         seen = letters.pairs[before]
@@ -32,7 +32,7 @@ def test_letters_prefer_their_own_language() -> None:
     draw = random.Random(1)
     texts = ["".join(draw.choices("ab", k=8)) for _ in range(200)]
     others = ["".join(draw.choices("bc", k=8)) for _ in range(100)]
-    letters = Letters(texts[:100])
+    letters = CharBigramModel(texts[:100])
     same, other_fit = fit(letters, texts[100:]), fit(letters, others)
     assert abs(same.nats - (8 * math.log(2) + 0.0) / 9) < 0.4
     assert other_fit.nats > same.nats + 10 * (same.error + other_fit.error)

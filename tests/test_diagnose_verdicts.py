@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from regard.diagnose.findings import ORDER, Finding, ranked
-from regard.diagnose.verdicts_data import data_verdicts
-from regard.diagnose.verdicts_fit import carried, fit_verdicts, nothing_learnt
-from regard.diagnose.verdicts_inside import other_verdicts
+from regard.experiments.diagnose.findings import ORDER, Finding, ranked
+from regard.experiments.diagnose.verdicts_data import data_verdicts
+from regard.experiments.diagnose.verdicts_fit import carried, fit_verdicts, nothing_learnt
+from regard.experiments.diagnose.verdicts_inside import other_verdicts
 
 SETTINGS = {
     "training.lr": 0.003,

@@ -10,10 +10,10 @@ import pytest
 import typer
 from pydantic import BaseModel
 
-from regard.cli import app
-from regard.config import load_config
-from regard.errors import UserError
-from regard.tasks.configs import CONFIGS
+from regard.cli.main_app import app
+from regard.config.configs import CONFIGS
+from regard.config.load import load_config
+from regard.core.errors import UserError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

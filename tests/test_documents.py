@@ -8,9 +8,9 @@ from typing import Literal
 
 import pytest
 
-from regard.data.documents import read_documents
-from regard.data.read import Pair
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.reading.documents import read_documents
+from regard.data.reading.read import Pair
 
 TEXT = "One.\nTwo.\n\n\n  \nThree.\n"
 CONLLU = (

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import regard
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import EOS
-from regard.engines import auto as auto_engine
-from regard.engines.ctranslate2_engine import CTranslate2Engine
-from regard.engines.torch_engine import TorchEngine
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import EOS
+from regard.exchange import auto_engine as auto_engine
+from regard.inference.ctranslate2_engine import CTranslate2Engine
+from regard.inference.torch_engine import TorchEngine
 from regard.search import Beam
 
 from .exportable import KINDS, LETTERS, random_model
@@ -25,8 +25,10 @@ def test_auto_measures_where_there_is_enough_to_answer(
 ) -> None:
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr("regard.engines.auto.SECOND", 0.02)
-    monkeypatch.setattr("regard.engines.auto.OTHERS", (auto_engine.Choice("ctranslate2"),))
+    monkeypatch.setattr("regard.exchange.auto_engine.SECOND", 0.02)
+    monkeypatch.setattr(
+        "regard.exchange.auto_engine.OTHERS", (auto_engine.EngineChoice("ctranslate2"),)
+    )
     auto = regard.load(model.folder_, engine="auto")
     assert auto.predict(["abc"]) == model.predict(["abc"])
     assert "engine auto" not in capsys.readouterr().err
@@ -68,7 +70,7 @@ def test_auto_leaves_what_is_too_long_to_torch(
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     monkeypatch.setattr(auto_engine, "SECOND", 0.0)
-    monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.Choice("ctranslate2"),))
+    monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.EngineChoice("ctranslate2"),))
     monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
     opened, given = auto_engine._open, []
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.search import Beam

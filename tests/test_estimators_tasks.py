@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import regard
 from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
-from regard.data.read import Pair, split_dev
+from regard.data.reading.read import Pair, split_dev
 from regard.estimators import Estimator
 
 SMALL = {"model.encoder.width": 16, "training.lr": 0.01, "training.validate_every": 999}

@@ -12,9 +12,9 @@ import torch
 
 import regard
 from regard import Transducer
-from regard.data.read import Example, Pair, group, read_pairs
-from regard.data.vocabulary import BOS, EOS
-from regard.evaluation import Evaluation, evaluate
+from regard.data.reading.read import Example, Pair, group, read_pairs
+from regard.data.tensors.special import BOS, EOS
+from regard.inference.evaluation import Evaluation, evaluate
 from regard.metrics import HIGHER_IS_BETTER
 
 Command = Callable[..., Any]

@@ -12,17 +12,17 @@ import torch
 
 import regard
 from regard import estimators
-from regard.data.batch import pad
-from regard.data.vocabulary import EOS
-from regard.engines.ctranslate2_engine import CTranslate2Engine
-from regard.engines.open import open_engine
-from regard.errors import UserError
-from regard.export import cached_export, export_model
-from regard.export import ctranslate2 as exporter
-from regard.export.ctranslate2_read import read_model
-from regard.export.folder import write_export
-from regard.export.parity import compare
-from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.core.errors import UserError
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import EOS
+from regard.exchange.export import cached_export, export_model
+from regard.exchange.export import ctranslate2 as exporter
+from regard.exchange.export.ctranslate2_read import read_model
+from regard.exchange.export.parity import compare
+from regard.inference.ctranslate2_engine import CTranslate2Engine
+from regard.inference.open_engine import open_engine
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.storage.export_folder import write_export
 
 from .exportable import KINDS, limits_of, random_model, sources
 
@@ -80,7 +80,7 @@ def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
 ) -> None:
     model, folder = exported("pre")
     source = sources(model, 20, seed=4)
-    wishes = [Wish((6, 7), ((8,),), ((9,),))] * 20 if wished else None
+    wishes = [TokenConstraints((6, 7), ((8,),), ((9,),))] * 20 if wished else None
     ours = options.run(model.model_, source, limits_of(source), 2, wishes)
     theirs = open_engine(folder).search(options, source, limits_of(source), 2, wishes)
     assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]

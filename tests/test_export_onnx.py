@@ -11,17 +11,17 @@ import pytest
 import torch
 
 import regard
-from regard.data.batch import pad
-from regard.data.vocabulary import EOS
-from regard.engines.onnx_engine import OnnxEngine
-from regard.errors import UserError
-from regard.export import export_model, onnx, onnx_graph
+from regard.core.errors import UserError
+from regard.core.threads import in_threads
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import EOS
+from regard.exchange.export import export_model, onnx, onnx_graph
+from regard.inference.onnx_engine import OnnxEngine
 from regard.models.generator import GeneratorOptions
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.search import Beam, Sample
 from regard.tasks.answering import as_engine
 from regard.tasks.values import Request
-from regard.threads import in_threads
 
 WORDS = ["abc", "fade", "b", "decaf", "feed", "cab"]
 SIZES = {"layers": 2, "width": 16, "heads": 2, "feedforward": 24, "dropout": 0.0}

@@ -12,11 +12,11 @@ from checkpoints import made_up_texts, write_checkpoint
 from torch import Tensor
 
 import regard
-from regard.data.batch import Batch, pad
-from regard.data.vocabulary import BOS, EOS, MASK, PAD, SPECIALS, UNK
-from regard.importing.checkpoint import read_checkpoint
-from regard.importing.marian import Imported, _symbols, import_marian
-from regard.importing.marian_symbols import Symbols
+from regard.data.tensors.padded import Batch, pad
+from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
+from regard.exchange.importing.marian_model import Imported, _symbols, import_marian
+from regard.exchange.importing.marian_tokens import Symbols
+from regard.exchange.importing.torch_checkpoint import read_checkpoint
 from regard.search import Beam
 from regard.search.force import force
 from regard.search.scoring import Scoring

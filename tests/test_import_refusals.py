@@ -11,11 +11,11 @@ import torch
 from checkpoints import write_checkpoint
 from safetensors.torch import load_file, save_file
 
-from regard.data.batch import Batch, pad
-from regard.data.vocabulary import EOS, PAD
-from regard.errors import UserError
-from regard.importing.generation import search_settings
-from regard.importing.marian import import_marian
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Batch, pad
+from regard.data.tensors.special import EOS, PAD
+from regard.exchange.importing.generation import search_settings
+from regard.exchange.importing.marian_model import import_marian
 from regard.nn.positions import sinusoids
 
 Command = Callable[..., Any]

@@ -6,23 +6,23 @@ import pytest
 import torch
 from torch import nn
 
-from regard.config import check_config
-from regard.errors import UserError
-from regard.models.frontend import Embedding
+from regard.config.load import check_config
+from regard.core.errors import UserError
+from regard.inputs.frontends import Embedding
 from regard.models.generator import GeneratorOptions
 from regard.nn.attention import SelfAttention
-from regard.training.init import (
+from regard.optim.init import (
     Default,
     Depth,
-    Drawn,
     Gpt2,
     Init,
+    InitTarget,
     KaimingNormal,
     KaimingUniform,
     Lecun,
-    Matrix,
     Normal,
     Orthogonal,
+    RandomInit,
     Small,
     TruncatedNormal,
     XavierNormal,
@@ -64,9 +64,9 @@ def deviation(weight: torch.Tensor) -> float:
         (Small(), 2 / (5 * 48), 2 / (5 * 48)),
         (Orthogonal(), 1 / 48, 1 / 192),  # rows or columns of length 1
     ],
-    ids=lambda value: value.kind if isinstance(value, Drawn) else "",
+    ids=lambda value: value.kind if isinstance(value, RandomInit) else "",
 )
-def test_variances(init: Drawn, square: float, wide: float) -> None:
+def test_variances(init: RandomInit, square: float, wide: float) -> None:
     model = build()
     init.apply(model)
     query, key, value = of(model, "encoder.layers.1.attention.project.weight").chunk(3)
@@ -125,7 +125,7 @@ def test_depth_makes_later_layers_smaller() -> None:
 
 @pytest.mark.parametrize("side", [TRANSFORMER, RECURRENT], ids=["transformer", "recurrent"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_matrices_are_drawn(kind: type[Drawn], side: dict) -> None:
+def test_only_matrices_are_drawn(kind: type[RandomInit], side: dict) -> None:
     """Each of them; biases of linear layers are 0; embeddings, norms and gates stay."""
     if kind is Depth and side is RECURRENT:
         with pytest.raises(UserError, match=r"init\.kind=depth: .*no Transformer layers.*xavier"):
@@ -164,7 +164,7 @@ def test_convolutions_are_drawn_too() -> None:
 
 
 def test_matrices_know_their_place() -> None:
-    found: list[Matrix] = list(matrices(build()))
+    found: list[InitTarget] = list(matrices(build()))
     attention = sum(isinstance(part, SelfAttention) for part in build().modules())
     assert attention == 2 * LAYERS
     # an encoder layer: q k v, join, widen, narrow; a decoder layer: these and q, k v, join

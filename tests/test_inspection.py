@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import regard
-from regard.data.batch import Padded
-from regard.engines import Engine
-from regard.inspection import inside
-from regard.inspection.pack import packed
-from regard.inspection.question import Question
+from regard.data.tensors.padded import Padded
+from regard.inference.engine import Engine
 from regard.models.ensemble import Ensemble
 from regard.search import Hypothesis
+from regard.views.inspection import internals
+from regard.views.inspection.pack import packed
+from regard.views.inspection.question import Question
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_parts_of_a_question_give_what_the_whole_gives(
 def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
     reverser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inside, "UNITS", 100)
+    monkeypatch.setattr(internals, "UNITS", 100)
     found = regard.inspect(reverser, "abc")
     assert found.gates and all(gate.units is None for gate in found.gates)
     assert any("only the means" in note for note in found.notes)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy
 import pytest
 
-from regard import cli_inspect
-from regard.errors import UserError
-from regard.inspection import figures
-from regard.inspection.figures import SHOWS, draw, shows_of
-from regard.plots.fonts import letters
-from regard.plots.style import save, styled
+from regard.cli import inspect_options
+from regard.core.errors import UserError
+from regard.views.figures.fonts import letters
+from regard.views.figures.style import save, styled
+from regard.views.inspection import figures
+from regard.views.inspection.figures import SHOWS, draw, shows_of
 
 SOURCE, TARGET = ["c", "a", "t", "</s>"], ["K", "AE", "</s>"]
 
@@ -324,12 +324,12 @@ def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
 
 def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> None:
     """--show, --layer and --head reach the figure; without a picture to draw they are refused."""
-    from regard.commands import inspect as command
+    from regard.cli.commands import inspect as command
 
     class Found:
         as_dict = staticmethod(sample)
 
-    assert ", ".join(SHOWS) == cli_inspect.SHOWS
+    assert ", ".join(SHOWS) == inspect_options.SHOWS
     monkeypatch.setattr(command, "load", lambda folder: None)
     monkeypatch.setattr(command, "inspected", lambda *given: Found())
     wanted = SimpleNamespace(model="m", changes=lambda estimator: {})

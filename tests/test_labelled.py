@@ -9,9 +9,14 @@ from typing import Any
 
 import pytest
 
-from regard.data.labelled import looks_like_vectors, read_labelled, read_numbers, read_vectors
-from regard.data.read import Pair, read_pairs
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.reading.labeled import (
+    looks_like_vectors,
+    read_labelled,
+    read_numbers,
+    read_vectors,
+)
+from regard.data.reading.read import Pair, read_pairs
 
 LABELLED = [Pair("a b", ("good",), 1), Pair("c, d", ("bad",), 2)]
 NUMBERED = [Pair("a b", (1.5,), 1), Pair("c, d", (-2.0,), 2)]

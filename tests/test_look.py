@@ -10,14 +10,14 @@ from typing import Any
 import numpy
 import pytest
 
-from regard.inspection.notes import SENTENCES
-from regard.inspection.pack import unpacked
-from regard.inspection.page import inspection_page
-from regard.look import SCRIPTS, STYLES, assets
-from regard.report.curves import Series, draw
-from regard.report.labels import details_section
-from regard.report.scores import LABELS
-from regard.report.template import fill_page
+from regard.views.inspection.inspection_page import inspection_page
+from regard.views.inspection.notes import SENTENCES
+from regard.views.inspection.pack import unpacked
+from regard.views.pages import SCRIPTS, STYLES, assets
+from regard.views.report.curves import Series, draw
+from regard.views.report.label_report import details_section
+from regard.views.report.score_table import LABELS
+from regard.views.report.template import fill_page
 
 LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, which is never fetched
@@ -154,7 +154,7 @@ def test_what_is_no_number_is_no_page() -> None:
 
 
 def test_every_file_of_the_look_is_on_a_list_and_short() -> None:
-    room = files("regard.look")
+    room = files("regard.views.pages")
     listed = {*SCRIPTS, *STYLES, "standalone.js"}
     found = {one.name for one in room.iterdir() if one.name.endswith((".js", ".css"))}
     assert found == listed and len(SCRIPTS) == len(set(SCRIPTS))
@@ -191,7 +191,7 @@ def test_every_note_is_there_in_chinese_with_the_same_values() -> None:
 
 
 def test_a_report_has_its_measures_in_chinese() -> None:
-    text = files("regard.report").joinpath("words.js").read_text("utf-8")
+    text = files("regard.views.report").joinpath("words.js").read_text("utf-8")
     known = dict(re.findall(r'"((?:[^"\\]|\\.)*)": "((?:[^"\\]|\\.)*)"', text))
     measures = {label.encode("unicode_escape").decode() for label in LABELS.values()}
     assert {one.replace("\\xb2", "\\u00b2") for one in measures} <= known.keys()

@@ -9,15 +9,8 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.errors import UserError
-from regard.metrics import (
-    HIGHER_IS_BETTER,
-    edit_distance,
-    intervals,
-    score,
-    short_bleu,
-    signatures,
-)
+from regard.core.errors import UserError
+from regard.metrics import HIGHER_IS_BETTER, edit_distance, intervals, score, short_bleu, signatures
 
 SENTENCES = [
     ("the cat sat on the mat .", ["the cat sat on a mat .", "a cat was sitting on the mat ."]),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from sklearn import metrics as sk
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.metrics import (
     HIGHER_IS_BETTER,
     class_table,

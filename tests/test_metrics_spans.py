@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.metrics import (
     HIGHER_IS_BETTER,
     is_span_scheme,

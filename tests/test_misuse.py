@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import regard
-from regard.errors import UserError
+from regard.core.errors import UserError
 
 Command = Callable[..., Any]
 GOOD = "ab\tba\nabc\tcba\nfed\tdef\ncafe\tefac\n"

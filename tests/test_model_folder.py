@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.model_folder import SHOWN, not_a_model
+from regard.storage.model_folder import SHOWN, not_a_model
 
 
 @pytest.fixture

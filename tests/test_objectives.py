@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
+from regard.data.tensors.padded import Batch, Padded
 from regard.objectives import CrossEntropy
 from regard.objectives.cross_entropy import SmoothedLoss
 

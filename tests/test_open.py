@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.open import Place, open_pairs, open_test
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.sources.open import Place, open_pairs, open_test
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.config import check_config
-from regard.errors import UserError
-from regard.models.frontend import Embedding
+from regard.config.defaults import fill
+from regard.config.load import check_config
+from regard.core.errors import UserError
+from regard.inputs.frontends import Embedding
 from regard.models.generator import GeneratorOptions
 from regard.models.labeller import PooledOptions, TaggerOptions
-from regard.presets import fill
-from regard.tasks.base import Facts
-from regard.training.muon import PreciseMuon
-from regard.training.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
+from regard.optim.muon import PreciseMuon
+from regard.optim.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
+from regard.tasks.task import Facts
 
-KINDS = [kind for kind in Optimizer.__origin__.__args__ if kind.__name__ not in ("Auto", "Exact")]
+KINDS = [
+    kind
+    for kind in Optimizer.__origin__.__args__
+    if kind.__name__ not in ("AutoOptimizer", "Exact")
+]
 SIZES = {"layers": 2, "width": 8, "dropout": 0.0}
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 12, **SIZES}
 TORCH = {

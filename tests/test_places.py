@@ -5,14 +5,15 @@ from typing import Any
 
 import pytest
 
-from regard.config import check_config
-from regard.data.read import Pair
-from regard.data.vocabulary import EOS
-from regard.errors import UserError
+from regard.config.load import check_config
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.data.tensors.special import EOS
 from regard.models.generator import Head
+from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
-from regard.training.groups import groups_of, hidden_matrices
-from regard.training.run import Run, start_run
+from regard.training.run import Run
+from regard.training.start import start_run
 
 PAIRS = [Pair("abcd", "dcba", 1), Pair("ab", "ba", 2)]
 SIZES = {"kind": "transformer", "layers": 1, "width": 8, "heads": 2, "feedforward": 8}

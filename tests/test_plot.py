@@ -11,16 +11,24 @@ import torch
 import yaml
 from typer.testing import CliRunner
 
-from regard.cli import app
-from regard.commands.plot import plot_command
-from regard.data.batch import pad
-from regard.data.vocabulary import EOS
-from regard.errors import UserError
-from regard.plots import PICTURES, functions, masks, optimizers, schedules, search, tree
-from regard.plots.style import styled
-from regard.plots.wish import Wish
+from regard.cli.commands.plot import plot_command
+from regard.cli.main_app import app
+from regard.config.configs import CONFIGS
+from regard.core.errors import UserError
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import EOS
 from regard.search import Beam
-from regard.tasks.configs import CONFIGS
+from regard.views.figures import tree_plot
+from regard.views.figures.style import styled
+from regard.views.plots import (
+    PICTURES,
+    functions,
+    masks,
+    optimizer_paths,
+    schedule_plot,
+    search_plot,
+)
+from regard.views.plots.plot_args import PlotArgs
 
 SLOW = ("optimizers",)
 
@@ -36,12 +44,12 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 def test_every_picture_is_drawn(what: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A PNG by itself, beside the user; an SVG where asked; the same twice."""
     monkeypatch.chdir(tmp_path)
-    plot_command(what, None, Wish())
+    plot_command(what, None, PlotArgs())
     picture = (tmp_path / f"{what}.png").read_bytes()
     assert picture.startswith(b"\x89PNG") and len(picture) > 5000
     files = [tmp_path / "one.svg", tmp_path / "two.SVG"]
     for path in files:
-        plot_command(what, path, Wish())
+        plot_command(what, path, PlotArgs())
     assert xml.parse(files[0]).getroot().tag.endswith("svg")
     assert files[0].read_bytes() == files[1].read_bytes()
 
@@ -52,18 +60,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 0 and out.exists() and result.stdout == ""
 
 
-def drawn(wish: Wish) -> Any:
+def drawn(wish: PlotArgs) -> Any:
     with styled():
-        return schedules.draw(wish)
+        return schedule_plot.draw(wish)
 
 
 def test_schedules_are_those_that_train() -> None:
     """The line of a panel is the factor of that kind, from 0 to the end of the run."""
-    figure = drawn(Wish(kinds=["linear", "step"]))
+    figure = drawn(PlotArgs(kinds=["linear", "step"]))
     for axes, name in zip(figure.axes, ["linear", "step"], strict=True):
         assert axes.get_title(loc="left") == name
         x, y = axes.get_lines()[0].get_data()
-        schedule = schedules.KINDS[name]()
+        schedule = schedule_plot.KINDS[name]()
         assert x[0] == 0 and x[-1] == 1
         for place in (3, 40, 500, 501, 990):
             assert y[place] == schedule.factor(x[place], place)
@@ -71,56 +79,56 @@ def test_schedules_are_those_that_train() -> None:
 
 def test_the_schedule_of_settings_and_of_a_run(tmp_path: Path) -> None:
     settings = ["training.schedule.kind=linear", "training.lr=0.5", "training.steps=200"]
-    (axes,) = drawn(Wish(settings=[*settings, "training.schedule.warmup=50"])).axes
+    (axes,) = drawn(PlotArgs(settings=[*settings, "training.schedule.warmup=50"])).axes
     x, y = axes.get_lines()[0].get_data()
     assert axes.get_xlabel() == "steps" and x[-1] == 200
     assert max(y) == pytest.approx(0.5) and y[-1] == pytest.approx(0, abs=1e-9)
     assert x[list(y).index(max(y))] == pytest.approx(50, abs=2)
 
-    tree = CONFIGS["tag"]().model_dump(mode="json")
-    tree["training"] |= {"budget": 600, "lr": 0.01}
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree), "utf-8")
-    (axes,) = drawn(Wish(run=tmp_path)).axes
+    tree_plot = CONFIGS["tag"]().model_dump(mode="json")
+    tree_plot["training"] |= {"budget": 600, "lr": 0.01}
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree_plot), "utf-8")
+    (axes,) = drawn(PlotArgs(run=tmp_path)).axes
     x, y = axes.get_lines()[0].get_data()
     assert axes.get_xlabel() == "minutes" and x[-1] == 10
     assert max(y) == pytest.approx(0.01, rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", optimizers.KINDS)
+@pytest.mark.parametrize("kind", optimizer_paths.KINDS)
 def test_optimisers_go_down(kind: str) -> None:
     """Each ends lower than it began, on its own feet: the first step is down the slope."""
-    surface = optimizers.SURFACES[0]
-    places = optimizers.path(kind, surface, 0.1)
-    assert len(places) == optimizers.STEPS + 1 and places[0] == surface.start
+    surface = optimizer_paths.SURFACES[0]
+    places = optimizer_paths.path(kind, surface, 0.1)
+    assert len(places) == optimizer_paths.STEPS + 1 and places[0] == surface.start
     first, second, last = (surface.value(*torch.tensor(places[i])) for i in (0, 1, -1))
     assert last < second < first
 
 
 def test_plain_descent_is_what_it_should_be() -> None:
     """On 0.1 x^2 + 3 y^2 the first step at rate 0.1 is 0.1 times (0.2 x, 6 y)."""
-    surface = optimizers.SURFACES[0]
-    (x, y), (after_x, after_y) = optimizers.path("sgd", surface, 0.1)[:2]
+    surface = optimizer_paths.SURFACES[0]
+    (x, y), (after_x, after_y) = optimizer_paths.path("sgd", surface, 0.1)[:2]
     assert after_x == pytest.approx(x - 0.02 * x) and after_y == pytest.approx(y - 0.6 * y)
 
 
 def test_a_path_that_leaves_the_window_is_none_to_choose() -> None:
-    surface = optimizers.SURFACES[0]
-    assert optimizers.cost(surface, [surface.start, (99.0, 0.0)]) == math.inf
-    assert optimizers.cost(surface, [surface.start, (99.0, math.nan)]) == math.inf
+    surface = optimizer_paths.SURFACES[0]
+    assert optimizer_paths.cost(surface, [surface.start, (99.0, 0.0)]) == math.inf
+    assert optimizer_paths.cost(surface, [surface.start, (99.0, math.nan)]) == math.inf
     near, far = [surface.start, surface.lowest], [surface.start, surface.start]
-    assert optimizers.cost(surface, near) < optimizers.cost(surface, far)
+    assert optimizer_paths.cost(surface, near) < optimizer_paths.cost(surface, far)
 
 
 def test_optimisers_are_drawn(tmp_path: Path) -> None:
-    plot_command("optimizers", tmp_path / "a.svg", Wish(kinds=["sgd", "adam"]))
+    plot_command("optimizers", tmp_path / "a.svg", PlotArgs(kinds=["sgd", "adam"]))
     assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
 
 def test_the_tree_of_a_search() -> None:
     """Greedily a, c, the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
     limits, beam = torch.tensor([5]), Beam(beam=2, alpha=0)
-    found = search.explore(search.Toy(), pad([[5]]), limits, beam)
-    a, b, c = search.A, search.B, search.C
+    found = search_plot.explore(search_plot.Toy(), pad([[5]]), limits, beam)
+    a, b, c = search_plot.A, search_plot.B, search_plot.C
     assert found.greedy == (a, c, EOS) and found.best == (b, EOS)
     assert math.exp(found.nodes[a, c, EOS].total) == pytest.approx(0.24)
     assert math.exp(found.nodes[b, EOS].total) == pytest.approx(0.36)
@@ -134,12 +142,12 @@ def test_the_tree_of_a_search() -> None:
 
 def test_where_nodes_of_a_tree_stand() -> None:
     """Leaves below each other, the most probable first; a parent in the middle of its own."""
-    at = tree.places({(1,): 0.4, (2,): 0.6, (2, 1): 0.1, (2, 2): 0.9})
+    at = tree_plot.places({(1,): 0.4, (2,): 0.6, (2, 1): 0.1, (2, 2): 0.9})
     assert at == {(2, 2): (2, 0), (2, 1): (2, -1), (2,): (1, -0.5), (1,): (1, -2), (): (0, -1.25)}
 
 
 def test_the_tree_of_a_model(trained: Any, tmp_path: Path) -> None:
-    wish = Wish(run=trained.run, text="abc", beam=2)
+    wish = PlotArgs(run=trained.run, text="abc", beam=2)
     plot_command("search", tmp_path / "a.svg", wish)
     assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
@@ -161,24 +169,29 @@ def test_smoothed_labels_by_the_formula() -> None:
 @pytest.mark.parametrize(
     ("what", "out", "wish", "message"),
     [
-        ("schedules", None, Wish(), r"no picture 'schedules'; did you mean schedule\? There are "),
-        ("schedule", "a.pdf", Wish(), r"--out a\.pdf: a name that ends in \.png or \.svg"),
-        ("schedule", None, Wish(kinds=["cosin"]), "--kind cosin: none of constant, step"),
-        ("optimizers", None, Wish(kinds=["adamw"]), "--kind adamw: none of sgd"),
-        ("softmax", None, Wish(kinds=["relu"]), "--kind: means nothing for softmax"),
-        ("optimizers", None, Wish(settings=["training.lr=1"]), "--set: means nothing for"),
-        ("positions", None, Wish(run=Path("x")), "RUN: means nothing for positions"),
-        ("schedule", None, Wish(run=Path("nowhere")), "no such model folder"),
-        ("schedule", None, Wish(settings=["training.lr=fast"]), r"training\.lr"),
-        ("schedule", None, Wish(["step"], Path("x")), "leave RUN and --set out"),
-        ("search", None, Wish(text="abc"), "RUN and --text TEXT belong together"),
-        ("search", None, Wish(run=Path("x")), "RUN and --text TEXT belong together"),
-        ("search", None, Wish(run=Path("nowhere"), text="a"), "no such model folder"),
-        ("positions", None, Wish(beam=3), "--beam: means nothing for positions"),
-        ("schedule", "no/such/a.png", Wish(kinds=["step"]), "cannot be written"),
+        (
+            "schedules",
+            None,
+            PlotArgs(),
+            r"no picture 'schedules'; did you mean schedule\? There are ",
+        ),
+        ("schedule", "a.pdf", PlotArgs(), r"--out a\.pdf: a name that ends in \.png or \.svg"),
+        ("schedule", None, PlotArgs(kinds=["cosin"]), "--kind cosin: none of constant, step"),
+        ("optimizers", None, PlotArgs(kinds=["adamw"]), "--kind adamw: none of sgd"),
+        ("softmax", None, PlotArgs(kinds=["relu"]), "--kind: means nothing for softmax"),
+        ("optimizers", None, PlotArgs(settings=["training.lr=1"]), "--set: means nothing for"),
+        ("positions", None, PlotArgs(run=Path("x")), "RUN: means nothing for positions"),
+        ("schedule", None, PlotArgs(run=Path("nowhere")), "no such model folder"),
+        ("schedule", None, PlotArgs(settings=["training.lr=fast"]), r"training\.lr"),
+        ("schedule", None, PlotArgs(["step"], Path("x")), "leave RUN and --set out"),
+        ("search", None, PlotArgs(text="abc"), "RUN and --text TEXT belong together"),
+        ("search", None, PlotArgs(run=Path("x")), "RUN and --text TEXT belong together"),
+        ("search", None, PlotArgs(run=Path("nowhere"), text="a"), "no such model folder"),
+        ("positions", None, PlotArgs(beam=3), "--beam: means nothing for positions"),
+        ("schedule", "no/such/a.png", PlotArgs(kinds=["step"]), "cannot be written"),
     ],
 )
-def test_misuse(what: str, out: str | None, wish: Wish, message: str) -> None:
+def test_misuse(what: str, out: str | None, wish: PlotArgs, message: str) -> None:
     with pytest.raises(UserError, match=message):
         plot_command(what, Path(out) if out else None, wish)
 
@@ -193,6 +206,6 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         return whole(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    plot_command(None, None, Wish())
+    plot_command(None, None, PlotArgs())
     with pytest.raises(UserError, match=r"pip install 'regard\[plots\]'"):
-        plot_command("positions", tmp_path / "a.png", Wish())
+        plot_command("positions", tmp_path / "a.png", PlotArgs())

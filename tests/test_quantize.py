@@ -11,11 +11,11 @@ import torch
 from torch import nn
 
 import regard
-from regard import parallel
-from regard.errors import UserError
-from regard.export.int8 import export
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.exchange.export.int8_folder import export
 from regard.nn import int8
-from regard.nn.int8 import Int8Embedding, Int8Linear, Int8Recurrent, Matrix
+from regard.nn.int8 import Int8Embedding, Int8Linear, Int8Matrix, Int8Recurrent
 from regard.nn.quantize import quantize, size_of
 
 PAIRS = [("ab", "ba"), ("abc", "cba"), ("fed", "def"), ("cafe", "efac"), ("bee", "eeb")]
@@ -27,7 +27,7 @@ def random(*shape: int, seed: int = 1) -> torch.Tensor:
 
 def test_a_matrix_is_rounded_to_the_nearest_step_of_its_row() -> None:
     weight = random(7, 5) * torch.tensor([1e-3, 1.0, 50.0, 1.0, 1.0, 1.0, 0.0])[:, None]
-    matrix = Matrix.of(weight)
+    matrix = Int8Matrix.of(weight)
     largest = weight.abs().amax(1)
     assert matrix.values.dtype == torch.int8 and int(matrix.values.abs().max()) == 127
     off = (matrix.whole() - weight).abs()
@@ -44,7 +44,7 @@ def test_a_product_is_that_of_the_rounded_matrix(
     """Cut into tiles or whole, for any number of rows."""
     monkeypatch.setattr(int8, "TILE", tile)
     linear = nn.Linear(9, 14, bias=bias)
-    matrix = Matrix.of(linear.weight)
+    matrix = Int8Matrix.of(linear.weight)
     twin = Int8Linear(matrix, linear.bias)
     linear.weight.data = matrix.whole()
     for x in (random(9), random(1, 9), random(3, 9), random(2, 0, 9), random(2, 4, 9)):
@@ -53,7 +53,7 @@ def test_a_product_is_that_of_the_rounded_matrix(
 
 
 def test_an_embedding_gives_the_rounded_rows() -> None:
-    matrix, symbols = Matrix.of(random(6, 4)), torch.tensor([[5, 0], [3, 3]])
+    matrix, symbols = Int8Matrix.of(random(6, 4)), torch.tensor([[5, 0], [3, 3]])
     found = Int8Embedding(matrix, 2.5)(symbols)
     torch.testing.assert_close(found, matrix.whole()[symbols] * 2.5)
 
@@ -71,7 +71,7 @@ def test_a_recurrent_layer_is_torch_s_with_rounded_weights(
     twin = quantize(copy.deepcopy(layer))
     assert isinstance(twin, Int8Recurrent)
     for weight in (layer.weight_ih_l0, layer.weight_hh_l0):
-        weight.copy_(Matrix.of(weight).whole())
+        weight.copy_(Int8Matrix.of(weight).whole())
     start: Any = None
     if started:
         start = random(1, 2, 4, seed=8)
@@ -86,7 +86,7 @@ def test_a_tied_weight_is_there_once() -> None:
     before = size_of(model.model_)
     rounded = quantize(model.model_)
     assert rounded.head.matrix is rounded.target.matrix
-    matrices = [m for m in rounded.modules() if isinstance(m, Matrix)]
+    matrices = [m for m in rounded.modules() if isinstance(m, Int8Matrix)]
     rest = sum(4 * p.numel() for p in rounded.parameters())
     assert size_of(rounded) == rest + sum(m.values.numel() + 4 * len(m.scale) for m in matrices)
     assert size_of(rounded) < before / 3

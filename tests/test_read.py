@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 import regard
-from regard.data.read import (
+from regard.core.errors import UserError
+from regard.data.reading.read import (
     Example,
     Pair,
     group,
@@ -21,7 +22,6 @@ from regard.data.read import (
     read_pairs,
     split_dev,
 )
-from regard.errors import UserError
 
 PAIRS = [Pair("a", "b", 1), Pair("c d", "e", 2)]
 
@@ -160,7 +160,8 @@ def test_lines_stream() -> None:
 
 
 def test_standard_input_streams_line_by_line() -> None:
-    code = "from regard.data.read import read_lines\nfor x in read_lines('-'): print(x, flush=True)"
+    module = "regard.data.reading.read"
+    code = f"from {module} import read_lines\nfor x in read_lines('-'): print(x, flush=True)"
     environment = os.environ | {"PYTHONPATH": str(Path(regard.__file__).parents[1])}
     with subprocess.Popen(
         [sys.executable, "-c", code],

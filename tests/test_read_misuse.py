@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from regard.data.read import Pair, read_aligned, read_lines, read_pairs, split_dev
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair, read_aligned, read_lines, read_pairs, split_dev
 
 
 @pytest.fixture(autouse=True)

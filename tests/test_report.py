@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from regard.errors import UserError
-from regard.report import write_report
-from regard.report.curves import MOST_POINTS, Series, draw, short, thin, ticks
-from regard.report.page import duration
-from regard.report.samples import compare
+from regard.core.errors import UserError
+from regard.core.formatting import duration
+from regard.views.report import write_report
+from regard.views.report.curves import MOST_POINTS, Series, draw, short, thin, ticks
+from regard.views.report.samples import compare
 
 LOSSES = [(10, 3.5), (20, 1.75), (30, 0.7), (40, 0.35)]
 DEV = [(20, 1.5, 25.0), (40, 0.5, 62.5)]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import lines, make_run
 
-from regard.report.curves import COLOURS, Series, draw
+from regard.views.report.curves import COLOURS, Series, draw
 
 Command = Callable[..., Any]
 EVIL = "</script><img src=x>&\"'"

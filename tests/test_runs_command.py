@@ -10,8 +10,8 @@ import pytest
 from made_up import make_run
 from rich.cells import cell_len
 
-from regard.report.overview import differing, find_runs, is_run, plain, short_names, summarise
-from regard.report.table import in_short, row, table
+from regard.views.report.overview import differing, find_runs, is_run, plain, short_names, summarise
+from regard.views.report.run_table import in_short, row, table
 
 Command = Callable[..., Any]
 

@@ -8,10 +8,10 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
+from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
+from regard.data.tensors.state import State
 from regard.models.ngram import NGram
 from regard.nn.recurrent import Recurrence
-from regard.nn.state import State
 from regard.search.filters import Filters, filter_logits
 from regard.search.sample import Sample, sample, sample_many
 

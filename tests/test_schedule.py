@@ -6,22 +6,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from regard.config import check_config
-from regard.errors import UserError
-from regard.training.checkpoint import Progress
-from regard.training.loop import share_done
-from regard.training.options import Training
-from regard.training.schedule import (
+from regard.config.load import check_config
+from regard.core.errors import UserError
+from regard.optim.schedules import (
     Constant,
     Cosine,
     Exponential,
     InverseRoot,
-    Linear,
+    LinearSchedule,
     Schedule,
-    Step,
+    StepDecay,
     Warmed,
     WarmupStableDecay,
 )
+from regard.optim.training_options import Training
+from regard.training.loop import share_done
+from regard.training.run import TrainingState
 
 ALL = Schedule.__origin__.__args__
 STEPS = 1000
@@ -79,11 +79,11 @@ def test_no_jump_where_the_warm_up_ends(kind: type[Warmed], warmup: float) -> No
     factors = curve(kind(warmup=warmup))
     end = int(warmup if warmup >= 1 else warmup * STEPS)
     jumps = [abs(now - later) for now, later in pairwise(factors)]
-    around = jumps[: end + 50] if kind is Step else jumps
+    around = jumps[: end + 50] if kind is StepDecay else jumps
     assert max(around) < 0.03
 
 
-@pytest.mark.parametrize("kind", [Constant, Step, Exponential, InverseRoot])
+@pytest.mark.parametrize("kind", [Constant, StepDecay, Exponential, InverseRoot])
 def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
     """The last fifth falls in a line; what came before is as it was."""
     plain, cooled = kind(), kind(cooldown=0.2)
@@ -94,7 +94,7 @@ def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
     assert cooled.factor(1.0, STEPS) == 0 < plain.factor(1.0, STEPS)
 
 
-@pytest.mark.parametrize("kind", [Linear, Cosine, WarmupStableDecay, Exponential])
+@pytest.mark.parametrize("kind", [LinearSchedule, Cosine, WarmupStableDecay, Exponential])
 @pytest.mark.parametrize("end", [0.05, 0.5])
 def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
     schedule = kind(end=end)
@@ -108,13 +108,13 @@ def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
         (Constant(warmup=0.2), 0.7, 70, 1.0),
         (Constant(warmup=0.2), 1.0, 99, 1.0),
         # after the warm-up 0.8 of the run is left
-        (Linear(warmup=0.2), 0.6, 60, 0.5),
-        (Linear(warmup=0.2), 0.8, 80, 0.25),
-        (Linear(warmup=0.2), 1.0, 99, 0.0),
-        (Linear(warmup=0.2, end=0.1), 0.6, 60, 0.55),
+        (LinearSchedule(warmup=0.2), 0.6, 60, 0.5),
+        (LinearSchedule(warmup=0.2), 0.8, 80, 0.25),
+        (LinearSchedule(warmup=0.2), 1.0, 99, 0.0),
+        (LinearSchedule(warmup=0.2, end=0.1), 0.6, 60, 0.55),
         # a warm-up of steps 0 to 10, a tenth of the run: 0.9 is left of it
-        (Linear(warmup=11), 0.55, 55, 0.5),
-        (Linear(warmup=11), 0.1, 10, 1.0),
+        (LinearSchedule(warmup=11), 0.55, 55, 0.5),
+        (LinearSchedule(warmup=11), 0.1, 10, 1.0),
         # (1 + cos pi x) / 2 at x = 1/2, 1/3, 2/3, 1
         (Cosine(warmup=0.2), 0.6, 60, 0.5),
         (Cosine(warmup=0.0), 1 / 3, 33, 0.75),
@@ -126,10 +126,10 @@ def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
         (InverseRoot(warmup=0.04), 0.16, 7, 0.5),
         (InverseRoot(warmup=0.04), 0.36, 7, 1 / 3),
         # a tenth, a hundredth
-        (Step(), 0.49, 49, 1.0),
-        (Step(), 0.5, 50, 0.1),
-        (Step(), 0.75, 75, 0.01),
-        (Step(drops=[0.3], gamma=0.5), 0.9, 90, 0.5),
+        (StepDecay(), 0.49, 49, 1.0),
+        (StepDecay(), 0.5, 50, 0.1),
+        (StepDecay(), 0.75, 75, 0.01),
+        (StepDecay(drops=[0.3], gamma=0.5), 0.9, 90, 0.5),
         # the square root of what it ends at, half-way
         (Exponential(warmup=0.0, end=0.01), 0.5, 50, 0.1),
         (Exponential(warmup=0.2, end=0.0625), 0.6, 60, 0.25),
@@ -157,7 +157,7 @@ def test_drops_out_of_order_or_out_of_the_run(drops: list[float]) -> None:
 def run_of(training: Training, **progress: float) -> SimpleNamespace:
     """As much of a run as `share_done` looks at."""
     config = SimpleNamespace(training=training)
-    return SimpleNamespace(config=config, progress=Progress(**progress), epoch_batches=20)
+    return SimpleNamespace(config=config, progress=TrainingState(**progress), epoch_batches=20)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
-from regard.errors import UserError
-from regard.nn.state import State
+from regard.core.errors import UserError
+from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
+from regard.data.tensors.state import State
 from regard.search.beam import Plan, beam_search
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring

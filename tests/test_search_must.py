@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.search import Beam, Sample
 
 from .tables import chances, everything, run, text, texts, wish

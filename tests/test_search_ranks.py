@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.search import Beam, Hypothesis
 from regard.search.trace import Trace
 
@@ -77,7 +77,7 @@ def test_coverage_counts_what_is_not_seen_at_all() -> None:
 def test_coverage_of_a_model_that_does_not_look() -> None:
     class Blind(Tables):
         def step(self, *args):  # type: ignore[no-untyped-def]
-            from regard.nn.watch import watched
+            from regard.nn.capture_hooks import watched
 
             found = super().step(*args)
             watched().cross.clear()  # type: ignore[union-attr]

@@ -11,17 +11,18 @@ import torch
 from safetensors.numpy import save
 
 import regard
-from regard.data.batch import pad
-from regard.data.vocabulary import EOS, SPECIALS, CharVocabulary
-from regard.engines import TorchEngine
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import EOS, SPECIALS
+from regard.data.vocabulary.vocabulary import CharVocabulary
 from regard.estimators.shortlisting import with_shortlist
+from regard.inference.torch_engine import TorchEngine
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
-from regard.nn.watch import watching
-from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Outputs, Unwanted, followed
+from regard.nn.capture_hooks import watching
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search.callbacks import Outputs, Unwanted, followed
 from regard.search.lexical import Lexicon, learn_lexicon
 from regard.search.shortlist import Shortlist
 
@@ -196,7 +197,12 @@ def test_wishes_reach_outside_of_the_list() -> None:
         s for s in range(FIRST, SIZE) if s not in set.union(*map(set, map(shortlist.of, SOURCES)))
     ]
     one, other, third = outside[:3]
-    wishes = [Wish((one, 5)), Wish(must=((other, one),)), Wish(banned=((third,), (5,))), Wish()]
+    wishes = [
+        TokenConstraints((one, 5)),
+        TokenConstraints(must=((other, one),)),
+        TokenConstraints(banned=((third,), (5,))),
+        TokenConstraints(),
+    ]
     found = engine.search(Beam(beam=4), pad(SOURCES), LIMITS, 1, wishes)
     texts = [row[0].symbols for row in found]
     assert texts[0][:2] == (one, 5)
@@ -204,7 +210,9 @@ def test_wishes_reach_outside_of_the_list() -> None:
     assert 5 not in texts[2] and third not in texts[2]
     plain = engine.search(Beam(beam=4), pad(SOURCES), LIMITS)
     same(found[3:], plain[3:])
-    absent = engine.search(Beam(beam=4), pad(SOURCES), LIMITS, 1, [Wish(banned=((third,),))] * 4)
+    absent = engine.search(
+        Beam(beam=4), pad(SOURCES), LIMITS, 1, [TokenConstraints(banned=((third,),))] * 4
+    )
     same(absent, plain)  # nothing becomes likelier or less likely by a ban of what cannot come
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regard.cli import main
-from regard.streams import mend_streams
+from regard.cli.streams import mend_streams
 
 
 def test_closed_streams_are_empty_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import regard
-from regard.data.read import Pair
-from regard.data.tagged import read_sentences, read_tagged
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.data.reading.tagged import read_sentences, read_tagged
 
 SENTENCES = [(("The", "dog"), ("DET", "NOUN")), (("Go", "!"), ("VERB", "PUNCT"))]
 
@@ -215,7 +215,7 @@ def test_a_slow_stream_is_answered_sentence_by_sentence(
     given: list[str], answers: list[str]
 ) -> None:
     code = (
-        "import sys\nfrom regard.data.tagged import read_sentences\n"
+        "import sys\nfrom regard.data.reading.tagged import read_sentences\n"
         "sentences, layout = read_sentences('-')\nfor each in sentences:\n"
         "    print(layout.render(each, ['X'] * len(each.tokens)), end='', flush=True)"
     )

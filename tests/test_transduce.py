@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from regard.data.read import Example, Pair
-from regard.data.vocabulary import SpaceVocabulary
-from regard.errors import UserError
-from regard.tasks.base import Prediction
-from regard.tasks.symbols import SideOptions
+from regard.core.errors import UserError
+from regard.data.reading.read import Example, Pair
+from regard.data.vocabulary.vocabulary import SpaceVocabulary
+from regard.inputs.tokenizers import SideOptions
+from regard.tasks.task import Prediction
 from regard.tasks.transduce_options import TransduceOptions
 
 WORDS = ("der", "die", "das", "ein", "Hund", "Katze", "Haus", "Baum", "geht", "sieht", "rot", "gut")

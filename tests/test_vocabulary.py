@@ -6,19 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from regard.data.choose import choose_symbols
-from regard.data.vocabulary import (
-    BOS,
-    EOS,
-    KINDS,
-    MASK,
-    PAD,
-    SPECIALS,
-    UNK,
-    build_vocabulary,
-    load_vocabulary,
-)
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
+from regard.data.vocabulary.build import KINDS, build_vocabulary, load_vocabulary
+from regard.data.vocabulary.tokenizer_choice import choose_symbols
 
 SENTENCES = [
     "The quick brown fox, aged 3, jumps over the lazy dog.",

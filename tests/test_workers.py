@@ -15,8 +15,8 @@ import torch
 
 import regard
 from regard import Request
-from regard.errors import UserError
-from regard.workers import in_workers, workers_there
+from regard.core.errors import UserError
+from regard.core.workers import in_workers, workers_there
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that cannot fork")
 
@@ -110,7 +110,7 @@ def test_workers_end_with_their_original() -> None:
     """Also when that is killed and can tell them nothing."""
     script = """
 import os, signal, sys
-from regard.workers import in_workers
+from regard.core.workers import in_workers
 found = in_workers(lambda item: os.getpid(), list(range(8)), 2)
 print(next(found), next(found), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

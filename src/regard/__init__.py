@@ -10,11 +10,10 @@ os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import UserError
-from regard.version import __version__
+from regard.core.errors import UserError
+from regard.core.version import __version__
 
 if TYPE_CHECKING:
-    from regard.capturing import capture, silence
     from regard.estimators import (
         Classifier,
         LanguageModel,
@@ -24,7 +23,8 @@ if TYPE_CHECKING:
         Transducer,
         load,
     )
-    from regard.inspection import Inspection, inspect
+    from regard.inference.model_capture import capture, silence
+    from regard.views.inspection import Inspection, inspect
 
 __all__ = [
     "Classifier",
@@ -42,10 +42,10 @@ __all__ = [
     "silence",
 ]
 ROOMS = {
-    "capture": "capturing",
-    "silence": "capturing",
-    "Inspection": "inspection",
-    "inspect": "inspection",
+    "capture": "inference.model_capture",
+    "silence": "inference.model_capture",
+    "Inspection": "views.inspection",
+    "inspect": "views.inspection",
 }  # the modules of names that are not among the estimators
 
 

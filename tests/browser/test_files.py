@@ -8,15 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import Tab
-from .steps import (
-    DRAWN,
-    LARGE,
-    choose_head,
-    choose_tab,
-    expect_background,
-    open_tree,
-    sideways,
-)
+from .steps import DRAWN, LARGE, choose_head, choose_tab, expect_background, open_tree, sideways
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.data.vocabulary import BOS, EOS
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.special import BOS, EOS
 from regard.models.causal import CausalOptions
-from regard.nn.norm import Residual
+from regard.nn.norms import Residual
 
 B, T, D, H, V = 3, 6, 16, 4, 11
 SIZES = {"layers": 2, "width": D, "dropout": 0.0}

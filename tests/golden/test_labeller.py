@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.models.frontend import ConvolvedLetters, Embedding, RecurrentLetters
+from regard.data.tensors.padded import Batch, Padded
+from regard.inputs.frontends import ConvolvedLetters, Embedding, RecurrentLetters
 from regard.models.labeller import Pool, Scores
 from regard.models.window import Linear, Mlp, Window
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags

@@ -6,8 +6,8 @@ import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import regard
-from regard.data.batch import Batch
-from regard.data.corpus import vectors
+from regard.data.corpus.corpora import vectors
+from regard.data.tensors.padded import Batch
 
 N, F = 300, 4
 LINEAR = {"model.encoder.kind": "linear"}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from regard.data.vocabulary import BOS, EOS, MASK, PAD, UNK
+from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.models.ngram import NGram, discounts
 
 V = 9

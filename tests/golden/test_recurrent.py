@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.data.batch import Padded
-from regard.models import decoder, encoder
+from regard.data.tensors.padded import Padded
+from regard.models import decoders, encoders
+from regard.nn.attention_scores import build_score
 from regard.nn.recurrent import CELLS, reversal
-from regard.nn.scores import build_score
 
 B, S, T, D, M = 3, 5, 4, 8, 6
 LENGTHS = torch.tensor([5, 3, 1])
@@ -33,7 +33,9 @@ def noisy(module: nn.Module) -> nn.Module:
 
 
 def build_encoder(cell: str, layers: int, both: bool) -> nn.Module:
-    options = encoder.Recurrent(cell=cell, layers=layers, width=D, bidirectional=both, dropout=0.0)
+    options = encoders.RecurrentEncoderOptions(
+        cell=cell, layers=layers, width=D, bidirectional=both, dropout=0.0
+    )
     return noisy(options.build())
 
 
@@ -148,7 +150,7 @@ def test_reversal_by_hand() -> None:
 def test_decoder(cell: str, feeding: bool, score: str) -> None:
     """Row by row and step by step, from the equations of Bahdanau (start) and Luong (output)."""
     torch.manual_seed(0)
-    options = decoder.Recurrent(
+    options = decoders.RecurrentDecoderOptions(
         cell=cell, layers=2, width=D, score=score, feeding=feeding, dropout=0.0
     )
     ours = noisy(options.build(M))

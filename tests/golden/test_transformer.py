@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.batch import Padded
-from regard.errors import UserError
-from regard.models import decoder, encoder
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded
+from regard.models import decoders, encoders
 from regard.models.generator import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norm import Residual
+from regard.nn.norms import Residual
 from regard.nn.positions import LearnedPosition, NoPositions, SinusoidalPosition, sinusoids
 
 B, S, T, D, H = 3, 5, 4, 16, 4
@@ -89,7 +89,7 @@ def theirs_of(layer: type, place: str, activation: str) -> nn.Module:
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_encoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
-    ours = noisy(encoder.Transformer(**settings(place, activation)).build())
+    ours = noisy(encoders.TransformerEncoderOptions(**settings(place, activation)).build())
     final = nn.LayerNorm(D) if place == "pre" else None
     layer = theirs_of(nn.TransformerEncoderLayer, place, activation)
     theirs = nn.TransformerEncoder(layer, 2, final, enable_nested_tensor=False)
@@ -108,7 +108,7 @@ def test_encoder(place: str, activation: str) -> None:
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_decoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
-    ours = noisy(decoder.Transformer(**settings(place, activation)).build(D))
+    ours = noisy(decoders.TransformerDecoderOptions(**settings(place, activation)).build(D))
     final = nn.LayerNorm(D) if place == "pre" else None
     theirs = nn.TransformerDecoder(
         theirs_of(nn.TransformerDecoderLayer, place, activation), 2, final

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from regard.config import check_config, flatten
-from regard.data.batch import Batch, Padded, pad
-from regard.data.vocabulary import EOS
-from regard.errors import UserError
+from regard.config.configs import TransduceConfig
+from regard.config.defaults import fill
+from regard.config.load import check_config, flatten
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Batch, Padded, pad
+from regard.data.tensors.special import EOS
 from regard.models.generator import GeneratorOptions
-from regard.presets import fill
-from regard.tasks.base import Facts
-from regard.tasks.configs import TransduceConfig
+from regard.tasks.task import Facts
 
 from .unions import SIDES, Tree, each_once, model_trees, name_of, plain_trees, sized, slot
 

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import EOS
-from regard.search import Beam, Hypothesis, Sample, Wish
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import EOS
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 
 from .conftest import MODELS, SOURCE_SIZE, TARGET_SIZE
 
@@ -112,13 +112,15 @@ class Case:
         return self.chance.choice([1, 1, 2, 4])
 
     @cached_property
-    def wishes(self) -> list[Wish] | None:
+    def wishes(self) -> list[TokenConstraints] | None:
         """Wishes of some of the sentences, in every third case."""
         if self.chance.random() < 2 / 3:
             return None
-        return [self._wish() if self.chance.random() < 0.4 else Wish() for _ in self.sources]
+        return [
+            self._wish() if self.chance.random() < 0.4 else TokenConstraints() for _ in self.sources
+        ]
 
-    def _wish(self) -> Wish:
+    def _wish(self) -> TokenConstraints:
         chance = self.chance
         prefix = tuple(chance.choices(LETTERS, k=chance.randint(0, 3)))
         banned = (
@@ -130,7 +132,7 @@ class Case:
             must = tuple(
                 tuple(chance.choices(LETTERS, k=chance.randint(1, 2))) for _ in range(count)
             )
-        return Wish(prefix, must, banned)
+        return TokenConstraints(prefix, must, banned)
 
     def parts(self) -> list[tuple[list[int], int]]:
         """Batches: which of the sentences, in which order, and how much more padding."""

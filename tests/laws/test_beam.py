@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
 from regard.models.generator import GeneratorOptions
 from regard.search import Beam, Hypothesis
 

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import regard
-from regard.capturing import attentions
-from regard.data.batch import Batch, Padded, pad
-from regard.data.vocabulary import BOS
+from regard.data.tensors.padded import Batch, Padded, pad
+from regard.data.tensors.special import BOS
+from regard.inference.model_capture import attentions
 from regard.models.generator import GeneratorOptions
+from regard.nn.capture import Seen
 from regard.nn.quantize import quantize
-from regard.nn.seen import Seen
 
 from .conftest import SIDES, SOURCES, TARGETS, filled, tiny
 from .toys import Case, built, cases, one_of_each_kind

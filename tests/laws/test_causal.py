@@ -11,14 +11,15 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.data.batch import Batch, Padded, pad
-from regard.data.vocabulary import BOS, EOS
-from regard.nn.state import tree_map
+from regard.data.tensors.padded import Batch, Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import tree_map
 from regard.search.sample import Sample, sample, sample_many
-from regard.tasks import surprise
+from regard.storage.weights import save_weights
+from regard.tasks import token_nll
 from regard.training.describe import describe
-from regard.training.run import Run, start_run
-from regard.training.weights import save_weights
+from regard.training.run import Run
+from regard.training.start import start_run
 
 from .toys import DOCUMENTS, Case, built, cases, moved, twice
 
@@ -170,7 +171,7 @@ def test_the_batch_size_is_invisible_in_evaluation(
     many = run.task.surprise(run.model, DOCUMENTS, 64)
     assert [len(nats) for nats in many] == [len(text) + 1 for text in DOCUMENTS]
     for size, read in ((1, 512), (3, 512), (3, 4), (64, 1)):
-        monkeypatch.setattr(surprise, "READ", read)
+        monkeypatch.setattr(token_nll, "READ", read)
         for here, there in zip(run.task.surprise(run.model, DOCUMENTS, size), many, strict=True):
             np.testing.assert_allclose(here, there, atol=1e-5)
     for text, there in zip(DOCUMENTS, many, strict=True):

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from regard.config import check_config, flatten
-from regard.errors import UserError
-from regard.options import Options
-from regard.presets import fill
-from regard.tasks.configs import CONFIGS, Config
+from regard.config.configs import CONFIGS, Config
+from regard.config.defaults import fill
+from regard.config.load import check_config, flatten
+from regard.core.errors import UserError
+from regard.core.options import Options
 
 from .toys import TOYS, Case, cases
 from .unions import SIDES, Tree, kind_of, sections, slot

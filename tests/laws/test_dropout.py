@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.batch import Batch
+from regard.data.tensors.padded import Batch
 from regard.nn.dropout import POOL, Dropout
 
 

@@ -7,15 +7,15 @@ import torch
 import yaml
 
 import regard
-from regard.config import check_config
-from regard.data.read import Pair
+from regard.config.configs import TransduceConfig
+from regard.config.defaults import fill
+from regard.config.load import check_config
+from regard.data.reading.read import Pair
 from regard.models.generator import GeneratorOptions
-from regard.presets import fill
-from regard.tasks.base import Facts
-from regard.tasks.configs import TransduceConfig
+from regard.storage.weights import save_weights
+from regard.tasks.task import Facts
 from regard.training.describe import describe
-from regard.training.run import start_run
-from regard.training.weights import save_weights
+from regard.training.start import start_run
 
 from .conftest import few
 

@@ -5,13 +5,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded, pad
-from regard.data.vocabulary import BOS, EOS
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Batch, Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
-from regard.nn.state import State
-from regard.nn.watch import watching
+from regard.nn.capture_hooks import watching
 from regard.search.force import align, force, next_symbols
 from regard.search.scoring import Scoring
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import regard
-from regard.config import flatten
+from regard.config.load import flatten
 from regard.estimators import KINDS, Estimator
-from regard.inspection import Inspection
-from regard.inspection.pack import packed, unpacked
 from regard.tasks.transduce import Transduce
+from regard.views.inspection import Inspection
+from regard.views.inspection.pack import packed, unpacked
 
 from .toys import NOWHERE, TOYS, Case, built, cases
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import regard
-from regard.inspection.question import Question
-from regard.inspection.tag import Sentence
 from regard.models.labeller import Labeller
 from regard.tasks.tag import Tag
+from regard.views.inspection.question import Question
+from regard.views.inspection.tagger_pass import TaggerPass
 
 from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
 from .toys import Case, built
@@ -25,7 +25,7 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
     """Of which gradients are taken: by other sums than the probabilities, where there is a CRF."""
     task, model = built(case).task, built(case).model
     assert isinstance(task, Tag) and isinstance(model, Labeller)
-    question = Sentence(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
+    question = TaggerPass(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
     with torch.inference_mode():
         p = question.chances(1)[0].double()[torch.arange(3), list(question.tags)]
         torch.testing.assert_close(
@@ -40,7 +40,7 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
     assert isinstance(task, Tag) and isinstance(model, Labeller)
     batch, ways = task.batch([("Ann", "saw")]), itertools.product(range(len(task.tags)), repeat=2)
     with torch.inference_mode():
-        logs = [float(Sentence(model, batch, way).scores(1).sum()) for way in ways]
+        logs = [float(TaggerPass(model, batch, way).scores(1).sum()) for way in ways]
     assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)
     notes = look(case)[1].notes
     assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
@@ -49,7 +49,7 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
 def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would take as many passes as there are symbols: that is said, and nothing is guessed."""
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
-    monkeypatch.setattr("regard.inspection.gaps.WORK", 0)
+    monkeypatch.setattr("regard.views.inspection.masked_pass.WORK", 0)
     found = look(case)[1]
     assert found.attention and not any(one.silenced for one in found.attention)
     keys = [note.key for note in found.notes]

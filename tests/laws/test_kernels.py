@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.models.encoder import TransformerOptions
+from regard.models.encoders import TransformerOptions
 
 B, H, T, K = 3, 2, 6, 4
 

@@ -10,26 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import regard
-from regard.data.batch import Batch, Padded
-from regard.errors import UserError
+from regard.config.configs import CONFIGS
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Batch, Padded
 from regard.search import Decide
-from regard.tasks.base import Prediction
-from regard.tasks.configs import CONFIGS
+from regard.storage.weights import save_weights
+from regard.tasks.task import Prediction
 from regard.training.describe import describe
-from regard.training.run import Run, start_run
-from regard.training.weights import save_weights
+from regard.training.run import Run
+from regard.training.start import start_run
 
-from .toys import (
-    TOYS,
-    Case,
-    all_cases,
-    blind,
-    built,
-    cases,
-    moved,
-    one_of_each_kind,
-    twice,
-)
+from .toys import TOYS, Case, all_cases, blind, built, cases, moved, one_of_each_kind, twice
 from .unions import slot
 
 CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]

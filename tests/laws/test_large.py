@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.config import load_config
-from regard.data import textfile
-from regard.data.corpus import Corpus
-from regard.data.large import LargePairs, large_base
-from regard.data.open import Data, Place
-from regard.data.read import Pair
-from regard.errors import UserError
+from regard.config.load import load_config
+from regard.core.errors import UserError
+from regard.data.corpus.corpora import Corpus
+from regard.data.reading.read import Pair
+from regard.data.sources import textfile
+from regard.data.sources.large import LargePairs, large_base
+from regard.data.sources.open import Data, Place
 from regard.tasks.transduce import Transduce
 
 WORDS = ["the", "cat", "saw", "a", "dog", "on", "mats", "and", "ran", "away", "é", "Straße", "x"]

@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State, tree_map
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import LeanStepper, lean
-from regard.nn.cache import Cache
+from regard.nn.attention_scores import FixedContext
+from regard.nn.capture_hooks import watching
+from regard.nn.kernels.cache import Cache
 from regard.nn.quantize import quantize
-from regard.nn.scores import FixedContext
-from regard.nn.state import State, tree_map
-from regard.nn.watch import watching
-from regard.search import Wish
+from regard.search import TokenConstraints
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.greedy import greedy_search
 from regard.search.rules import Rules
@@ -130,7 +130,12 @@ def test_large_vocabularies(
     close(twin.step(symbols, twin.start(source))[0], model.step(symbols, model.start(source))[0])
 
 
-WISHES = [Wish((5, 6)), Wish(), Wish((), (), ((5,), (6, 7))), Wish((7,))]
+WISHES = [
+    TokenConstraints((5, 6)),
+    TokenConstraints(),
+    TokenConstraints((), (), ((5,), (6, 7))),
+    TokenConstraints((7,)),
+]
 
 
 WAYS: list[tuple[Rules, Scoring, Stop]] = [

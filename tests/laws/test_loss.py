@@ -6,14 +6,15 @@ import pytest
 import torch
 from torch import nn
 
-from regard.config import check_config
-from regard.data.batch import Batch, Padded
-from regard.data.read import Pair
+from regard.config.configs import TransduceConfig
+from regard.config.load import check_config
+from regard.data.reading.read import Pair
+from regard.data.tensors.padded import Batch, Padded
 from regard.models.generator import GeneratorOptions
 from regard.objectives import Objective
-from regard.tasks.configs import TransduceConfig
 from regard.training.loop import Record, train
-from regard.training.run import Run, start_run
+from regard.training.run import Run
+from regard.training.start import start_run
 
 from .conftest import few
 

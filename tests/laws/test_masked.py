@@ -9,15 +9,16 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.data.batch import Batch, Padded
-from regard.data.read import Pair
-from regard.data.vocabulary import BOS, EOS, MASK, SPECIALS
-from regard.data.words import word_key
-from regard.evaluation import evaluate
+from regard.data.corpus.words import word_key
+from regard.data.reading.read import Pair
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.special import BOS, EOS, MASK, SPECIALS
+from regard.inference.evaluation import evaluate
 from regard.objectives import Loss, Masked
+from regard.storage.weights import save_weights
 from regard.training.describe import describe
-from regard.training.run import Run, start_run
-from regard.training.weights import save_weights
+from regard.training.run import Run
+from regard.training.start import start_run
 
 from .toys import SENTENCES, TOYS, Case, built, cases, moved, twice
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.batch import Padded, pad
-from regard.engines.onnx_engine import OnnxEngine
-from regard.errors import UserError
-from regard.export.onnx import write_graphs
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded, pad
+from regard.exchange.export.onnx import write_graphs
+from regard.inference.onnx_engine import OnnxEngine
 from regard.models.generator import GeneratorOptions
 from regard.search import Beam, Hypothesis
 from regard.search.force import align, force

@@ -4,12 +4,13 @@ import random
 
 import pytest
 
-from regard.config import check_config
-from regard.data.read import Pair
-from regard.training.init import Init
+from regard.config.load import check_config
+from regard.data.reading.read import Pair
+from regard.optim.init import Init
+from regard.optim.optimizers import Optimizer
 from regard.training.loop import train
-from regard.training.optimizers import Optimizer
-from regard.training.run import Run, start_run
+from regard.training.run import Run
+from regard.training.start import start_run
 
 from .toys import NOWHERE
 from .unions import Tree, kind_of, members

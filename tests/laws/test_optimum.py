@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
 from regard.models.generator import GeneratorOptions
-from regard.nn.watch import watching
+from regard.nn.capture_hooks import watching
 from regard.search import Beam
 
 from .conftest import MODELS, tiny

@@ -12,17 +12,18 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.data.batch import Batch, pad
-from regard.engines import TorchEngine
-from regard.errors import UserError
-from regard.evaluation import evaluate
-from regard.export.int8 import export
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Batch, pad
+from regard.exchange.export.int8_folder import export
+from regard.inference.evaluation import evaluate
+from regard.inference.torch_engine import TorchEngine
 from regard.models.generator import GeneratorOptions
 from regard.nn.quantize import quantize, size_of
 from regard.search import Beam
+from regard.storage.weights import save_weights
 from regard.training.describe import describe
-from regard.training.run import Run, start_run
-from regard.training.weights import save_weights
+from regard.training.run import Run
+from regard.training.start import start_run
 
 from . import test_beam
 from .conftest import SOURCES, few, tiny

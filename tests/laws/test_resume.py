@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.config import check_config
-from regard.data.read import Pair
-from regard.errors import UserError
+from regard.config.configs import TransduceConfig
+from regard.config.load import check_config
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
 from regard.models.generator import GeneratorOptions
-from regard.tasks.configs import TransduceConfig
 from regard.training.checkpoint import save_checkpoint
 from regard.training.loop import train
 from regard.training.session import records

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.storage.run_files import read_config
+from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
-from regard.training.run import read_config
 from regard.training.session import records
 from regard.training.transfer import Origin, read_origin
-from regard.training.weights import save_weights
 
 from .toys import TOYS, Case, begin, cases, check_same, in_a_new_process, in_parts, one_of_each_kind
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from regard.data.batch import Batch
+from regard.core.threads import one_thread_each
+from regard.data.tensors.padded import Batch
 from regard.objectives.cross_entropy import Loss
-from regard.threads import one_thread_each
 from regard.training import shards
 from regard.training.run import Run
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 import regard
-from regard.capturing import attentions
-from regard.data.batch import Batch
+from regard.data.tensors.padded import Batch
+from regard.inference.model_capture import attentions
 from regard.models.generator import GeneratorOptions
 
 from .conftest import tiny

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.data.vocabulary import BOS
-from regard.nn.cache import Cache
-from regard.nn.state import tree_map
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.special import BOS
+from regard.data.tensors.state import tree_map
+from regard.nn.kernels.cache import Cache
 
 from .conftest import few
 

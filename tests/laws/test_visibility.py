@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.data.vocabulary import BOS
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.special import BOS
 
 SYMBOLS = torch.tensor([[BOS, 5, 6, 7, 5]])
 

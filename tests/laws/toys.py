@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 import torch
 
-from regard.config import check_config
-from regard.data.read import Pair
+from regard.config.configs import CONFIGS
+from regard.config.load import check_config
+from regard.core.options import Options
+from regard.data.reading.read import Pair
 from regard.models.masked import MaskedOptions
 from regard.nn import dropout
-from regard.options import Options
-from regard.tasks.configs import CONFIGS
 from regard.training.checkpoint import save_checkpoint
 from regard.training.describe import describe
 from regard.training.loop import train
-from regard.training.run import Run, resume_run, start_run
+from regard.training.run import Run
+from regard.training.start import resume_run, start_run
 from regard.training.transfer import Origin
 
 from .unions import Tree, model_trees, name_of, sized, slot

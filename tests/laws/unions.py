@@ -18,9 +18,9 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from regard.config import flatten
-from regard.options import Options
-from regard.tasks.configs import CONFIGS
+from regard.config.configs import CONFIGS
+from regard.config.load import flatten
+from regard.core.options import Options
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}

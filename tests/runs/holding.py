@@ -46,7 +46,7 @@ def hold(heard: Callable[[], Any] = lambda: False) -> None:
 
 def prepare(place: str, number: int) -> None:
     """Puts the hold into the command."""
-    from regard.answers.part import PartFile
+    from regard.inference.prediction.partial_file import PartFile
     from regard.training.log import Log
 
     add, write, record, calls = Log.add, PartFile.write, PartFile._record, list[int]()

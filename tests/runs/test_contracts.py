@@ -10,12 +10,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from regard.config import load_config
-from regard.data.read import Pair
+from regard.config.load import load_config
+from regard.data.reading.read import Pair
+from regard.storage.run_files import read_config
+from regard.storage.weights import save_weights
 from regard.training.describe import describe
-from regard.training.run import read_config, resume_run, start_run
+from regard.training.start import resume_run, start_run
 from regard.training.transfer import read_origin
-from regard.training.weights import save_weights
 
 Command = Callable[..., Any]
 

@@ -11,7 +11,7 @@ import corpora
 import pytest
 
 import regard
-from regard.config import flatten, load_config, read_recipe, recipe_folder, recipe_names
+from regard.config.load import flatten, load_config, read_recipe, recipe_folder, recipe_names
 
 Command = Callable[..., Any]
 NAMES = recipe_names()

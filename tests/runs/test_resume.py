@@ -19,11 +19,11 @@ from folders import FILES, files, progress, records, written
 from holding import PATIENCE, held_at, wait_until_held
 
 import regard
-from regard.commands.folder import choose_folder, held
-from regard.commands.resume import Wish
-from regard.data.open import Place
-from regard.display import Plain
+from regard.cli.commands.resume import TrainArgs
+from regard.cli.commands.training_folder import choose_folder, held
+from regard.data.sources.open import Place
 from regard.training import session
+from regard.training.display import Plain
 
 Command = Callable[..., Any]
 LAST = "last/model.safetensors"
@@ -42,9 +42,9 @@ def whole(
     return folder / "run"
 
 
-def wish() -> Wish:
+def wish() -> TrainArgs:
     place = Place("words.tsv")
-    return Wish(place, Place(), None, [], None, False, False)
+    return TrainArgs(place, Place(), None, [], None, False, False)
 
 
 def same_weights(one: Path, other: Path) -> bool:

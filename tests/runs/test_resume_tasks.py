@@ -10,7 +10,7 @@ import corpora
 import pytest
 from folders import files, progress, stop_at_7
 
-from regard.display import Plain
+from regard.training.display import Plain
 
 Command = Callable[..., Any]
 TASKS = ("tag", "classify", "regress", "language-model")

@@ -12,8 +12,8 @@ from folders import files, records
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import regard
-from regard.display import Plain
-from regard.errors import UserError
+from regard.core.errors import UserError
+from regard.training.display import Plain
 from regard.training.tensorboard import Tail, TensorBoard, curves, table
 
 Command = Callable[..., Any]

@@ -13,7 +13,7 @@ from folders import progress, written
 from holding import PATIENCE, held_at, wait_until_held
 
 import regard
-from regard.training.weights import read_tensors
+from regard.storage.weights import read_tensors
 
 STEPS = ("--steps", "60", "--set", "training.validate_every=20")
 OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.tokens=60")

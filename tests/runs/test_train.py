@@ -17,8 +17,8 @@ import yaml
 from folders import FILES, files, progress, records
 
 import regard
-from regard.config import flatten
-from regard.training.weights import read_tensors
+from regard.config.load import flatten
+from regard.storage.weights import read_tensors
 
 Command = Callable[..., Any]
 

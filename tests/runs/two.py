@@ -10,16 +10,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from regard import parallel
-from regard.config import check_config
-from regard.data.read import Pair
-from regard.errors import UserError
+from regard.config.load import check_config
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
 from regard.training.describe import describe
 from regard.training.loop import train
-from regard.training.run import Run, resume_run, start_run
+from regard.training.run import Run
+from regard.training.start import resume_run, start_run
 from regard.training.validation import measured
-from regard.training.weights import save_weights
 
 STEPS = 8
 SMALL = {"width": 16, "layers": 2, "dropout": 0.1}

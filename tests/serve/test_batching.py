@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.estimators import Estimator
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings

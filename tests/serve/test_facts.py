@@ -10,10 +10,10 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from regard.core.version import __version__
 from regard.estimators import Estimator
-from regard.serve.models import _written, example, open_models
+from regard.serve.served_models import _written, example, open_models
 from regard.serve.static import packaged
-from regard.version import __version__
 
 LINE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
 

@@ -69,10 +69,10 @@ def test_a_look_inside_stops_when_its_time_is_over(
     served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the search there are many passes more: silent heads, gradients."""
-    from regard.inspection import inside
     from regard.serve import jobs
+    from regard.views.inspection import internals
 
-    passes, original = list[int](), inside.capture
+    passes, original = list[int](), internals.capture
 
     def capture(model: Any) -> Any:
         passes.append(1)
@@ -85,9 +85,9 @@ def test_a_look_inside_stops_when_its_time_is_over(
         def monotonic() -> float:
             return time.monotonic() + (3600 if len(passes) > 4 else 0)
 
-    monkeypatch.setattr(inside, "capture", capture)
+    monkeypatch.setattr(internals, "capture", capture)
     monkeypatch.setattr(jobs, "time", Clock)
-    monkeypatch.setattr("regard.inspection.question.NUMBERS", 1)  # one pass for each symbol
+    monkeypatch.setattr("regard.views.inspection.question.NUMBERS", 1)  # one pass for each symbol
 
     async def talk(client: httpx.AsyncClient) -> None:
         refused = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})

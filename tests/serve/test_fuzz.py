@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from regard.estimators import Estimator
+from regard.serve.api_errors import DAMAGE
 from regard.serve.app import build_app
-from regard.serve.errors import DAMAGE
 from regard.serve.settings import ServeSettings
 
 from . import nasty

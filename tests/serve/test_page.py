@@ -59,7 +59,7 @@ def test_a_page_that_is_known_already_keeps_its_policy(client: TestClient, path:
 
 
 def test_every_word_is_there_in_both_languages() -> None:
-    shared = (ROOM / "look" / "words.js").read_text("utf-8")
+    shared = (ROOM / "views" / "pages" / "words.js").read_text("utf-8")
     known = {*words(), *re.findall(r'"([\w.]+)":', shared)}
     text = "".join(path.read_text("utf-8") for path in SPOKEN)
     asked = set(re.findall(r'"((?:app|docs)\.[\w.]+)"', text)) | MADE

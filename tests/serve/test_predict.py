@@ -115,7 +115,7 @@ def test_ways_to_go_on_are_searched_in_parts(
     estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hundred copies of a long text at once would take all memory."""
-    from regard.engines import TorchEngine
+    from regard.inference.torch_engine import TorchEngine
     from regard.tasks import answering
 
     model: Any = estimators["transduce"]

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 
 from regard.estimators import Estimator
 from regard.serve import jobs
-from regard.serve.errors import Refused
+from regard.serve.api_errors import Refused
 from regard.serve.jobs import Asking, Errand, Job
-from regard.serve.models import Served as Model
+from regard.serve.served_models import Served as Model
 from regard.tasks.values import Request
 
 from .calls import Calls, ask, begun, leap, patient, waiting

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 from pydantic import SecretStr
 
-from regard.serve import command as command_of_serve
-from regard.serve.command import read_token, serve_command
+from regard.serve import server as command_of_serve
+from regard.serve.server import read_token, serve_command
 from regard.serve.settings import ServeSettings
 
 SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes a second or so

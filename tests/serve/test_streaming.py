@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from regard.data.read import Pair
+from regard.data.reading.read import Pair
 from regard.estimators import Estimator
-from regard.search.follow import Begun
+from regard.search.callbacks import Begun
 from regard.serve.streaming import Growth
 
 Events = Callable[[str], list[tuple[str, Any]]]

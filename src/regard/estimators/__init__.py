@@ -5,22 +5,22 @@ from pathlib import Path
 
 from torch import nn
 
-from regard import parallel
-from regard.config import flatten
-from regard.engines.choose import exported, run_by
-from regard.engines.open import open_engine
-from regard.errors import UserError
-from regard.estimators.base import Estimator
-from regard.estimators.labels import Classifier, Regressor, Tagger
-from regard.estimators.language import LanguageModel
+from regard.config.load import flatten
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.memory import keep_freed_memory
+from regard.estimators.estimator import Estimator
+from regard.estimators.label_estimators import Classifier, Regressor, Tagger
+from regard.estimators.language_estimator import LanguageModel
 from regard.estimators.shortlisting import with_shortlist
 from regard.estimators.transducer import Transducer
-from regard.model_folder import not_a_model
+from regard.exchange.engine_choice import exported, run_by
+from regard.inference.open_engine import open_engine
+from regard.storage.int8_weights import load_int8, weights_file
+from regard.storage.model_folder import not_a_model
+from regard.storage.run_files import check_version, read_config
+from regard.storage.weights import load_weights
 from regard.tasks.values import Request
-from regard.training.memory import keep_freed_memory
-from regard.training.run import check_version, read_config
-from regard.training.weights import load_weights
-from regard.training.weights_int8 import load_int8, weights_file
 
 __all__ = [
     "Classifier",

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from regard.engines import Engine, TorchEngine
-from regard.errors import UserError
-from regard.estimators.base import Estimator
+from regard.core.errors import UserError
+from regard.estimators.estimator import Estimator
+from regard.inference.engine import Engine
+from regard.inference.torch_engine import TorchEngine
 from regard.search.shortlist import FILE, Shortlist
 from regard.tasks.transduce import Transduce
 

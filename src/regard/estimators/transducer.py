@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from regard.data.read import Pair
-from regard.data.vocabulary import EOS, SPECIALS
-from regard.engines import Engine
-from regard.errors import UserError
-from regard.estimators.base import Estimator
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.data.tensors.special import EOS, SPECIALS
+from regard.estimators.estimator import Estimator
+from regard.inference.engine import Engine
 from regard.search import Beam
 from regard.tasks.answering import as_engine
-from regard.tasks.base import Prediction
+from regard.tasks.task import Prediction
 from regard.tasks.transduce import Transduce
 from regard.tasks.values import Request
 

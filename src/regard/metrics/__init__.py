@@ -1,6 +1,6 @@
 """How good are the answers: measures of text, of labels, of spans and of numbers."""
 
-from regard.metrics.labels import (
+from regard.metrics.label_metrics import (
     calibration_error,
     class_table,
     confusion,
@@ -10,7 +10,7 @@ from regard.metrics.labels import (
     label_scores,
     reliability,
 )
-from regard.metrics.names import HIGHER_IS_BETTER
+from regard.metrics.metric_names import HIGHER_IS_BETTER
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.metrics.spans import (
     is_span_scheme,
@@ -22,7 +22,7 @@ from regard.metrics.spans import (
     tag_scores,
 )
 from regard.metrics.tables import confusion_lines, table_lines
-from regard.metrics.text import edit_distance, intervals, score, short_bleu, signatures
+from regard.metrics.text_metrics import edit_distance, intervals, score, short_bleu, signatures
 
 __all__ = [
     "HIGHER_IS_BETTER",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 
 Numbers = Sequence[tuple[float, ...]]  # for each example its targets
 Floats = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from regard.errors import UserError
-from regard.metrics.labels import Hits, find_hits, micro_f1
+from regard.core.errors import UserError
+from regard.metrics.label_metrics import Hits, find_hits, micro_f1
 from regard.metrics.numbers import Floats, Scorer, bootstrap, check_examples, percent
 
 Tags = Sequence[Sequence[str]]  # for each sentence a tag a token

@@ -11,18 +11,18 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Batch
-from regard.data.vocabulary import BOS, EOS
-from regard.models.decoder import TransformerDecoder
-from regard.models.encoder import Auto, SelfLayer, TransformerOptions
-from regard.models.frontend import Embedding
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State, Tree, tree_map
+from regard.inputs.frontends import Embedding
+from regard.models.decoders import TransformerDecoder
+from regard.models.encoders import Auto, SelfLayer, TransformerOptions
 from regard.models.generator import Head
 from regard.models.window import Mlp, MlpEncoder
+from regard.nn.capture_hooks import reading
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Cell, Recurrence
-from regard.nn.state import State, Tree, tree_map
-from regard.nn.watch import reading
-from regard.options import Options
 
 
 class CausalLayer(SelfLayer):

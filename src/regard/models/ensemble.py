@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.state import State
 from regard.models.lean import lean
-from regard.nn.state import State
 
 
 class Ensemble(nn.Module):

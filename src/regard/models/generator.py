@@ -11,15 +11,15 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.data.vocabulary import BOS
-from regard.models.decoder import Decoder, RecurrentDecoder, TransformerDecoder
-from regard.models.encoder import Auto, Encoder
-from regard.models.frontend import Embedding, SymbolFrontend
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.special import BOS
+from regard.data.tensors.state import State
+from regard.inputs.frontends import Embedding, SymbolFrontend
+from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
+from regard.models.encoders import Auto, Encoder
+from regard.nn.capture_hooks import reading
 from regard.nn.int8 import Int8Linear, Weights
-from regard.nn.state import State
-from regard.nn.watch import reading
-from regard.options import Options
 
 
 class Head(nn.Module):

@@ -9,13 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
-from regard.errors import UserError
-from regard.models.encoder import Auto, Encoder
-from regard.models.frontend import Embedding, SymbolFrontend, VectorFrontend, Words
-from regard.nn.silence import hush
-from regard.nn.watch import look
-from regard.options import Options
+from regard.core.errors import UserError
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch, Padded
+from regard.inputs.frontends import Embedding, SymbolFrontend, VectorFrontend, Words
+from regard.models.encoders import Auto, Encoder
+from regard.nn.ablation import hush
+from regard.nn.capture_hooks import look
 
 PoolKind = Literal["mean", "max", "last", "first", "attention"]
 

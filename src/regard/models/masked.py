@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Batch
-from regard.models.encoder import Auto, Encoder
-from regard.models.frontend import Embedding, SymbolFrontend, WordFrontend, Words
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.inputs.frontends import Embedding, SymbolFrontend, WordFrontend, Words
+from regard.models.encoders import Auto, Encoder
 from regard.nn.int8 import Int8Linear, Weights
-from regard.options import Options
 
 
 class MaskedModel(nn.Module):

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Batch
-from regard.data.vocabulary import BOS, EOS, MASK, PAD
-from regard.nn.state import State, Tree
-from regard.options import Options
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.data.tensors.special import BOS, EOS, MASK, PAD
+from regard.data.tensors.state import State, Tree
 
 NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
 

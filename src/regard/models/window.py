@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Padded
+from regard.core.options import Options
+from regard.data.tensors.padded import Padded
+from regard.nn.capture_hooks import show
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import ACTIVATIONS, Activation
-from regard.nn.watch import show
-from regard.options import Options
 
 
 class LinearEncoder(nn.Module):

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Padded
-from regard.nn.silence import hush
-from regard.nn.state import fold, unfold
-from regard.nn.watch import look
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.state import fold, unfold
+from regard.nn.ablation import hush
+from regard.nn.capture_hooks import look
 
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest value
 

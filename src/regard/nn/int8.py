@@ -13,14 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.errors import UserError
-from regard.nn.watch import entered
+from regard.core.errors import UserError
+from regard.nn.capture_hooks import entered
 
 LARGEST = 127  # of int8 on both sides of zero
 TILE = 1 << 19  # numbers turned back into fp32 at a time: two megabytes, which a cache holds
 
 
-class Matrix(nn.Module):
+class Int8Matrix(nn.Module):
     """(O, I) numbers in int8 with a scale a row: values * scale, each off by half a scale at most.
 
     An embedding and the head that is tied to it share one.
@@ -35,7 +35,7 @@ class Matrix(nn.Module):
         self.register_buffer("scale", scale)
 
     @classmethod
-    def of(cls, weight: Tensor) -> "Matrix":
+    def of(cls, weight: Tensor) -> "Int8Matrix":
         """A matrix rounded; the largest number of each row keeps its value."""
         weight = weight.detach().float()
         largest = weight.abs().amax(1)  # (O,)
@@ -65,7 +65,7 @@ class Matrix(nn.Module):
 class Weights(Protocol):
     """Where the numbers of a model are: in itself or in a file."""
 
-    def matrix(self, weight: Tensor) -> Matrix:
+    def matrix(self, weight: Tensor) -> Int8Matrix:
         """A weight matrix of the model in int8; the same one for the same weight."""
 
     def tensor(self, weight: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class Int8(nn.Module):
 class Int8Linear(Int8):
     """W x + b."""
 
-    def __init__(self, matrix: Matrix, bias: Tensor | None) -> None:
+    def __init__(self, matrix: Int8Matrix, bias: Tensor | None) -> None:
         super().__init__()
         self.matrix = matrix
         self.bias = None if bias is None else nn.Parameter(bias, requires_grad=False)
@@ -110,7 +110,7 @@ class Int8Linear(Int8):
 class Int8Embedding(Int8):
     """Symbols to vectors, multiplied by a factor."""
 
-    def __init__(self, matrix: Matrix, scale: float) -> None:
+    def __init__(self, matrix: Int8Matrix, scale: float) -> None:
         super().__init__()
         self.matrix = matrix
         self.scale = scale

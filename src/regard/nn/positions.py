@@ -11,8 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.errors import UserError
-from regard.options import Options
+from regard.core.errors import UserError
+from regard.core.options import Options
 
 Layout = Literal["interleaved", "halves"]
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from regard.errors import UserError
-from regard.nn.int8 import Int8, Int8Linear, Int8Recurrent, Matrix, Weights
+from regard.core.errors import UserError
+from regard.nn.int8 import Int8, Int8Linear, Int8Matrix, Int8Recurrent, Weights
 
 
 class Own:
@@ -15,7 +15,7 @@ class Own:
         for weight in model.parameters():
             refuse_elsewhere(weight.device)
 
-    def matrix(self, weight: Tensor) -> Matrix:
+    def matrix(self, weight: Tensor) -> Int8Matrix:
         """The weight rounded."""
         return rounded(self.names[id(weight)], weight)
 
@@ -33,11 +33,11 @@ def refuse_elsewhere(device: torch.device) -> None:
         )
 
 
-def rounded(name: str, weight: Tensor) -> Matrix:
+def rounded(name: str, weight: Tensor) -> Int8Matrix:
     """A weight in int8; refused where no number stands for it."""
     if not bool(weight.isfinite().all()):
         raise UserError(f"int8: {name} holds numbers that are not finite; train the model anew")
-    return Matrix.of(weight)
+    return Int8Matrix.of(weight)
 
 
 class Once:
@@ -46,9 +46,9 @@ class Once:
     def __init__(self, weights: Weights) -> None:
         self.tensor = weights.tensor
         self._weights = weights
-        self.known: dict[int, Matrix] = {}
+        self.known: dict[int, Int8Matrix] = {}
 
-    def matrix(self, weight: Tensor) -> Matrix:
+    def matrix(self, weight: Tensor) -> Int8Matrix:
         """A weight matrix of the model in int8."""
         if id(weight) not in self.known:
             self.known[id(weight)] = self._weights.matrix(weight)

@@ -9,10 +9,10 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Padded
+from regard.data.tensors.padded import Padded
+from regard.nn.capture_hooks import show, turned
 from regard.nn.dropout import Dropout
 from regard.nn.gates import gates
-from regard.nn.watch import show, turned
 
 Cell = Literal["rnn", "gru", "lstm"]
 CELLS: dict[str, type[nn.RNN | nn.GRU | nn.LSTM]] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}

@@ -4,10 +4,10 @@ from typing import Protocol
 
 from torch import nn
 
-from regard.data.batch import Batch
+from regard.data.tensors.padded import Batch
 from regard.objectives.cross_entropy import CrossEntropy, Loss
-from regard.objectives.labels import Absolute, Huber, Labels, Squared, Tags
-from regard.objectives.symbols import Masked, NextSymbol
+from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
+from regard.objectives.token_losses import Masked, NextSymbol
 
 __all__ = [
     "Absolute",

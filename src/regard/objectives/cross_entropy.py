@@ -10,9 +10,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.data.batch import Batch
-from regard.nn.state import Tree
-from regard.options import Options
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.data.tensors.state import Tree
 
 
 @dataclass

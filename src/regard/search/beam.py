@@ -9,17 +9,18 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, PAD
-from regard.errors import UserError
-from regard.nn.state import State
-from regard.nn.watch import watching
-from regard.search.choose import Best, Choose, Chosen, Continuations
+from regard.core.errors import UserError
+from regard.data.tensors.special import BOS, PAD
+from regard.data.tensors.state import State
+from regard.nn.capture_hooks import watching
+from regard.search.callbacks import Begun, tell
+from regard.search.constrained import Must
 from regard.search.finished import Finished
-from regard.search.follow import Begun, tell
 from regard.search.hypothesis import Hypothesis
-from regard.search.must import Must
+from regard.search.live_beams import LiveBeams
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
+from regard.search.selection import Best, Choose, Chosen, Continuations
 from regard.search.top import Step, joint, joint_fits, largest, log_normaliser
 from regard.search.trace import Trace
 
@@ -44,44 +45,6 @@ class Plan:
     trace: Trace | None = None
 
 
-@dataclass
-class Live:
-    """The beams that go on: B sentences of W beams. rows: which sentence each is."""
-
-    rows: list[int]
-    symbols: Tensor  # (B, W, t)
-    symbol_scores: Tensor  # (B, W, t)
-    total: Tensor  # (B, W) log probability
-    limits: Tensor  # (B,)
-    cover: Tensor | None  # (B, W, S) attention that each place received; 1 for padding
-
-    @classmethod
-    def start(cls, limits: Tensor, mask: Tensor | None) -> "Live":
-        """One empty beam for each sentence."""
-        nothing = torch.zeros(len(limits), 1, 0, device=limits.device)
-        cover = None if mask is None else (~mask).float().unsqueeze(1)
-        total = nothing.sum(-1)
-        return cls(list(range(len(limits))), nothing.long(), nothing, total, limits, cover)
-
-    def follow(self, parent: Tensor, symbol: Tensor, gained: Tensor, total: Tensor) -> None:
-        """Each of the next beams (B, W) goes on from its parent with its symbol."""
-
-        def behind(x: Tensor) -> Tensor:
-            return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
-
-        self.symbols = torch.cat([behind(self.symbols), symbol[..., None]], -1)
-        self.symbol_scores = torch.cat([behind(self.symbol_scores), gained[..., None]], -1)
-        self.total = total
-        self.cover = None if self.cover is None else behind(self.cover)
-
-    def keep(self, sentences: Tensor) -> None:
-        """Only these sentences go on."""
-        self.rows = [self.rows[b] for b in sentences.tolist()]
-        for name in ("symbols", "symbol_scores", "total", "limits", "cover"):
-            old = getattr(self, name)
-            setattr(self, name, None if old is None else old.index_select(0, sentences))
-
-
 @torch.inference_mode()
 def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[list[Hypothesis]]:
     """The best outputs of each sentence, best first.
@@ -90,7 +53,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     at its limit a sentence may only end. An output that ends leaves the beam, and as many go on
     as before. A sentence leaves the batch when it is settled (`Finished`). beam 1 is greedy.
     """
-    live = Live.start(limits.clamp(min=1), plan.mask)
+    live = LiveBeams.start(limits.clamp(min=1), plan.mask)
     finished = Finished(len(limits), plan.beam, plan.nbest, plan.stop, plan.scoring)
     choose = plan.choose or Best(plan.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
@@ -118,7 +81,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
         last = live.symbols[:, :, -1].reshape(-1, 1)
 
 
-def _best_so_far(live: Live, finished: Finished) -> list[Begun]:
+def _best_so_far(live: LiveBeams, finished: Finished) -> list[Begun]:
     """For each sentence what it would be answered with now: an output that ended, or goes on."""
     now = finished.scoring.score(live.total[:, :1], max(1, live.symbols.shape[-1]), None)[:, 0]
     best = []
@@ -132,7 +95,7 @@ def _best_so_far(live: Live, finished: Finished) -> list[Begun]:
     return best
 
 
-def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor, State]:
+def _looked(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[Tensor, State]:
     """A step; where coverage counts, the attention is added to it."""
     if live.cover is None:
         return step(last, state)
@@ -142,7 +105,7 @@ def _looked(step: Step, last: Tensor, state: State, live: Live) -> tuple[Tensor,
     return logits, state
 
 
-def continuations(live: Live, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
+def continuations(live: LiveBeams, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
     """The best symbols after the beams, from logits (B*W, V), which are used up."""
     full = live.limits <= live.symbols.shape[-1] + 1
     ending = bool(full.any())
@@ -165,7 +128,7 @@ def continuations(live: Live, logits: Tensor, rules: Rules, choose: Choose) -> C
 
 
 def _wished(
-    choose: Must, live: Live, logp: Tensor, top: Tensor, symbol: Tensor
+    choose: Must, live: LiveBeams, logp: Tensor, top: Tensor, symbol: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The continuations (B*W, K) with the symbols that are wished for behind them."""
     wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
@@ -175,7 +138,7 @@ def _wished(
     return torch.cat([top, logp.gather(1, more)], 1), torch.cat([symbol, more], 1)
 
 
-def _go_on(live: Live, found: Continuations, chosen: Chosen) -> Tensor:
+def _go_on(live: LiveBeams, found: Continuations, chosen: Chosen) -> Tensor:
     """Makes the live beams the chosen ones; the beams (B, W) they came from."""
     parent, symbol, gained, total = (x.gather(1, chosen.goes) for x in found)
     live.follow(parent, symbol, gained, total.masked_fill(chosen.dead, float("-inf")))

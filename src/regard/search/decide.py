@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from regard.options import Options
+from regard.core.options import Options
 
 
 class Decide(Options):

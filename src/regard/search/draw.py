@@ -9,17 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS, PAD
-from regard.nn.state import State
+from regard.data.tensors.special import BOS, EOS, PAD
+from regard.data.tensors.state import State
+from regard.search.callbacks import Begun, tell
 from regard.search.filters import Filters, filter_logits, pick
-from regard.search.follow import Begun, tell
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.top import Step
 
 
 @dataclass
-class Drawn:
+class SampledSequences:
     """The outputs so far. rows: the number of each sentence; chance: (B, N, longest)."""
 
     rows: list[int]
@@ -57,7 +57,9 @@ def draw(
     """
     B, N = chance.shape[:2]
     nothing = torch.zeros(B, N, 0)
-    live = Drawn(list(range(B)), nothing.long(), nothing, chance, limits.clamp(min=1).cpu())
+    live = SampledSequences(
+        list(range(B)), nothing.long(), nothing, chance, limits.clamp(min=1).cpu()
+    )
     found: list[list[Hypothesis]] = [[] for _ in range(B)]
     logits, state = step(torch.full((B, 1), BOS, device=limits.device), state)
     rows = torch.arange(B, device=limits.device).repeat_interleave(N)
@@ -81,7 +83,7 @@ def draw(
         logits, state = step(fed, state)
 
 
-def _extend(live: Drawn, logits: Tensor, filters: Filters, rules: Rules) -> None:
+def _extend(live: SampledSequences, logits: Tensor, filters: Filters, rules: Rules) -> None:
     """Draws one symbol more for every output, from logits (B*N, V)."""
     logp = logits.log_softmax(-1)
     allowed = logits.clone()
@@ -107,7 +109,7 @@ def _there(found: list[list[Hypothesis]]) -> dict[int, list[Hypothesis]]:
     return {row: outputs for row, outputs in enumerate(found) if outputs}
 
 
-def _first_so_far(live: Drawn) -> list[Begun]:
+def _first_so_far(live: SampledSequences) -> list[Begun]:
     """The first output of each sentence."""
     drawn = zip(live.symbols[:, 0].tolist(), live.scores[:, 0].tolist(), strict=True)
     return [_begun(symbols, scores) for symbols, scores in drawn]
@@ -121,7 +123,7 @@ def _begun(symbols: list[int], scores: list[float]) -> Begun:
     return Begun(symbols[:length], scores[: length + 1])
 
 
-def _collect(live: Drawn, b: int) -> list[Hypothesis]:
+def _collect(live: SampledSequences, b: int) -> list[Hypothesis]:
     """The outputs of sentence b."""
     found = []
     for symbols, scores in zip(live.symbols[b].tolist(), live.scores[b].tolist(), strict=True):

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from regard.data.batch import Padded
-from regard.data.vocabulary import EOS
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.special import EOS
+from regard.search.beam_options import Beam
 from regard.search.force import Stepper
 from regard.search.hypothesis import Hypothesis
-from regard.search.options import Beam
 from regard.search.trace import Fate, Trace
 
 Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
@@ -28,7 +28,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchTree:
     """The nodes of a search, where greedy search went and where the best output is."""
 
     nodes: dict[Key, Node]
@@ -38,7 +38,7 @@ class Found:
     answer: Hypothesis  # the best output
 
 
-def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> Found:
+def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> SearchTree:
     """A search over one sentence, and greedy search beside it."""
     trace = Trace()
     ((answer,),) = search.run(stepper, source, limits, trace=trace)
@@ -59,7 +59,7 @@ def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> F
         if node.fate == "dropped":
             nodes[way[:n]] = replace(node, fate=fate, alone=True)
     scores = _scores(nodes, search) | {(*one.symbols, EOS): one.score for one in (greedy, answer)}
-    return Found(_readable(nodes), way, (*answer.symbols, EOS), scores, answer)
+    return SearchTree(_readable(nodes), way, (*answer.symbols, EOS), scores, answer)
 
 
 def _scores(nodes: dict[Key, Node], search: Beam) -> dict[Key, float]:

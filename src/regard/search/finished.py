@@ -3,17 +3,13 @@
 B sentences in the batch, W beams of each.
 """
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from regard.search.choose import Chosen, Continuations
 from regard.search.hypothesis import Hypothesis
+from regard.search.live_beams import LiveBeams
 from regard.search.scoring import Scoring
-
-if TYPE_CHECKING:
-    from regard.search.beam import Live
+from regard.search.selection import Chosen, Continuations
 
 NO = float("-inf")
 
@@ -34,7 +30,7 @@ class Finished:
         self.best = torch.full((sentences, nbest), NO, dtype=torch.double)  # (B, nbest)
         self.leading = torch.zeros(sentences, dtype=torch.bool)  # (B,) the best one ended
 
-    def add(self, live: "Live", found: Continuations, chosen: Chosen) -> None:
+    def add(self, live: LiveBeams, found: Continuations, chosen: Chosen) -> None:
         """Takes in what ended at this step; `live` is as it was before it."""
         over = chosen.over.cpu().clone()
         self.leading = over[:, 0].clone()
@@ -57,7 +53,7 @@ class Finished:
         self.count = self.count + over.sum(1)
         self.best = torch.cat([self.best, score.masked_fill(~over, NO)], 1).topk(self.nbest).values
 
-    def _note(self, live: "Live", b: int, beam: int, gained: float, score: float) -> bool:
+    def _note(self, live: LiveBeams, b: int, beam: int, gained: float, score: float) -> bool:
         """Keeps an output; False where it is there already: groups may find the same one."""
         symbols = tuple(live.symbols[b, beam].tolist())
         found = self.found[live.rows[b]]
@@ -68,7 +64,7 @@ class Finished:
         found.append(Hypothesis(symbols, score, scores, cut))
         return True
 
-    def going(self, live: "Live") -> Tensor | None:
+    def going(self, live: LiveBeams) -> Tensor | None:
         """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""
         hope = self.scoring.hope(live.total, live.limits).amax(1).cpu()
         least = self.best[:, -1]

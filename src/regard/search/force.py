@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.batch import Padded, pad
-from regard.data.vocabulary import BOS, EOS
-from regard.nn.state import State
-from regard.nn.watch import captured, reading, watching
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State
+from regard.nn.capture_hooks import captured, reading, watching
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 

@@ -8,9 +8,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import BOS, EOS
-from regard.nn.state import State
-from regard.search.follow import tell_rows
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State
+from regard.search.callbacks import tell_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from regard.data.vocabulary import BOS, MASK, PAD, UNK
+from regard.data.tensors.special import BOS, MASK, PAD, UNK
 
 NEVER = [PAD, UNK, BOS, MASK]  # symbols that are no output
 
@@ -23,7 +23,7 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Wish:
+class TokenConstraints:
     """What one output must be like: how it begins, what is in it, what is not.
 
     glued: not in it at the beginning or right behind one of the symbols `ends`.
@@ -36,4 +36,4 @@ class Wish:
     ends: frozenset[int] = frozenset()
 
 
-NOTHING = Wish()
+NOTHING = TokenConstraints()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.data.vocabulary import EOS, PAD
-from regard.search.hypothesis import NEVER, Wish
+from regard.data.tensors.special import EOS, PAD
+from regard.search.hypothesis import NEVER, TokenConstraints
 
 NO = float("-inf")
 
@@ -21,7 +21,7 @@ class Rules:
 
     shortest: int = 0
     no_repeat: int = 0
-    wishes: Sequence[Wish] | None = None
+    wishes: Sequence[TokenConstraints] | None = None
 
     @property
     def none(self) -> bool:
@@ -68,7 +68,7 @@ class Rules:
         ]
 
 
-def with_room(limits: Tensor, shortest: int, wishes: Sequence[Wish] | None) -> Tensor:
+def with_room(limits: Tensor, shortest: int, wishes: Sequence[TokenConstraints] | None) -> Tensor:
     """The limits (B,), raised where they are below what is asked for and the end."""
     limits = limits.clamp(min=shortest + 1)
     for row, wish in enumerate(wishes or []):

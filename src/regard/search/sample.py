@@ -12,16 +12,16 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from regard.data.batch import Padded
-from regard.data.vocabulary import BOS, EOS
-from regard.errors import UserError
-from regard.nn.state import State
-from regard.options import Options
+from regard.core.errors import UserError
+from regard.core.options import Options
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State
+from regard.search.callbacks import tell_rows
 from regard.search.draw import chances, draw
 from regard.search.filters import Filters, filter_logits, pick
-from regard.search.follow import tell_rows
 from regard.search.force import Stepper
-from regard.search.hypothesis import NEVER, Hypothesis, Wish
+from regard.search.hypothesis import NEVER, Hypothesis, TokenConstraints
 from regard.search.rules import Rules, with_room
 from regard.search.top import Step
 
@@ -81,7 +81,7 @@ class Sample(Options):
         source: Padded,
         limits: Tensor,
         nbest: int = 1,
-        wishes: Sequence[Wish] | None = None,
+        wishes: Sequence[TokenConstraints] | None = None,
     ) -> list[list[Hypothesis]]:
         """Outputs of each row of source as they are drawn, at most `limits` (B,) symbols long."""
         if wishes is not None and any(wish.must for wish in wishes):

@@ -13,9 +13,10 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from regard.data.vocabulary import SPECIALS, Vocabulary
-from regard.errors import UserError
-from regard.files import write_bytes
+from regard.core.errors import UserError
+from regard.core.files import write_bytes
+from regard.data.tensors.special import SPECIALS
+from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.search.lexical import Rows, learn_lexicon
 
 FILE = "shortlist.safetensors"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from regard.nn.state import State
+from regard.data.tensors.state import State
 from regard.search.hypothesis import NEVER
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]

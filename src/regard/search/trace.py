@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from regard.search.choose import Chosen, Continuations
+from regard.search.selection import Chosen, Continuations
 
 Fate = Literal["goes", "ends", "dropped"]
 

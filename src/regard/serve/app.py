@@ -6,29 +6,29 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from regard.core.version import __version__
 from regard.estimators import Estimator
-from regard.serve import facts, questions, shapes
-from regard.serve.errors import HANDLERS
+from regard.serve import info_routes, model_routes, schemas
+from regard.serve.api_errors import HANDLERS
 from regard.serve.guard import Guard
 from regard.serve.metrics import Counted
 from regard.serve.openapi import asks, describe, tells
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.static import packaged, page
-from regard.version import __version__
 
 ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "/predict": (questions.predict, asks("predict", shapes.PredictAnswer)),
-    "/stream": (questions.stream_answer, asks("stream")),
-    "/inspect": (questions.inspect, asks("inspect")),
-    "/alternatives": (questions.alternatives, asks("alternatives", shapes.AlternativesAnswer)),
-    "/models": (facts.models, tells("models", shapes.Models)),
-    "/health": (facts.health, tells("health", shapes.Health)),
-    "/limits": (facts.limits, tells("limits")),
-    "/metrics": (facts.metrics, tells("metrics", kind="text/plain")),
-    "/": (facts.front, tells("page", kind="text/html")),
-    "/docs": (facts.docs, tells("docs", kind="text/html")),
-    "/static/{name}": (facts.static, {**tells("static"), "include_in_schema": False}),
+    "/predict": (model_routes.predict, asks("predict", schemas.PredictAnswer)),
+    "/stream": (model_routes.stream_answer, asks("stream")),
+    "/inspect": (model_routes.inspect, asks("inspect")),
+    "/alternatives": (model_routes.alternatives, asks("alternatives", schemas.AlternativesAnswer)),
+    "/models": (info_routes.models, tells("models", schemas.Models)),
+    "/health": (info_routes.health, tells("health", schemas.Health)),
+    "/limits": (info_routes.limits, tells("limits")),
+    "/metrics": (info_routes.metrics, tells("metrics", kind="text/plain")),
+    "/": (info_routes.front, tells("page", kind="text/html")),
+    "/docs": (info_routes.docs, tells("docs", kind="text/html")),
+    "/static/{name}": (info_routes.static, {**tells("static"), "include_in_schema": False}),
 }
 
 

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from regard.serve.errors import later
+from regard.serve.api_errors import later
 from regard.serve.jobs import Job
 from regard.serve.metrics import Metrics
 from regard.serve.runner import Runner

@@ -7,7 +7,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from regard.serve.errors import DAMAGE, Refused, later
+from regard.serve.api_errors import DAMAGE, Refused, later
 from regard.serve.settings import ServeSettings
 
 OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later

@@ -8,14 +8,14 @@ from typing import Any, Protocol
 
 import torch
 
-from regard.engines.base import FEW
-from regard.errors import UserError
-from regard.search.follow import Begun, Outputs, Unwanted, followed
-from regard.serve.errors import later
-from regard.serve.models import Served
+from regard.core.errors import UserError
+from regard.inference.engine import FEW
+from regard.search.callbacks import Begun, Outputs, Unwanted, followed
+from regard.serve.api_errors import later
+from regard.serve.served_models import Served
 from regard.tasks.answering import Answering
-from regard.tasks.base import Prediction
 from regard.tasks.batches import Work
+from regard.tasks.task import Prediction
 from regard.tasks.values import Request
 
 PATIENCE = 0.001  # seconds that a text stands back for each character of it and of those before it

@@ -7,8 +7,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from regard.serve import shapes
-from regard.serve.searches import COLDEST, kinds_of, schema_of
+from regard.serve import schemas
+from regard.serve.search_schema import COLDEST, kinds_of, schema_of
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 
@@ -23,10 +23,10 @@ REFUSALS = {
     503: "too much to do, or the server stops; see Retry-After",
 }
 BODIES: dict[str, type[BaseModel]] = {
-    "predict": shapes.PredictBody,
-    "stream": shapes.StreamBody,
-    "inspect": shapes.InspectBody,
-    "alternatives": shapes.AlternativesBody,
+    "predict": schemas.PredictBody,
+    "stream": schemas.StreamBody,
+    "inspect": schemas.InspectBody,
+    "alternatives": schemas.AlternativesBody,
 }
 REF = "#/components/schemas/{model}"
 EVENT = {
@@ -77,7 +77,7 @@ def _text() -> dict[str, str]:
 
 
 def _refusal(about: str, code: int) -> dict[str, Any]:
-    refusal: dict[str, Any] = {"model": shapes.Problem, "description": about}
+    refusal: dict[str, Any] = {"model": schemas.Problem, "description": about}
     if code == 503:
         seconds = {"description": "seconds to wait", "schema": {"type": "integer"}}
         refusal["headers"] = {"Retry-After": seconds}

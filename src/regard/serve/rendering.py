@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from regard.tasks.base import Prediction
+from regard.tasks.task import Prediction
 
 
 def rendered(found: Prediction, nbest: int = 1) -> dict[str, Any]:

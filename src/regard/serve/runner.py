@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
+from regard.core.memory import give_freed_memory_back
 from regard.serve.jobs import Job
-from regard.training.memory import give_freed_memory_back
 
 TIDY = 5.0  # seconds of a busy thread after which freed memory goes back to the system
 SWITCH = 0.001  # seconds after which Python's lock changes hands: the loop is never kept waiting

@@ -7,16 +7,16 @@ from typing import Any
 from starlette.requests import Request
 from starlette.types import Receive
 
-from regard.errors import UserError
+from regard.core.errors import UserError
 from regard.estimators import Estimator
+from regard.serve.api_errors import Refused, gone, later
 from regard.serve.batcher import Batcher
-from regard.serve.errors import Refused, gone, later
 from regard.serve.jobs import Asking, Duty, Errand, Job
 from regard.serve.metrics import Metrics
-from regard.serve.models import Served
-from regard.serve.searches import chosen_search
+from regard.serve.schemas import Asked
+from regard.serve.search_schema import chosen_search
+from regard.serve.served_models import Served
 from regard.serve.settings import ServeSettings
-from regard.serve.shapes import Asked
 
 KNOWN = 1000  # ways to ask that are remembered
 

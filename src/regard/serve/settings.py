@@ -4,7 +4,7 @@ import re
 
 from pydantic import Field, SecretStr, model_validator
 
-from regard.options import Options
+from regard.core.options import Options
 
 ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]+)?")
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.serve.errors import Refused
+from regard.serve.api_errors import Refused
 
-FOLDERS = (("regard.serve", "static"), ("regard", "look"))
+FOLDERS = (("regard.serve", "static"), ("regard.views", "pages"))
 # Not by `mimetypes`: on Windows it may call a script text/plain, which browsers then do not run.
 KINDS = {
     ".css": "text/css; charset=utf-8",

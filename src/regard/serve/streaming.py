@@ -10,14 +10,14 @@ from pydantic_core import to_json
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from regard.errors import UserError
-from regard.search.follow import Begun
-from regard.serve.errors import DAMAGE, Refused, shortened
+from regard.core.errors import UserError
+from regard.search.callbacks import Begun
+from regard.serve.api_errors import DAMAGE, Refused, shortened
 from regard.serve.jobs import Job
-from regard.serve.models import Served
 from regard.serve.rendering import rendered, rendered_growth
+from regard.serve.served_models import Served
 from regard.serve.service import Service, disconnected
-from regard.tasks.base import Prediction
+from regard.tasks.task import Prediction
 
 
 class Growth:

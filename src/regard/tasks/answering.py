@@ -8,17 +8,19 @@ from functools import cache
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Padded, pad
-from regard.data.read import Pair
-from regard.data.vocabulary import EOS, UNK, Vocabulary
-from regard.engines import Engine, TorchEngine
-from regard.errors import UserError
-from regard.search import Beam, Hypothesis, Sample, Wish
-from regard.search.follow import Begun, Unwanted, followed, placed
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import EOS, UNK
+from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.inference.engine import Engine
+from regard.inference.torch_engine import TorchEngine
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search.callbacks import Begun, Unwanted, followed, placed
+from regard.search.constrained import Unmet
 from regard.search.force import align as attention
 from regard.search.force import force, next_symbols
 from regard.search.hypothesis import NEVER
-from regard.search.must import Unmet
 from regard.tasks.banning import bans
 from regard.tasks.batches import ALL, TOKENS, Work, batches
 from regard.tasks.values import Prediction, Request
@@ -93,7 +95,7 @@ class Answering:
         rows: list[list[int]],
         search: Beam | Sample,
         nbest: int,
-        wishes: list[Wish] | None,
+        wishes: list[TokenConstraints] | None,
     ) -> Found:
         """The outputs of these rows, all at once."""
         lengths = [len(row) for row in rows]
@@ -116,7 +118,7 @@ class Answering:
         most = engine.target_places  # an answer that ends there is marked as cut
         return limits if most is None else limits.clamp(max=most)
 
-    def wish(self, request: Request) -> Wish:
+    def wish(self, request: Request) -> TokenConstraints:
         """What is asked for, as symbols."""
         encode = self.target.encode
         must = tuple(tuple(encode(word)) for word in request.must)

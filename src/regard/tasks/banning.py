@@ -2,13 +2,14 @@
 
 from functools import lru_cache
 
-from regard.data.choose import is_unspaced
-from regard.data.cut import is_word_character
-from regard.data.vocabulary import SPECIALS, UNK, Vocabulary
-from regard.search.hypothesis import Wish
+from regard.data.tensors.special import SPECIALS, UNK
+from regard.data.vocabulary.cut import is_word_character
+from regard.data.vocabulary.tokenizer_choice import is_unspaced
+from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.search.hypothesis import TokenConstraints
 
 
-def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> Wish:
+def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> TokenConstraints:
     """The wish that none of these words comes, neither behind a space nor glued to something.
 
     A word of letters is glued only where another word has ended, as behind a bracket: else it is
@@ -25,7 +26,9 @@ def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> Wish:
         tuple(phrase for phrase in phrases if phrase and UNK not in phrase)
         for phrases in (banned, glued)
     )
-    return Wish(banned=possible, glued=there, ends=word_ends(vocabulary) if there else frozenset())
+    return TokenConstraints(
+        banned=possible, glued=there, ends=word_ends(vocabulary) if there else frozenset()
+    )
 
 
 @lru_cache(maxsize=8)

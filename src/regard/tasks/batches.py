@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.search.follow import Follower
+from regard.search.callbacks import Follower
 
 TOKENS = 8192  # symbols of a batch, padding among them
 

@@ -8,17 +8,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard.data.check_labels import LabelCheck, check_labels
-from regard.data.corpus import Corpus
-from regard.data.read import Example, Pair
-from regard.errors import UserError
-from regard.files import write_json
-from regard.metrics import labels as measure
+from regard.core.errors import UserError
+from regard.core.files import write_json
+from regard.data.checks.check_labels import LabelCheck, check_labels
+from regard.data.corpus.corpora import Corpus
+from regard.data.reading.read import Example, Pair
+from regard.inputs.inputs import Inputs
+from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
-from regard.tasks.base import Facts, Prediction, Task, device_of
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.inputs import Inputs
+from regard.tasks.task import Facts, Prediction, Task, device_of
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 

@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from regard.data.labelled import read_labelled
-from regard.data.open import Place
-from regard.data.read import Pair, Pairs, split_dev
-from regard.data.vectors import looks_like_vectors, read_vectors
-from regard.errors import UserError
-from regard.files import read_facts
-from regard.tasks.base import Choice, Task, TaskOptions
+from regard.core.errors import UserError
+from regard.core.files import read_facts
+from regard.data.reading.labeled import read_labelled
+from regard.data.reading.read import Pair, Pairs, split_dev
+from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.open import Place
+from regard.inputs.inputs import load_inputs
+from regard.inputs.texts import balance, fit_inputs, refuse_streamed_vectors
+from regard.inputs.tokenizers import SideOptions
 from regard.tasks.classify import FACTS, Classify
-from regard.tasks.inputs import load_inputs
-from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import balance, fit_inputs, refuse_streamed_vectors
+from regard.tasks.task import Choice, Task, TaskOptions
 
 
 class ClassifyOptions(TaskOptions):

@@ -11,30 +11,31 @@ import numpy as np
 import torch
 from torch import nn
 
-from regard import parallel
-from regard.data.check_documents import DocumentCheck, check_documents
-from regard.data.corpus import Corpus, Side
-from regard.data.read import Example, Pair
-from regard.data.stream import MaskedCorpus, StreamCorpus, cut, masked_words
-from regard.data.vocabulary import EOS, UNK, TableVocabulary, Vocabulary
-from regard.errors import UserError
-from regard.files import write_json
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.files import write_json
+from regard.data.checks.check_documents import DocumentCheck, check_documents
+from regard.data.corpus.corpora import Corpus, TokenRows
+from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
+from regard.data.reading.read import Example, Pair
+from regard.data.tensors.special import EOS, UNK
+from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
+from regard.inputs.tokenizers import SUBWORDS
 from regard.models.causal import CausalModel
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
-from regard.search.follow import Begun, followed, placed
+from regard.search.callbacks import Begun, followed, placed
 from regard.search.sample import sample, sample_many
-from regard.tasks.base import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.batches import ALL, Work
-from regard.tasks.surprise import carried_surprise, document_row, figures, window_surprise
-from regard.tasks.symbols import SUBWORDS
+from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
+from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
 
 
-class LanguageModel(Task):
+class LanguageModelTask(Task):
     """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
 
     unit = "documents"
@@ -72,8 +73,8 @@ class LanguageModel(Task):
             return masked_words(texts, self.vocabulary, self.letters, context)
         rows = self.vocabulary.encode_all(texts)
         if self.masked:
-            return MaskedCorpus(Side.of(cut(rows, context)))
-        return StreamCorpus(Side.of(rows, EOS), context, False, self.options.overlap)
+            return MaskedCorpus(TokenRows.of(cut(rows, context)))
+        return StreamCorpus(TokenRows.of(rows, EOS), context, False, self.options.overlap)
 
     def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """Windows one after the other for models that carry their memory on."""

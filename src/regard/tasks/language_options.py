@@ -6,24 +6,19 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from regard.data.documents import read_documents
-from regard.data.open import Data, Place
-from regard.data.read import Pair, Pairs
-from regard.data.subword import default_size
-from regard.data.vocabulary import (
-    Vocabulary,
-    build_vocabulary,
-    count_symbols,
-    load_table,
-    load_vocabulary,
-)
-from regard.data.words import word_key
-from regard.errors import UserError
-from regard.files import read_facts
+from regard.core.errors import UserError
+from regard.core.files import read_facts
+from regard.data.corpus.words import word_key
+from regard.data.reading.documents import read_documents
+from regard.data.reading.read import Pair, Pairs
+from regard.data.sources.open import Data, Place
+from regard.data.vocabulary.build import build_vocabulary, load_table, load_vocabulary
+from regard.data.vocabulary.subword import default_size
+from regard.data.vocabulary.vocabulary import Vocabulary, count_symbols
+from regard.inputs.tokenizers import SUBWORDS
 from regard.models.masked import MaskedOptions
-from regard.tasks.base import Choice, Task, TaskOptions
-from regard.tasks.language_model import LanguageModel
-from regard.tasks.symbols import SUBWORDS
+from regard.tasks.language_model import LanguageModelTask
+from regard.tasks.task import Choice, Task, TaskOptions
 
 SMALL = 20_000_000  # characters up to which a text is read character by character
 
@@ -88,10 +83,10 @@ class LanguageModelOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["LanguageModel", "LanguageModelOptions", list[Choice]]:
+    ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[Choice]]:
         """The task for these documents, the options with nothing left open, what was chosen."""
         masked = isinstance(model, MaskedOptions)
-        if isinstance(like, LanguageModel):
+        if isinstance(like, LanguageModelTask):
             return *self._fit_like(like, masked, len(pairs) > 1), []
         texts, chosen = [pair.target for pair in pairs], list[Choice]()
         kind, size = self.symbols, self.size
@@ -112,12 +107,12 @@ class LanguageModelOptions(TaskOptions):
             letters = count_symbols(letter for word in cut_up for letter in word)
         else:
             vocabulary = build_vocabulary(kind, texts, size)
-        task = LanguageModel(vocabulary, letters, options, masked, len(pairs) > 1)
+        task = LanguageModelTask(vocabulary, letters, options, masked, len(pairs) > 1)
         return task, options, chosen
 
     def _fit_like(
-        self, like: LanguageModel, masked: bool, ends: bool
-    ) -> tuple[LanguageModel, "LanguageModelOptions"]:
+        self, like: LanguageModelTask, masked: bool, ends: bool
+    ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
         """The task with the vocabulary of another one."""
         kind = like.vocabulary.kind if like.letters is None else "words"
         if self.symbols not in ("auto", kind):
@@ -127,12 +122,12 @@ class LanguageModelOptions(TaskOptions):
         if kind == "words" and not masked:
             raise UserError("--from: that model reads words by letters, which only masked ones do")
         options = self.model_copy(update={"symbols": kind, "size": None})
-        return LanguageModel(like.vocabulary, like.letters, options, masked, ends), options
+        return LanguageModelTask(like.vocabulary, like.letters, options, masked, ends), options
 
-    def load(self, folder: Path) -> "LanguageModel":
+    def load(self, folder: Path) -> "LanguageModelTask":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
         masked, ends = read_facts(place / "task.json", "masked", "ends")
         words = self.symbols == "words"
         letters = load_table(place, "letters") if words else None
-        return LanguageModel(load_vocabulary(place, "text"), letters, self, masked, ends)
+        return LanguageModelTask(load_vocabulary(place, "text"), letters, self, masked, ends)

@@ -9,23 +9,23 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.data.check_labels import NumberCheck, check_numbers
-from regard.data.corpus import Corpus, VectorCorpus
-from regard.data.labelled import read_numbers
-from regard.data.open import Place
-from regard.data.read import Example, Pair, Pairs
-from regard.data.vectors import looks_like_vectors, read_vectors
-from regard.errors import UserError
-from regard.files import read_facts, write_json
+from regard.core.errors import UserError
+from regard.core.files import read_facts, write_json
+from regard.data.checks.check_labels import NumberCheck, check_numbers
+from regard.data.corpus.corpora import Corpus, VectorCorpus
+from regard.data.reading.labeled import read_numbers
+from regard.data.reading.read import Example, Pair, Pairs
+from regard.data.reading.vectors import looks_like_vectors, read_vectors
+from regard.data.sources.open import Place
+from regard.inputs.inputs import Inputs, load_inputs, standard
+from regard.inputs.texts import fit_inputs, refuse_streamed_vectors
+from regard.inputs.tokenizers import SideOptions
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.models.window import LinearEncoder
 from regard.objectives import Objective, Squared
-from regard.tasks.base import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.inputs import Inputs, load_inputs, standard
-from regard.tasks.symbols import SideOptions
-from regard.tasks.texts import fit_inputs, refuse_streamed_vectors
+from regard.tasks.task import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 

@@ -9,27 +9,24 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from regard.data.batch import Batch, pad_flat
-from regard.data.check_tags import TagCheck, check_tags
-from regard.data.corpus import Corpus, Side
-from regard.data.open import Place
-from regard.data.read import Example, Pair, Pairs
-from regard.data.tagged import read_tagged
-from regard.data.vocabulary import (
-    TableVocabulary,
-    count_symbols,
-    load_table,
-)
-from regard.data.words import TagCorpus, split_words, word_key
-from regard.errors import UserError
-from regard.files import read_facts, write_json
-from regard.metrics.labels import class_table, confusion
+from regard.core.errors import UserError
+from regard.core.files import read_facts, write_json
+from regard.data.checks.check_tags import TagCheck, check_tags
+from regard.data.corpus.corpora import Corpus, TokenRows
+from regard.data.corpus.words import TagCorpus, split_words, word_key
+from regard.data.reading.read import Example, Pair, Pairs
+from regard.data.reading.tagged import read_tagged
+from regard.data.sources.open import Place
+from regard.data.tensors.padded import Batch, pad_flat
+from regard.data.vocabulary.build import load_table
+from regard.data.vocabulary.vocabulary import TableVocabulary, count_symbols
+from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.nn import crf
 from regard.search import Decide
-from regard.tasks.base import Choice, Facts, Prediction, Task, TaskOptions, device_of
 from regard.tasks.batches import ALL, Work, batches
+from regard.tasks.task import Choice, Facts, Prediction, Task, TaskOptions, device_of
 
 
 class TagOptions(TaskOptions):
@@ -116,7 +113,7 @@ class Tag(Task):
     def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:
         """The sentences as numbers; a tag that training never saw counts as the first."""
         forms, source = split_words([pair.source for pair in pairs], self.words, self.letters)
-        target = Side.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
+        target = TokenRows.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
         return TagCorpus(forms, source, target)
 
     def facts(self, corpus: Corpus) -> Facts:

@@ -7,18 +7,19 @@ from pathlib import Path
 import numpy as np
 
 from regard import metrics
-from regard.data.cache import cached, make_key
-from regard.data.check import Check, check, load_check
-from regard.data.corpus import Corpus, PairCorpus, Side
-from regard.data.large import Part, large_base, part_rows, split
-from regard.data.mapped import MappedCorpus, lengths_of, map_corpus
-from regard.data.read import Example, Pair, group
-from regard.data.vocabulary import EOS, Vocabulary
-from regard.files import write_json
+from regard.core.cache import cached, make_key
+from regard.core.files import write_json
+from regard.data.checks.check import Check, check, load_check
+from regard.data.corpus.corpora import Corpus, PairCorpus, TokenRows
+from regard.data.corpus.mapped import MappedCorpus, lengths_of, map_corpus
+from regard.data.reading.read import Example, Pair, group
+from regard.data.sources.large import Part, large_base, part_rows, split
+from regard.data.tensors.special import EOS
+from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.inputs.tokenizers import PIECES
 from regard.models.generator import Generator, GeneratorOptions
 from regard.tasks.answering import Answering
-from regard.tasks.base import Facts, Prediction, Task
-from regard.tasks.symbols import PIECES
+from regard.tasks.task import Facts, Prediction, Task
 
 
 class Transduce(Answering, Task):
@@ -60,7 +61,7 @@ class Transduce(Answering, Task):
         if self._encoded is None or self._encoded[0] is not base:
             sides = (("source", self.source), ("target", self.target))
             texts = [(vocabulary, [getattr(p, n) for p in base]) for n, vocabulary in sides]
-            encoded = PairCorpus(*(Side.flat_of(*v.encode_flat(t, EOS)) for v, t in texts))
+            encoded = PairCorpus(*(TokenRows.flat_of(*v.encode_flat(t, EOS)) for v, t in texts))
             self._encoded = (base, encoded)
         encoded = self._encoded[1]
         return encoded.take(rows) if isinstance(pairs, Part) else encoded

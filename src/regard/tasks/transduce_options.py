@@ -9,18 +9,19 @@ import numpy as np
 import sentencepiece
 from pydantic import Field
 
-from regard.data.cache import cached, make_key
-from regard.data.column import side_texts
-from regard.data.large import LargePairs, Part, filled_pairs, large_base, pick
-from regard.data.open import Place
-from regard.data.open_large import split_large
-from regard.data.read import Pair, Pairs, split_dev
-from regard.data.vocabulary import Vocabulary, build_vocabulary, load_vocabulary
-from regard.errors import UserError
-from regard.files import read_facts
-from regard.tasks.base import Choice, Task, TaskOptions
-from regard.tasks.symbols import SideOptions, choose_sides
-from regard.tasks.texts import read_like
+from regard.core.cache import cached, make_key
+from regard.core.errors import UserError
+from regard.core.files import read_facts
+from regard.data.checks.column import side_texts
+from regard.data.reading.read import Pair, Pairs, split_dev
+from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
+from regard.data.sources.open import Place
+from regard.data.sources.open_large import split_large
+from regard.data.vocabulary.build import build_vocabulary, load_vocabulary
+from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.inputs.texts import read_like
+from regard.inputs.tokenizers import SideOptions, choose_sides
+from regard.tasks.task import Choice, Task, TaskOptions
 from regard.tasks.transduce import Transduce
 
 Metric = Literal["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]

@@ -63,7 +63,7 @@ class Facts:
     inputs: int = 0
 
 
-class Found(Protocol):
+class DataCheck(Protocol):
     """What a check of the data found."""
 
     warnings: list[str]

@@ -8,49 +8,25 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from regard import parallel
-from regard.errors import UserError, say
-from regard.files import read_json, write_bytes, write_json
-from regard.nn.state import leaves, tree_of
-from regard.training.weights import load_weights, once, read_tensors, save_weights
-
-if TYPE_CHECKING:
-    from regard.training.run import Run
+from regard.core import parallel
+from regard.core.errors import UserError, say
+from regard.core.files import read_json, write_bytes, write_json
+from regard.data.tensors.state import leaves, tree_of
+from regard.storage.weights import load_weights, once, read_tensors, save_weights
+from regard.training.run import Run, TrainingState
 
 FILES = ("model.safetensors", "training.safetensors", "progress.json")
 
 
-@dataclass
-class Progress:
-    """How far a run is. position: batches of this epoch already used."""
-
-    step: int = 0
-    epoch: int = 0
-    position: int = 0
-    seconds: float = 0.0
-    best: float | None = None
-    best_step: int = 0
-    stale: int = 0
-    finished: bool = False
-    validated: int = -1
-    tenth: int = 0
-    pause_until: float = 0.0
-    saved: float = 0.0
-    scale: float = 65536.0  # what the loss is multiplied by, in half precision
-    steady: int = 0  # updates since the scale was changed
-    noise: list[float] = field(default_factory=list)  # see noise.py
-    window: dict[str, Any] = field(default_factory=dict)  # see log.py
-
-
-def save_checkpoint(run: "Run") -> None:
+def save_checkpoint(run: Run) -> None:
     """Writes `last/`; the one before stays as `last.old/`. One of them is whole at each moment."""
     folder = run.folder
     fresh, last, old = (folder / name for name in ("last.new", "last", "last.old"))
@@ -74,7 +50,7 @@ def save_checkpoint(run: "Run") -> None:
     os.rename(fresh, last)
 
 
-def load_checkpoint(run: "Run") -> None:
+def load_checkpoint(run: Run) -> None:
     """Puts the newest whole checkpoint back; a run that has none yet begins."""
     place = parallel.agreed(_newest(run.folder))
     if place is None:
@@ -98,12 +74,12 @@ def load_checkpoint(run: "Run") -> None:
     carried = groups.get("carry", {})
     run.carry = tree_of({n: parallel.rows(t).to(run.device) for n, t in carried.items()})
     try:
-        run.progress = Progress(**read_json(place / FILES[2]))
+        run.progress = TrainingState(**read_json(place / FILES[2]))
     except TypeError as error:
         raise UserError(f"{place / FILES[2]}: damaged: {error}") from error
 
 
-def _tensors(run: "Run") -> Iterator[tuple[str, Tensor]]:
+def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
     """All tensors of training but the weights, by name, whole."""
     names = {id(p): name for name, p in once(run.model).items()}
     for optimizer in run.optimizers:
@@ -120,7 +96,7 @@ def _tensors(run: "Run") -> Iterator[tuple[str, Tensor]]:
         yield f"carry/{path}", parallel.gather_rows(value).contiguous()
 
 
-def _restore_optimizers(run: "Run", tensors: dict[str, Tensor]) -> None:
+def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
     """Puts the state of each parameter back into the optimiser that owns it."""
     own = once(run.model)
     owners = {

@@ -3,12 +3,13 @@
 from dataclasses import asdict
 from typing import Any
 
-from regard import parallel
-from regard.config import changed
-from regard.files import write_json, write_text
+from regard.config.load import changed
+from regard.core import parallel
+from regard.core.files import write_json, write_text
+from regard.core.version import __version__
+from regard.storage.run_files import FORMAT
 from regard.training.checkpoint import save_checkpoint
-from regard.training.run import FORMAT, Run, examples_of, fingerprints
-from regard.version import __version__
+from regard.training.run import Run, examples_of, fingerprints
 
 
 def describe(run: Run, about: dict[str, Any]) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regard import parallel
-from regard.data.read import Example
-from regard.evaluation import Evaluation
+from regard.core import parallel
+from regard.data.reading.read import Example
+from regard.inference.evaluation import Evaluation
+from regard.optim.gradient_noise import scale
 from regard.training.loop import Record
-from regard.training.noise import scale
 from regard.training.run import Run
 
 LOG_EVERY = 10  # steps in a line of metrics.jsonl

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from regard import parallel
-from regard.errors import UserError
+from regard.core import parallel
+from regard.core.errors import UserError
 from regard.training.run import Run
 from regard.training.update import Micro, update
 

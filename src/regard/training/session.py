@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-from regard import parallel
-from regard.report import write_report
+from regard.core import parallel
+from regard.core.memory import keep_freed_memory
+from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log
 from regard.training.loop import Record, share_done, solve, train
-from regard.training.memory import keep_freed_memory
 from regard.training.run import Run
 from regard.training.validation import finish, validate, validation_part
-from regard.training.weights import save_weights
+from regard.views.report import write_report
 
 CHECKPOINT_SECONDS = 60.0
 AGAIN_SECONDS = 1.0  # a second signal within this time is the first one's echo

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Batch, Padded
+from regard.core.threads import in_threads
+from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.state import tree_cat, tree_map
 from regard.nn.dropout import drawing_from
-from regard.nn.state import tree_cat, tree_map
 from regard.objectives.cross_entropy import Loss
-from regard.threads import in_threads
 
 LEAST = 8  # rows of a part
 

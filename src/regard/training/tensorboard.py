@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from regard.errors import UserError
-from regard.files import read_json
+from regard.core.errors import UserError
+from regard.core.files import read_json
+from regard.optim.training_options import Training
 from regard.training.log import Display, Validated
 from regard.training.loop import Record
-from regard.training.options import Training
 from regard.training.run import Run
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from regard.config import Config, check_config
-from regard.errors import UserError
-from regard.tasks.base import Choice, Task
-from regard.training.weights import read_tensors
+from regard.config.load import Config, check_config
+from regard.core.errors import UserError
+from regard.storage.weights import read_tensors
+from regard.tasks.task import Choice, Task
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_norm
 
-from regard import parallel
-from regard.data.batch import Batch
-from regard.errors import UserError
-from regard.threads import one_thread_each
-from regard.training import noise
-from regard.training.precision import SMALLEST, products, rescaled
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.threads import one_thread_each
+from regard.data.tensors.padded import Batch
+from regard.optim import gradient_noise
+from regard.optim.precision import SMALLEST, products, rescaled
 from regard.training.run import Run
 from regard.training.shards import backward
 
@@ -130,7 +130,7 @@ def _gradients(
     weights = [p for _, p in trained]
     if math.isfinite(norm):
         gradients = [p.grad for p in weights if p.grad is not None]
-        run.kept, progress.noise = noise.measure(
+        run.kept, progress.noise = gradient_noise.measure(
             progress.step + 1, gradients, run.kept, progress.noise, count
         )
         now = norm

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 
 import torch
 
-from regard import metrics, parallel
-from regard.data.read import Example
-from regard.errors import UserError
-from regard.evaluation import Evaluation, evaluate
-from regard.files import write_json
-from regard.report import write_report
+from regard import metrics
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.files import write_json
+from regard.data.reading.read import Example
+from regard.inference.evaluation import Evaluation, evaluate
+from regard.storage.weights import load_weights, save_weights
 from regard.training.log import Validated, append
 from regard.training.run import Run
 from regard.training.update import calmer
-from regard.training.weights import load_weights, save_weights
+from regard.views.report import write_report
 
 RARELY = 30  # with a budget: as many times as long as it takes goes by between validations
 DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more

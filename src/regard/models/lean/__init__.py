@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from regard.models.decoder import TransformerDecoder
+from regard.models.decoders import TransformerDecoder
 from regard.models.generator import Generator
-from regard.models.lean.base import LeanStepper
-from regard.models.lean.recurrent import recurrent_twin
-from regard.models.lean.transformer import transformer_twin
+from regard.models.lean.recurrent_stepper import recurrent_twin
+from regard.models.lean.stepper import LeanStepper
+from regard.models.lean.transformer_stepper import transformer_twin
 
 __all__ = ["LeanStepper", "lean"]
 

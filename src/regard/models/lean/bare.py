@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from regard.models.frontend import Embedding
+from regard.inputs.frontends import Embedding
 from regard.models.generator import Head
 from regard.nn.feedforward import FeedForward
 from regard.nn.int8 import Int8Linear
-from regard.nn.norm import Residual
+from regard.nn.norms import Residual
 
 LARGE = 1 << 18  # numbers of a matrix
 Map = Callable[[Tensor], Tensor]

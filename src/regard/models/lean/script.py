@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.models.decoder import DecoderLayer, TransformerDecoder
-from regard.models.frontend import Embedding
+from regard.inputs.frontends import Embedding
+from regard.models.decoders import DecoderLayer, TransformerDecoder
 from regard.models.lean.compiling import compiled
-from regard.nn.cache import Cache
+from regard.nn.kernels.cache import Cache
 
 
 def decode(

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.nn.cache import Cache
-from regard.options import Options
+from regard.core.options import Options
+from regard.nn.kernels.cache import Cache
 
 
 class SoftmaxAttention(nn.Module):

@@ -1,0 +1,63 @@
+"""What `regard import` does: a checkpoint of transformers becomes a run folder."""
+
+import datetime
+from pathlib import Path
+
+from regard.cli.commands.training_folder import clear, held, strangers
+from regard.config.load import changed
+from regard.core.errors import UserError, say
+from regard.core.files import write_json, write_text
+from regard.core.version import __version__
+from regard.exchange.importing.marian_model import Imported, import_marian
+from regard.storage.run_files import FORMAT
+from regard.storage.weights import save_weights
+
+
+def import_command(folder: Path, out: Path, force: bool) -> None:
+    """Writes the run folder and prints where it is."""
+    _refuse_full(out, force)
+    imported = import_marian(folder)
+    with held(out):
+        clear(out)
+        write_imported(imported, folder, out)
+    sizes = [f"{len(v):,}" for v in (imported.task.source, imported.task.target)]
+    count = sum(weight.numel() for weight in imported.model.parameters())
+    say(f"{count:,} parameters, {' and '.join(sizes)} symbols")
+    for note in imported.notes:
+        say(f"note: {note}")
+    say(f"use it: regard predict {out} TEXT")
+    print(out)
+
+
+def write_imported(imported: Imported, folder: Path, out: Path) -> None:
+    """Writes all that `load` needs; `run.json` last."""
+    out.mkdir(parents=True, exist_ok=True)
+    write_text(out / "version.txt", f"{__version__}\n")
+    write_text(out / "config.yaml", imported.config.dump())
+    imported.task.save(out)
+    write_json(out / "settings.json", {"changed": changed(imported.config), "chosen": []})
+    save_weights(imported.model, out / "model.safetensors")
+    now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    facts = {
+        "name": out.name,
+        "task": imported.config.task.kind,
+        "metric": imported.task.metric,
+        "parameters": sum(weight.numel() for weight in imported.model.parameters()),
+        "format": FORMAT,
+        "version": __version__,
+        "started": now,
+        "imported": str(folder.resolve()),
+    }
+    write_json(out / "run.json", facts)
+
+
+def _refuse_full(out: Path, force: bool) -> None:
+    """Nothing is overwritten but a run, and that only by force."""
+    if out.is_file():
+        raise UserError(f"{out}: a file, where a folder for the run is expected")
+    if not out.exists() or not any(out.iterdir()):
+        return
+    if not (out / "run.json").exists() or strangers(out):
+        raise UserError(f"{out}: not empty and not a run folder; choose another --out")
+    if not force:
+        raise UserError(f"{out}: holds a run already; replace it (--force) or choose another --out")

@@ -1,0 +1,141 @@
+"""`regard train --resume`: a run goes on from its newest whole checkpoint."""
+
+import json
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.config.load import Config, flatten, load_config, put, read_recipe
+from regard.core import parallel
+from regard.core.errors import UserError, say
+from regard.core.files import read_json, write_text
+from regard.data.reading.lines import stem
+from regard.data.sources.open import Place
+from regard.experiments.pseudo import PSEUDO, read_pseudo
+from regard.storage.run_files import check_version, read_config
+from regard.training.run import Run, TrainingState
+from regard.training.start import resume_run
+from regard.views.report import write_report
+
+
+@dataclass(frozen=True)
+class TrainArgs:
+    """What the user asked `train` for."""
+
+    place: Place
+    dev: Place
+    recipe: str | None
+    settings: list[str]
+    out: Path | None
+    resume: bool
+    force: bool
+    origin: Path | None = None
+    unlabelled: str | None = None
+    teacher: str | None = None
+
+
+def resume(wish: TrainArgs, print_config: bool) -> Run | None:
+    """The run of a folder, as it was saved; None where it is finished."""
+    folder = wish.out
+    assert folder is not None
+    check_version(folder)
+    config = read_config(folder)
+    facts = read_json(folder / "run.json")
+    if facts.get("imported"):
+        raise UserError(
+            f"--resume: {folder} was imported, not trained here, so there is nothing to go on "
+            f"with; train it further with --from {folder}"
+        )
+    _refuse_changes(wish, folder, config, facts.get("processes", 1))
+    _refuse_others(wish, folder, facts)
+    if print_config:
+        if parallel.first():
+            print(config.dump(), end="")
+        return None
+    place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
+    dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
+    data = parallel.in_turn(lambda: config.task.open(place, dev))
+    surely = read_pseudo(folder / PSEUDO)
+    run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
+    if run.progress.finished and (folder / "scores.json").exists():
+        say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
+        if parallel.first():
+            write_report(folder)  # it may have been killed before that
+        return None
+    if parallel.first():
+        for half in folder.glob(".*.new"):
+            half.unlink()
+        for name in ("metrics.jsonl", "samples.jsonl"):
+            _forget(folder / name, run.progress)
+    return run
+
+
+def _refuse_others(wish: TrainArgs, folder: Path, facts: dict[str, Any]) -> None:
+    """A resumed run started from what it started from."""
+    asked = {"origin": wish.origin and str(wish.origin), "unlabelled": wish.unlabelled}
+    for name, option in (("origin", "--from"), ("unlabelled", "--unlabelled")):
+        if asked[name] and asked[name] != facts.get(name):
+            raise UserError(
+                f"--resume: {folder} began {option} {facts.get(name)}, {asked[name]} was asked "
+                "for. Start anew with another --out to change that"
+            )
+
+
+def _forget(path: Path, progress: TrainingState) -> None:
+    """Drops the lines of a log after a checkpoint: a killed run does that part again."""
+    text = path.read_text("utf-8") if path.exists() else ""
+    whole = text.split("\n")[:-1]  # what follows the last line end was cut short
+    kept = "".join(f"{line}\n" for line in whole if _step(line) <= _last(line, progress))
+    if kept != text:
+        write_text(path, kept)
+
+
+def _last(line: str, progress: TrainingState) -> int:
+    """The last step whose line of this kind was there when the checkpoint was written."""
+    trains = '"kind": "train"' in line
+    there = not progress.window if trains else progress.validated == progress.step
+    return progress.step if there else progress.step - 1
+
+
+def _step(line: str) -> float:
+    """The step of a line of a log; infinite for one that cannot be read, and for final scores."""
+    try:
+        record = json.loads(line)
+        return math.inf if record.get("kind") == "final" else float(record["step"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return math.inf
+
+
+def _refuse_changes(wish: TrainArgs, folder: Path, config: Config, processes: int) -> None:
+    """A resumed run keeps its settings: those the user names must be the same.
+
+    Only the batches of one process in an update may change where the number of processes does.
+    """
+    wanted = flatten(load_config(wish.recipe, wish.settings).model_dump(mode="json"))
+    named = read_recipe(wish.recipe) if wish.recipe else {}
+    for setting in wish.settings:
+        put(named, setting)
+    ours = flatten(config.model_dump(mode="json"))
+    for key in flatten(named):
+        value = wanted.get(key)
+        if key == "training.budget" and wish.unlabelled and not wish.teacher and value:
+            value /= 2  # the other half was the teacher's
+        if key == "training.accumulate" and value:
+            value = value * parallel.size() / processes
+        if value not in (None, "auto") and ours.get(key) != value:
+            raise UserError(
+                f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
+                "run keeps its settings. Start anew with another --out to change them"
+            )
+
+
+def newest_run(place: Place) -> Path | None:
+    """The newest run of this data under runs/."""
+    data = place.data or place.source
+    name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
+    runs = Path("runs").iterdir() if Path("runs").is_dir() else []
+    found = [p for p in runs if re.fullmatch(name, p.name) and (p / "run.json").exists()]
+    found = [p for p in found if not read_json(p / "run.json").get("imported")]
+    return max(found, key=lambda p: (p / "run.json").stat().st_mtime, default=None)

@@ -1,0 +1,188 @@
+"""The whole configuration: read, merged, checked before anything runs, and written back."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from regard.config.configs import CONFIGS, Config
+from regard.core.errors import UserError
+from regard.core.options import flatten
+from regard.core.suggest import nearest
+
+Tree = dict[str, Any]
+
+
+def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:
+    """The configuration of a recipe (a name or a file), changed by `key=value` settings."""
+    tree = read_recipe(recipe) if recipe else {}
+    for setting in settings or []:
+        put(tree, setting)
+    return check_config(tree, recipe or "settings")
+
+
+def check_config(tree: Tree, where: str) -> Config:
+    """The configuration of a tree of settings; all that is wrong is said at once."""
+    owner = _task_config(tree, where)
+    try:
+        return owner.model_validate(_with_kinds(tree, owner))
+    except ValidationError as error:
+        lines = [_explain(e, owner) for e in error.errors()]
+        raise UserError("\n".join([f"{where}: the configuration is not valid", *lines])) from error
+
+
+def _task_config(tree: Tree, where: str) -> type[Config]:
+    """What the task of the tree is made of; transduce where none is named."""
+    section = tree.get("task")
+    kind = str(section.get("kind", "transduce")) if isinstance(section, dict) else "transduce"
+    if kind not in CONFIGS:
+        near = difflib.get_close_matches(kind, CONFIGS, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise UserError(f"{where}: task {kind!r}: {', '.join(CONFIGS)} expected{hint}")
+    return CONFIGS[kind]
+
+
+def recipe_folder() -> Path:
+    """Where the recipes that come along lie."""
+    return Path(__file__).parent / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come along."""
+    return sorted(path.stem for path in recipe_folder().glob("*.yaml"))
+
+
+def read_recipe(recipe: str) -> Tree:
+    """The tree of a recipe: a file, or the name of one that comes along."""
+    path = Path(recipe)
+    if not path.is_file():
+        path = recipe_folder() / f"{recipe}.yaml"
+    if not path.is_file():
+        raise UserError(f"{recipe}: neither a file nor a recipe{nearest(recipe, recipe_names())}")
+    return read_yaml(path)
+
+
+def read_yaml(path: Path) -> Tree:
+    """The sections of a YAML file."""
+    try:
+        tree = yaml.safe_load(path.read_text("utf-8")) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}{_yaml_problem(error)}") from error
+    if not isinstance(tree, dict):
+        found = repr(tree)[:80]
+        raise UserError(f"{path}: sections (task, model, training, ...) expected, {found} found")
+    return tree
+
+
+def _yaml_problem(error: Exception) -> str:
+    """What is wrong with a YAML text, in one line, with the number of the line."""
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f" line {mark.line + 1}: not valid YAML: {what}" if mark else f": not valid YAML: {what}"
+
+
+def put(tree: Tree, setting: str) -> None:
+    """Sets `a.b=value` in the tree; the value is read as YAML."""
+    key, equals, text = setting.partition("=")
+    if not equals or not key.strip():
+        raise UserError(f"--set {setting}: key=value expected, as in training.lr=3e-4")
+    *path, last = key.strip().split(".")
+    for part in path:
+        branch = tree.setdefault(part, {})
+        if not isinstance(branch, dict):
+            raise UserError(f"--set {setting}: {part} is a value, not a section")
+        tree = branch
+    try:
+        tree[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"--set {setting}{_yaml_problem(error)}") from error
+
+
+def changed(config: Config) -> dict[str, list[Any]]:
+    """What differs from the defaults: dotted key to [default, value]."""
+    ours, default = (
+        flatten(c.model_dump(mode="json")) for c in (config, type(config).model_validate({}))
+    )
+    return {k: [default.get(k), v] for k, v in ours.items() if k not in default or default[k] != v}
+
+
+def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
+    """The tree with a `kind` in each section where the user named none.
+
+    It is the default one, or the only one that has all the settings given.
+    """
+    if not isinstance(tree, dict):
+        return tree
+    out = dict(tree)
+    for key, value in tree.items():
+        field = owner.model_fields.get(key)
+        if field is None or not isinstance(value, dict):
+            continue
+        part, kinds = _slot(field.annotation)
+        if kinds:
+            fitting = [k for k, model in kinds.items() if set(value) <= set(model.model_fields)]
+            default = field.default.kind
+            only = fitting[0] if len(fitting) == 1 and default not in fitting else default
+            value = {"kind": only, **value}
+            part = next((model for kind, model in kinds.items() if kind == value["kind"]), part)
+        out[key] = _with_kinds(value, part) if part else value
+    return out
+
+
+def _explain(error: Any, config: type[BaseModel]) -> str:
+    """One error of pydantic as a line for the user."""
+    path, owner, kinds = _locate(error["loc"], config)
+    name = ".".join(path)
+    if error["type"] == "extra_forbidden":
+        return f"  {name}: {_unknown(path[-1], owner, kinds)}"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "union_tag_invalid":
+        context = error["ctx"]
+        near = difflib.get_close_matches(context["tag"], context["expected_tags"].split("'"), 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"  {name}.kind: {context['tag']!r} is none of {context['expected_tags']}{hint}"
+    given = error.get("input")
+    shown = f", {given!r} given" if not isinstance(given, dict | BaseModel) else ""
+    return f"  {name}: {message}{shown}" if name else f"  {message}"
+
+
+def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:
+    """Why a key is not known: another kind has it, or it is misspelt."""
+    having = [kind for kind, model in kinds.items() if key in model.model_fields]
+    if having:
+        return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
+    known = list(owner.model_fields) if owner else []
+    others = [name for model in kinds.values() for name in model.model_fields]
+    near = difflib.get_close_matches(key, [*known, *others], 1)
+    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
+    return f"no such setting; {hint}"
+
+
+def _locate(
+    loc: tuple[Any, ...], config: type[BaseModel]
+) -> tuple[list[str], type[BaseModel] | None, dict[str, type[BaseModel]]]:
+    """The dotted path of an error, the options it lies in, and the kinds of that slot."""
+    path: list[str] = []
+    owner: type[BaseModel] | None = config
+    kinds: dict[str, type[BaseModel]] = {}
+    told = False  # a setting may have the name of a kind, as momentum
+    for part in loc:
+        if part in kinds and not told and part not in (owner.model_fields if owner else {}):
+            owner, told = kinds[part], True
+            continue
+        told = False
+        path.append(str(part))
+        field = owner.model_fields.get(part) if owner else None
+        if field is not None:
+            owner, kinds = _slot(field.annotation)
+    return path, owner, kinds
+
+
+def _slot(annotation: Any) -> tuple[type[BaseModel] | None, dict[str, type[BaseModel]]]:
+    """The options class of a field, and for a slot with several kinds all of them by name."""
+    members = [annotation, *getattr(annotation, "__args__", ())]
+    models = [m for m in members if isinstance(m, type) and issubclass(m, BaseModel)]
+    kinds = {m.model_fields["kind"].default: m for m in models if "kind" in m.model_fields}
+    return (models[0] if len(models) == 1 else None), kinds

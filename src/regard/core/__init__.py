@@ -1,0 +1,1 @@
+"""What everything rests on: errors, options, files, processes and threads."""

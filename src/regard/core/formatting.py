@@ -1,0 +1,23 @@
+"""Sizes and times in words."""
+
+UNITS = ("KB", "MB", "GB", "TB")
+
+
+def size(count: int) -> str:
+    """So many bytes, in words."""
+    value, unit = float(count), "bytes"
+    for larger in UNITS:
+        if value < 1024:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:,.0f} {unit}" if value >= 10 or unit == "bytes" else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the two largest of its units: `45 s`, `3 min 20 s`, `2 h 05 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"

@@ -1,0 +1,76 @@
+"""The texts of one side, or of both, of pairs that may lie in a file."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from regard.core.progress import ProgressBar
+from regard.data.reading.read import Pair
+from regard.data.sources.large import Part, cuts, large_base
+from regard.data.vocabulary.amount import Amount
+
+
+def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:
+    """The texts of these sides (source, target), one side after the other."""
+    if isinstance(pairs, Part) and large_base(pairs) is not None:
+        return Column(pairs, sides)
+    return [getattr(pair, side) for side in sides for pair in pairs]
+
+
+class Column(Sequence[str]):
+    """Texts that stay in their file."""
+
+    def __init__(self, pairs: Part, sides: Sequence[str]) -> None:
+        self.pairs, self.sides = pairs, sides
+
+    def __len__(self) -> int:
+        return len(self.pairs) * len(self.sides)
+
+    def __iter__(self) -> Iterator[str]:
+        for side in self.sides:
+            yield from _texts(self.pairs, side)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[str]: ...
+    def __getitem__(self, at: int | slice) -> str | list[str]:
+        if isinstance(at, int):
+            return self[slice(at, at + 1)][0]
+        places = np.array(range(len(self))[at], np.int64)
+        count = len(self.pairs)
+        found: list[str] = []
+        for number, side in enumerate(self.sides):
+            rows = places[(places >= number * count) & (places < (number + 1) * count)]
+            part = Part(self.pairs.base, self.pairs.rows[rows - number * count])
+            found += _texts(part, side)
+        return found
+
+    @functools.cached_property
+    def amount(self) -> Amount:
+        """Words and characters of all texts."""
+        known = amounts(self.pairs)
+        return functools.reduce(Amount.__add__, [known[side] for side in self.sides])
+
+
+def amounts(pairs: Part) -> dict[str, Amount]:
+    """The amount of text of each side, counted once for these pairs."""
+    known: dict[str, Amount] | None = pairs.__dict__.get("amounts")
+    if known is None:
+        known = {"source": Amount(), "target": Amount()}
+        with ProgressBar("counting words and characters", len(pairs)) as bar:
+            for cut in cuts(pairs):
+                known["source"].add(cut.sources)
+                known["target"].add(cut.targets)
+                bar.advance(len(cut.sources))
+        pairs.__dict__["amounts"] = known
+    return known
+
+
+def _texts(pairs: Part, side: str) -> Iterator[str]:
+    for cut in cuts(pairs):
+        yield from getattr(cut, f"{side}s")

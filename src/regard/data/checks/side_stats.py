@@ -1,0 +1,92 @@
+"""One side of the data, source or target, in figures: lengths, characters, unknowns, oddities."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.data.checks.survey import IssueCount, SideSurvey
+from regard.data.tensors.special import UNK
+from regard.data.vocabulary.vocabulary import Vocabulary
+
+SHARES = (50, 90, 99, 100)
+RARE = 2  # a character that occurs at most so often is rare
+
+
+@dataclass
+class SideStats:
+    """The figures of one side; texts are counted in train, unknowns in dev."""
+
+    kind: str
+    vocabulary: int
+    lengths: dict[int, int]  # so many in a hundred texts -> are at most so long, in symbols
+    characters: int
+    scripts: dict[str, float]  # share of the letters, largest first
+    rare: dict[str, int]  # characters seen only once or twice
+    empty: IssueCount
+    edges: IssueCount  # white space at an end
+    double_spaces: IssueCount
+    control: IssueCount
+    replacement: IssueCount  # U+FFFD
+    decomposed: IssueCount  # not in NFC
+    dev_symbols: int
+    unknown_symbols: int
+    unknown_examples: int
+    unknown: dict[str, int]  # the most frequent ones
+
+
+def measure_side(
+    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], vocabulary: Vocabulary
+) -> SideStats:
+    """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
+    letters = survey.letters
+    encoded = vocabulary.encode_all(dev)
+    unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
+    return SideStats(
+        kind=vocabulary.kind,
+        vocabulary=len(vocabulary),
+        lengths=percentiles(lengths),
+        characters=len(letters),
+        scripts=scripts(letters),
+        rare={mark: count for mark, count in letters.items() if count <= RARE},
+        **survey.odd,
+        dev_symbols=sum(map(len, encoded)),
+        unknown_symbols=sum(ids.count(UNK) for ids in encoded),
+        unknown_examples=len(unknown),
+        unknown=unknown_symbols(unknown, vocabulary),
+    )
+
+
+def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
+    """For each share of 100: the length that so many texts do not exceed (nearest rank)."""
+    found = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    if not len(found):
+        return dict.fromkeys(SHARES, 0)
+    up_to = np.cumsum(np.bincount(found))  # texts that are at most so long
+    ranks = {share: -(-share * len(found) // 100) for share in SHARES}
+    return {share: int(np.searchsorted(up_to, rank)) for share, rank in ranks.items()}
+
+
+def scripts(letters: Counter[str]) -> dict[str, float]:
+    """The share of each script among the letters, by the first word of their Unicode names."""
+    counts: Counter[str] = Counter()
+    for letter, count in letters.items():
+        if letter.isalpha() and unicodedata.category(letter) != "Lm":  # modifiers suit any script
+            script = unicodedata.name(letter, "OTHER").split()[0].split("-")[0]
+            counts["Han" if script == "CJK" else script.capitalize()] += count
+    return {script: count / counts.total() for script, count in counts.most_common()}
+
+
+def unknown_symbols(texts: Sequence[str], vocabulary: Vocabulary) -> dict[str, int]:
+    """The symbols of the texts that the vocabulary lacks, the ten most frequent."""
+    counts = Counter(
+        symbol
+        for text in texts
+        for symbol, id in zip(vocabulary.symbols(text), vocabulary.encode(text), strict=True)
+        if id == UNK
+    )
+    return dict(counts.most_common(10))

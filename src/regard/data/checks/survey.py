@@ -1,0 +1,122 @@
+"""All that a check needs to know of pairs, gathered in portions: 20 bytes a pair stay in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from regard.core.progress import ProgressBar
+from regard.data.reading.read import Pair
+from regard.data.sources.large import cuts, large_base
+from regard.data.sources.layout import Cut
+from regard.data.vocabulary.amount import count_characters
+
+INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
+ODDITIES = ("empty", "edges", "double_spaces", "control", "replacement", "decomposed")
+
+
+@dataclass(frozen=True, slots=True)
+class IssueCount:
+    """How many texts show something, and the line of the first."""
+
+    count: int
+    line: int | None
+
+    def more(self, count: int, line: int | None) -> IssueCount:
+        """The same with those of a later portion."""
+        return IssueCount(self.count + count, line if self.line is None else self.line)
+
+
+class SideSurvey:
+    """One side: its characters, and how many texts are odd in which way."""
+
+    def __init__(self) -> None:
+        self.letters: Counter[str] = Counter()
+        self.odd = dict.fromkeys(ODDITIES, IssueCount(0, None))
+
+    def add(self, texts: list[str], lines: Sequence[int]) -> None:
+        """Looks at some more texts."""
+        whole = "".join(texts)
+        marks = count_characters(whole, self.letters)
+        control = [m for m in marks if m in INVISIBLE or unicodedata.category(m) == "Cc"]
+        stripped = [text.strip() for text in texts]
+        self._note("empty", [not text for text in stripped], lines)
+        edges = [one != text and bool(one) for one, text in zip(stripped, texts, strict=True)]
+        self._note("edges", edges, lines)
+        tests: list[tuple[str, bool, Callable[[str], bool]]] = [
+            ("double_spaces", "  " in whole, lambda text: "  " in text),
+            ("control", bool(control), lambda text: any(mark in text for mark in control)),
+            ("replacement", "\ufffd" in whole, lambda text: "\ufffd" in text),
+            (
+                "decomposed",
+                not whole.isascii(),
+                lambda text: not unicodedata.is_normalized("NFC", text),
+            ),
+        ]
+        for name, possible, is_odd in tests:
+            if possible:
+                self._note(name, list(map(is_odd, texts)), lines)
+
+    def _note(self, name: str, odd: list[bool], lines: Sequence[int]) -> None:
+        if count := sum(odd):
+            self.odd[name] = self.odd[name].more(count, lines[odd.index(True)])
+
+
+class Survey:
+    """Both sides, and what repeats."""
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        self.source, self.target = SideSurvey(), SideSurvey()
+        self.copies = IssueCount(0, None)
+        self.found: list[list[np.ndarray]] = [[], [], []]  # lines, hashes of sources and pairs
+        with contextlib.ExitStack() as stack:
+            bar = None
+            if large_base(pairs) is not None:
+                bar = stack.enter_context(ProgressBar("checking", len(pairs)))
+            for cut in cuts(pairs):
+                self._add(cut)
+                if bar:
+                    bar.advance(len(cut.sources))
+        none = [np.zeros(0, np.int64)]
+        self.lines, sources, both = (np.concatenate(part or none) for part in self.found)
+        del self.found
+        self._repeats(sources, both)
+
+    def _add(self, cut: Cut) -> None:
+        """Looks at some more pairs."""
+        count = len(cut.sources)
+        both = map(hash, zip(cut.sources, cut.targets, strict=True))
+        self.found[0].append(np.fromiter(cut.lines, np.uint32, count))
+        self.found[1].append(np.fromiter(map(hash, cut.sources), np.int64, count))
+        self.found[2].append(np.fromiter(both, np.int64, count))
+        self.source.add(cut.sources, cut.lines)
+        self.target.add(cut.targets, cut.lines)
+        self._copies(cut)
+
+    def _copies(self, cut: Cut) -> None:
+        """Targets that equal their sources."""
+        sides = zip(cut.sources, cut.targets, strict=True)
+        same = [at for at, (one, other) in enumerate(sides) if one == other and one.strip()]
+        if same:
+            self.copies = self.copies.more(len(same), cut.lines[same[0]])
+
+    def _repeats(self, sources: np.ndarray, pairs: np.ndarray) -> None:
+        """What occurs several times, by hashes of 64 bits: two texts share one by no chance."""
+        order = np.argsort(pairs, kind="stable")
+        pairs = pairs[order]
+        again = np.append(False, pairs[1:] == pairs[:-1])[: len(pairs)]
+        repeats = order[again]
+        first = int(self.lines[repeats.min()]) if len(repeats) else None
+        self.duplicates = IssueCount(len(repeats), first)
+        self.sources, targets = np.unique(sources[order[~again]], return_counts=True)
+        self.several = int((targets > 1).sum())
+
+    def known(self, sources: set[str]) -> int:
+        """How many of these sources are among the pairs."""
+        hashes = np.fromiter(map(hash, sources), np.int64, len(sources))
+        return int(np.isin(hashes, self.sources).sum())

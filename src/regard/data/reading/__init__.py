@@ -1,0 +1,1 @@
+"""Files as examples; every error has a file and a line."""

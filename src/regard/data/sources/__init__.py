@@ -1,0 +1,1 @@
+"""Where examples come from: files of any size, pairs of files, built-in data."""

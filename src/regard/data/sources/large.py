@@ -1,0 +1,177 @@
+"""Pairs that stay in their file: read block by block, never all at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+
+from regard.core.cache import make_key
+from regard.data.reading.read import Pair
+from regard.data.sources.layout import Cut, Objects
+from regard.data.sources.scan import load_layout
+
+AT_ONCE = 1 << 16  # pairs of a list that are looked at together
+
+
+class LargePairs(Sequence[Pair]):
+    """The pairs of one or two text files, by the index that a scan left in a folder."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any], paths: Sequence[str]) -> None:
+        self.folder, self.paths = folder, list(paths)
+        self.key = folder.name
+        self.layout = load_layout(facts["layout"])
+        self.blocks = np.load(folder / "index.npy")
+        self.total: int = facts["rows"]
+
+    def __len__(self) -> int:
+        return self.total
+
+    @overload
+    def __getitem__(self, at: int) -> Pair: ...
+    @overload
+    def __getitem__(self, at: slice) -> Part: ...
+    def __getitem__(self, at: int | slice) -> Pair | Part:
+        if isinstance(at, slice):
+            return Part(self, np.array(range(self.total)[at], np.int64))
+        return next(iter(Part(self, np.array([range(self.total)[at]]))))
+
+    def __iter__(self) -> Iterator[Pair]:
+        return itertools.chain.from_iterable(map(_pairs, self.cuts()))
+
+    def hashes(self) -> np.ndarray:
+        """A hash of each source."""
+        return np.load(self.folder / "hashes.npy", mmap_mode="r")
+
+    def hollow(self) -> np.ndarray:
+        """The rows with an empty side."""
+        return np.load(self.folder / "hollow.npy")
+
+    def cuts(self, first: int = 0, last: int | None = None) -> Iterator[Cut]:
+        """The pairs of these blocks, block by block."""
+        return (
+            self.layout.cut(*block) for block in self._read(range(len(self.blocks))[first:last])
+        )
+
+    def _read(self, numbers: Iterable[int]) -> Iterator[tuple[list[str], int]]:
+        """The text in each file, and the first line, of the blocks with these numbers."""
+        with contextlib.ExitStack() as stack:
+            files = [stack.enter_context(open(path, "rb")) for path in self.paths]
+            for number in numbers:
+                *places, line, _ = self.blocks[number].tolist()
+                texts = []
+                for file, place, count in zip(files, places[::2], places[1::2], strict=True):
+                    file.seek(place)
+                    texts.append(file.read(count).decode())
+                yield texts, line
+
+    def picked(self, rows: np.ndarray) -> Iterator[Cut]:
+        """The pairs of these rows, block by block; blocks without any are not read."""
+        starts = np.append(self.blocks[:, -1], self.total)
+        bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
+        wanted = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
+        for number, (texts, line) in zip(wanted, self._read(wanted), strict=True):
+            some = rows[bounds[number] : bounds[number + 1]]
+            places = (some - starts[number]).tolist()
+            yield self._pick(texts, line, places, starts[number + 1] - starts[number])
+
+    def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> Cut:
+        """The pairs at these places among the `count` pairs of a block."""
+        lines = [text.removesuffix("\n").split("\n") for text in texts]
+        plain = len(lines[0]) == count and not isinstance(self.layout, Objects)
+        if plain and len(places) < count:  # a pair a line: the others need not be looked at
+            texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
+            cut = self.layout.cut(texts, line)
+            cut.lines = [line + at for at in places]
+            return cut
+        cut = self.layout.cut(texts, line)
+        if len(places) == count:
+            return cut
+        sources, targets = ([side[at] for at in places] for side in (cut.sources, cut.targets))
+        return Cut(sources, targets, [cut.lines[at] for at in places])
+
+
+class Part(Sequence[Pair]):
+    """Some pairs of others. rows: their numbers, rising."""
+
+    def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
+        self.base = base
+        self.rows = rows.astype(np.uint32, copy=False) if len(base) < 1 << 32 else rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, at: int) -> Pair: ...
+    @overload
+    def __getitem__(self, at: slice) -> Part: ...
+    def __getitem__(self, at: int | slice) -> Pair | Part:
+        if isinstance(at, slice):
+            return Part(self.base, self.rows[at])
+        return self.base[int(self.rows[at])]
+
+    def __iter__(self) -> Iterator[Pair]:
+        if isinstance(self.base, LargePairs):
+            return itertools.chain.from_iterable(map(_pairs, cuts(self)))
+        return (self.base[row] for row in self.rows.tolist())
+
+    @functools.cached_property
+    def key(self) -> str:
+        """A name for which pairs these are."""
+        assert isinstance(self.base, LargePairs)
+        return make_key(self.base.key, self.rows.tobytes())
+
+
+def split(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
+    """The pairs that these are a part of, and which ones; all of them where they are no part."""
+    if isinstance(pairs, Part):
+        return pairs.base, pairs.rows
+    return pairs, np.arange(len(pairs), dtype=np.uint32 if len(pairs) < 1 << 32 else np.int64)
+
+
+def part_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
+    """Which pairs of others these are; None where they are no part."""
+    return pairs.rows if isinstance(pairs, Part) else None
+
+
+def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
+    """The pairs in a file that these are, or are a part of; None for pairs in memory."""
+    base = pairs.base if isinstance(pairs, Part) else pairs
+    return base if isinstance(base, LargePairs) else None
+
+
+def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
+    """The pairs in portions, as columns."""
+    if isinstance(pairs, LargePairs):
+        yield from pairs.cuts()
+    elif isinstance(pairs, Part) and isinstance(pairs.base, LargePairs):
+        yield from pairs.base.picked(pairs.rows)
+    else:
+        every = iter(pairs)
+        while some := list(itertools.islice(every, AT_ONCE)):
+            yield Cut([p.source for p in some], [p.target for p in some], [p.line for p in some])
+
+
+def _pairs(cut: Cut) -> Iterator[Pair]:
+    return map(Pair, cut.sources, cut.targets, cut.lines)
+
+
+def pick(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
+    """The pairs where a mask is true: a part of them, or they themselves where it is all."""
+    if wanted.all() and not isinstance(pairs, LargePairs):
+        return pairs
+    base, rows = split(pairs)
+    return Part(base, rows[wanted])
+
+
+def filled_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
+    """The pairs without an empty side."""
+    large = large_base(pairs)
+    if large is None:
+        return pick(pairs, np.array([not pair.empty() for pair in pairs], bool))
+    return pick(pairs, np.isin(split(pairs)[1], large.hollow(), invert=True))

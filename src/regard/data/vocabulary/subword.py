@@ -1,0 +1,175 @@
+"""Subwords: BPE and unigram models of sentencepiece, trained in memory, exact on the way back."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import sentencepiece
+
+from regard.core.errors import UserError, say
+from regard.core.files import write_bytes, write_json
+from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
+from regard.data.vocabulary.amount import amount_of
+from regard.data.vocabulary.pieces import NOTHING, WordPieces, behind_nothing, close_rows
+from regard.data.vocabulary.vocabulary import UNKNOWN_TEXT, Vocabulary
+
+TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
+CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
+
+# Sentencepiece keeps these characters for itself and would lose them, so they travel as
+# characters from the far end of the private use area.
+SPACE = "\u2581"
+RESERVED = "\t\n\r\0\u2581\u2585"
+HIDE = {ord(character): 0x10FFF0 + at for at, character in enumerate(RESERVED)}
+SHOW = {hidden: chr(character) for character, hidden in HIDE.items()}
+# A text that holds "<mask>" must stay text, so inside sentencepiece the specials have a prefix.
+META = [f"\U0010fffd{name}" for name in SPECIALS]
+
+
+class SubwordVocabulary(Vocabulary):
+    """Pieces of words; a piece that begins a word carries a visible space."""
+
+    def __init__(self, kind: str, model: bytes) -> None:
+        self.kind = kind
+        self._model = model
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        count = self._processor.get_piece_size()
+        self._pieces = [*SPECIALS, *self._processor.id_to_piece(list(range(len(SPECIALS), count)))]
+        # The scores of unigram are sums over the whole text, whose last bits depend on all of it.
+        apart = kind == "bpe" and not any(SPACE in piece[1:] for piece in self._pieces)
+        space = self._processor.piece_to_id(SPACE)
+        self._words = WordPieces(self._cut, space) if apart and space != UNK else None
+
+    def _cut(self, hidden: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
+        return ids
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def symbols(self, text: str) -> list[str]:
+        pieces = self._processor.encode(text.translate(HIDE), out_type=str)
+        return [piece.translate(SHOW) for piece in pieces]
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.encode(text.translate(HIDE), out_type=int)
+        return ids
+
+    def encode_glued(self, text: str) -> list[int]:
+        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._cut([text.translate(HIDE) for text in texts])
+
+    def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._words is None:
+            return super().encode_flat(texts, end)
+        joined = " ".join(texts)
+        if any(character in joined for character in RESERVED):
+            texts = [text.translate(HIDE) for text in texts]
+        return close_rows(*self._words.encode(texts), end)
+
+    def content(self) -> bytes:
+        return self.kind.encode() + self._model
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = "".join(
+            UNKNOWN_TEXT if id == UNK else self._pieces[id]
+            for id in ids
+            if id >= len(SPECIALS) or id == UNK
+        )
+        # Sentencepiece puts one space before every text, so one is taken away again.
+        return text.removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
+
+    def symbol(self, id: int) -> str:
+        return self._pieces[id].translate(SHOW)
+
+    def save(self, folder: Path, name: str) -> None:
+        write_bytes(folder / f"{name}.model", self._model)
+        content = {"kind": self.kind, "symbols": self._pieces[len(SPECIALS) :]}
+        write_json(folder / f"{name}.json", content)
+
+
+def train_subwords(kind: str, texts: Sequence[str], size: int | None) -> SubwordVocabulary:
+    """Subwords learnt from the texts; fewer than `size` where the texts do not hold so many."""
+    if isinstance(texts, list):  # texts in a file hold no empty ones
+        texts = [text for text in texts if text]
+    if not texts:
+        raise UserError(f"symbols {kind}: no text to learn subwords from; every text is empty")
+    letters = amount_of(texts).characters
+    characters = {character.translate(HIDE) for character in letters} - {" "}
+    size = size or default_size(texts)
+    needed = len(characters) + 1  # 1: the space
+    if size < needed:
+        raise UserError(
+            f"symbols {kind}: vocabulary size {size} is smaller than the {needed} "
+            f"characters of the data; choose more, or symbols char"
+        )
+
+    step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
+    hidden = [text.translate(HIDE) for text in texts[::step]]
+    if step > 1:
+        say(f"subwords are learnt from {len(hidden):,} of {len(texts):,} texts, evenly spread")
+    model = io.BytesIO()
+    try:
+        _train(kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)
+    except RuntimeError as error:
+        largest = re.search(r"value <= (\d+)", str(error))
+        if not largest:
+            raise UserError(f"symbols {kind}: sentencepiece says {error}; try char") from None
+        model = io.BytesIO()
+        _train(kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
+    return SubwordVocabulary(kind, model.getvalue())
+
+
+def default_size(texts: Sequence[str]) -> int:
+    """More text, more subwords: 4,000 for 700,000 words, 16,000 for 40 million.
+
+    Where a script has no spaces, ten characters count as a word. Every character has a place.
+    """
+    amount = amount_of(texts)
+    size = min(32000, max(500, 4000 * (amount.words / 700_000) ** 0.35))
+    return max(round(size / 100) * 100, len(amount.characters) + 100)
+
+
+def _train(kind: str, texts: list[str], size: int, characters: str, model: io.BytesIO) -> None:
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        required_chars=characters,
+        hard_vocab_limit=False,
+        character_coverage=1.0,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        max_sentence_length=1 << 30,
+        num_threads=1,  # the same pieces on every machine
+        minloglevel=2,
+        pad_id=PAD,
+        unk_id=UNK,
+        bos_id=BOS,
+        eos_id=EOS,
+        pad_piece=META[0],
+        unk_piece=META[1],
+        bos_piece=META[2],
+        eos_piece=META[3],
+        control_symbols=META[4:],  # takes the first free id, which is MASK
+    )
+
+
+def load_subwords(path: Path, kind: str, symbols: list[str]) -> SubwordVocabulary:
+    """The subwords of a saved model, checked against the list that was saved beside it."""
+    try:
+        vocabulary = SubwordVocabulary(kind, path.read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{path}: vocabulary missing; copy the whole model folder") from None
+    except (OSError, RuntimeError, IndexError) as error:
+        raise UserError(f"{path}: vocabulary damaged ({error}); copy the folder again") from None
+    if vocabulary._pieces[len(SPECIALS) :] != symbols:
+        raise UserError(f"{path}: not the model that {path.with_suffix('.json')} belongs to")
+    return vocabulary

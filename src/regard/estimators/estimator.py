@@ -1,0 +1,239 @@
+"""Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
+
+import inspect
+import json
+import shutil
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from regard import metrics
+from regard.config.load import Config, load_config
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair
+from regard.estimators.search_changes import changed_search
+from regard.inference.evaluation import evaluate
+from regard.optim.training_options import Training
+from regard.storage.run_files import check_version, read_config
+from regard.tasks.task import Prediction, Task
+from regard.training.describe import describe
+from regard.training.log import Display
+from regard.training.session import train_run
+from regard.training.start import start_run
+from regard.training.tensorboard import followed
+from regard.training.transfer import read_origin
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Estimator:
+    """What all estimators have in common.
+
+    budget, steps, epochs: how long to train (`budget="3m"`); recipe: a name or a file;
+    settings: `{"model.encoder.width": 128}`, the keys of the configuration; out: the run folder
+    (by default a temporary one); verbose: show progress.
+    """
+
+    task = ""  # the kind of task
+
+    def __init__(
+        self,
+        budget: str | float | None = None,
+        steps: int | None = None,
+        epochs: float | None = None,
+        seed: int | None = None,
+        recipe: str | None = None,
+        settings: dict[str, Any] | None = None,
+        out: str | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.budget = budget
+        self.steps = steps
+        self.epochs = epochs
+        self.seed = seed
+        self.recipe = recipe
+        self.settings = settings
+        self.out = out
+        self.verbose = verbose
+
+    def pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Examples from what the user gives."""
+        raise NotImplementedError
+
+    def sources(self, X: Any) -> list[Any]:
+        """Sources from what the user gives to `predict`."""
+        if isinstance(X, str):
+            raise UserError("predict takes a list of texts; write predict([text]) for one")
+        return list(X)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        dev: Any = None,
+        start: "str | Path | Estimator | None" = None,
+        unlabelled: Any = None,
+    ) -> "Self":
+        """Trains on X and y, or on pairs.
+
+        Without `dev` a part of the data is held back. start: a model or its folder to start from.
+        unlabelled: sources without answers; a first model, trained alike, labels them, and those
+        it is sure of (`task.confidence`) join the training part.
+        """
+        pairs = self.pairs(X, y)
+        config = self._config()
+        held = self._dev(dev)
+        if held is None:
+            pairs, held = config.task.hold_back(pairs)
+        if unlabelled is not None:
+            least = config.task.surely()
+            first = type(self)(**self.get_params() | {"out": None})
+            first._train(config, pairs, held, start)
+            surely = first.label(first.sources(unlabelled), least)
+            pairs = [*pairs, *(pair for pair, _ in surely)]
+        return self._train(config, pairs, held, start)
+
+    def label(self, sources: list[Any], least: float) -> list[tuple[Pair, float]]:
+        """The sources with the answers this model is sure of, and how sure it is."""
+        self._check_fitted()
+        sources = [source for source in sources if source]
+        found = self.task_.predict(self.model_.eval(), sources, self.search())
+        return [
+            (Pair(source, answer.value, 0), float(answer.confidence))
+            for source, answer in zip(sources, found, strict=True)
+            if answer.confidence is not None and answer.confidence >= least
+        ]
+
+    def _dev(self, dev: Any) -> list[Pair] | None:
+        """Dev examples, given as pairs or as (X, y)."""
+        if dev is None:
+            return None
+        both = isinstance(dev, tuple) and len(dev) == 2 and not isinstance(dev[0], str)
+        return self.pairs(*dev) if both else self.pairs(dev, None)
+
+    def _train(
+        self,
+        config: Config,
+        pairs: list[Pair],
+        held: list[Pair],
+        start: "str | Path | Estimator | None",
+    ) -> "Self":
+        """A run from its beginning to its end."""
+        if self.out is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="regard-")
+        folder = Path(self.out or self._temporary.name)
+        if (folder / "config.yaml").exists():
+            raise UserError(f"{folder}: holds a run already; choose another `out`")
+        display = self._display(config.training)  # refuses before anything is written
+        begin = start.folder_ if isinstance(start, Estimator) else start
+        if begin:
+            check_version(Path(begin))
+        origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
+        run = start_run(folder, config, pairs, held, origin)
+        describe(run, {})
+        with closing(display):
+            whole = train_run(run, display)
+        self._take(folder, run.config, run.task, run.model)
+        if not whole:  # the model can be used, but a search over many fits must stop here
+            raise KeyboardInterrupt
+        return self
+
+    def predictions(
+        self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
+    ) -> list[Prediction]:
+        """The answers with scores, probabilities, alternatives and unknown symbols."""
+        self._check_fitted()
+        sources = self.sources(X)
+        return self.task_.predict(self.model_, sources, self.search(**search), nbest, batch_size)
+
+    def evaluate(
+        self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
+    ) -> dict[str, float]:
+        """All measures by name."""
+        self._check_fitted()
+        examples = self.task_.examples(self.pairs(X, y))
+        result = evaluate(
+            self.task_,
+            self.model_,
+            examples,
+            self.config_.objective,
+            self.search(**search),
+            batch_size,
+        )
+        return result.scores
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The task's own measure; larger is better."""
+        value = self.evaluate(X, y)[self.task_.metric]
+        return value if metrics.HIGHER_IS_BETTER[self.task_.metric] else -value
+
+    def save(self, folder: str | Path) -> None:
+        """Copies the run folder: all that `load` needs."""
+        self._check_fitted()
+        if Path(folder).exists() and any(Path(folder).iterdir()):
+            raise UserError(f"{folder}: exists and is not empty; choose another folder")
+        shutil.copytree(self.folder_, folder, dirs_exist_ok=True)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments, as scikit-learn asks for them."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def set_params(self, **params: Any) -> "Self":
+        """Changes constructor arguments."""
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise UserError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        """What scikit-learn wants to know; only called by it."""
+        from sklearn.utils import Tags, TargetTags
+
+        return Tags(estimator_type=None, target_tags=TargetTags(required=False))
+
+    def __repr__(self) -> str:
+        default = {n: p.default for n, p in inspect.signature(type(self)).parameters.items()}
+        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != default[n]]
+        return f"{type(self).__name__}({', '.join(given)})"
+
+    def _config(self) -> Config:
+        """The configuration these arguments mean."""
+        settings = dict(self.settings or {})
+        for name in ("budget", "steps", "epochs", "seed"):
+            if getattr(self, name) is not None:
+                settings[f"training.{name}"] = getattr(self, name)
+        given = [f"{key}={_yaml(value)}" for key, value in settings.items()]
+        return load_config(self.recipe, [f"task.kind={self.task}", *given])
+
+    def search(self, **changes: Any) -> Any:
+        """The search of this model, with other settings where they are given."""
+        return changed_search(self.config_, changes)
+
+    def _display(self, training: Training) -> Display:
+        from regard.training.display import choose_display
+
+        return followed(training, choose_display() if self.verbose else Display())
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            name = type(self).__name__
+            raise UserError(f"this {name} is not fitted: call fit, or regard.load(folder)")
+
+    def _take(self, folder: Path, config: Config, task: Task, model: Any) -> "Self":
+        self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model
+        if isinstance(model, nn.Module):  # else an engine
+            model.eval()
+        return self
+
+
+def _yaml(value: Any) -> str:
+    """A value as a setting is written: JSON, which is YAML; numpy's numbers as plain ones."""
+    return json.dumps(value, default=lambda number: number.item())

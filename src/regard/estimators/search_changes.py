@@ -1,0 +1,55 @@
+"""The search of a trained model, with other settings where they are given."""
+
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from regard.config.load import Config
+from regard.core.errors import UserError
+
+
+def changed_search(config: Config, changes: dict[str, Any]) -> Any:
+    """The search of a configuration with these settings; None leaves one as it is."""
+    search, task = config.search, config.task.kind
+    given = {name: value for name, value in changes.items() if value is not None}
+    kinds = _kinds(config)
+    kind = given.get("kind", search.kind)
+    if kind not in kinds:
+        raise UserError(f"a {task} model has no search of kind {kind}")
+    if kind != search.kind:
+        search = _carried(search, kinds[kind])
+    for name in given:
+        if name not in type(search).model_fields:
+            known = [key for key in type(search).model_fields if key != "kind"]
+            others = [key for key, one in kinds.items() if name in one.model_fields]
+            hint = f"; {others[0]} has it: {_chosen_by(others[0])}" if others else ""
+            raise UserError(
+                f"{name}: no setting of a {task} model's search, which has {', '.join(known)}{hint}"
+            )
+    try:
+        return type(search).model_validate(search.model_dump() | given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:  # settings that do not fit together
+            raise UserError(f"search: {first['ctx']['error']}") from error
+        raise UserError(f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given") from error
+
+
+def _chosen_by(kind: str) -> str:
+    """How a kind of search is asked for."""
+    return f"{'--sample, or ' * (kind == 'sample')}search.kind={kind}"
+
+
+def _kinds(config: Config) -> dict[str, Any]:
+    """The kinds of search that the task has."""
+    annotation: Any = type(config).model_fields["search"].annotation
+    kinds = get_args(annotation) or (annotation,)
+    return {one.model_fields["kind"].default: one for one in kinds}
+
+
+def _carried(search: Any, kind: Any) -> Any:
+    """The search of another kind with the limits of this one; the longest has two names."""
+    limits = {name: getattr(search, name, None) for name in ("min_length", "no_repeat")}
+    longest = "length" if "length" in kind.model_fields else "max_length"
+    limits |= {longest: getattr(search, "max_length", None)}
+    return kind(**{name: v for name, v in limits.items() if v and name in kind.model_fields})

@@ -1,0 +1,1 @@
+"""Models to and from other toolkits and engines."""

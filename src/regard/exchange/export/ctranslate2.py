@@ -1,0 +1,180 @@
+"""A trained Transformer as a model of CTranslate2."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.core.errors import UserError
+from regard.data.tensors.special import BOS, EOS, UNK
+from regard.inference.packages import need
+from regard.models.generator import Generator
+from regard.nn.positions import Position
+
+if TYPE_CHECKING:
+    from regard.estimators import Estimator
+
+QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
+ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
+POSITIONS = ("sinusoidal", "learned", "none")  # those that are a table added to the embeddings
+LENGTH = 2048  # rows of the table where positions have no end of their own
+
+
+def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
+    """Writes the model into the folder; facts about it. What cannot be said there is refused."""
+    if quantize is not None and quantize not in QUANTIZE:
+        raise UserError(f"--quantize: {', '.join(QUANTIZE)} expected, {quantize!r} found")
+    if reasons := obstacles(estimator):
+        raise UserError(
+            f"{estimator.folder_}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
+            "use --to onnx, or the model as it is"
+        )
+    model = estimator.model_
+    assert isinstance(model, Generator)
+    spec = spec_of(estimator.config_.model, model)
+    sides = {"source_length": spec.encoder, "length": spec.decoder}
+    facts = {name: len(side.position_encodings.encodings) for name, side in sides.items()}
+    for name, value in facts.items():
+        spec.config.add_attribute(name, value)  # the engine reads them there
+    spec.validate()
+    spec.optimize(quantize)
+    folder.mkdir(parents=True, exist_ok=True)
+    spec.save(str(folder))
+    return {"quantize": quantize or "float32", **facts}
+
+
+def obstacles(estimator: "Estimator") -> list[str]:
+    """What CTranslate2 cannot express of this model, each by its name."""
+    if estimator.task != "transduce":
+        return [f"a {estimator.task} model (only sequence to sequence models can)"]
+    options = estimator.config_.model
+    found = []
+    for name in ("encoder", "decoder"):
+        part = getattr(options, name)
+        if part.kind != "transformer":
+            found.append(f"a {part.kind} {name}")
+            continue
+        if part.attention.kind != "softmax":
+            found.append(f"{part.attention.kind} attention in the {name}")
+        if part.positions.kind not in POSITIONS:
+            found.append(f"{part.positions.kind} positions in the {name}")
+        if part.activation not in ACTIVATIONS:
+            found.append(f"the activation {part.activation} in the {name}")
+    norms = [getattr(part, "norm", "layer") for part in (options.encoder, options.decoder)]
+    if norms[0] != norms[1]:
+        found.append(f"{norms[0]} norm in the encoder and {norms[1]} norm in the decoder")
+    return found
+
+
+def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
+    """The whole model in the words of CTranslate2, with copies of its weights or they themselves.
+
+    Where CTranslate2 rounds weights, it does so in place.
+    """
+    transformer_spec = need("ctranslate2.specs.transformer_spec")
+    into = Filler(copy)
+    encoder = transformer_spec.TransformerEncoderSpec(
+        options.encoder.layers, options.encoder.heads, **_kind(options.encoder)
+    )
+    decoder = transformer_spec.TransformerDecoderSpec(
+        options.decoder.layers, options.decoder.heads, **_kind(options.decoder)
+    )
+    into.side(encoder, encoder.embeddings[0], model.encoder, model.frontend.symbols)
+    into.side(decoder, decoder.embeddings, model.decoder, model.target)
+    into.weights(decoder.projection, model.head)
+    spec = transformer_spec.TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(_names(len(model.frontend.symbols.weight)))
+    spec.register_target_vocabulary(_names(len(model.target.weight)))
+    config = spec.config
+    config.unk_token, config.eos_token = str(UNK), str(EOS)
+    config.bos_token = config.decoder_start_token = str(BOS)
+    config.layer_norm_epsilon = _epsilon(model)
+    return spec
+
+
+def _kind(part: Any) -> dict[str, Any]:
+    """The options of one side."""
+    common_spec = need("ctranslate2.specs.common_spec")
+    return {
+        "pre_norm": part.norm_place == "pre",
+        "rms_norm": part.norm == "rms",
+        "activation": common_spec.Activation[ACTIVATIONS[part.activation]],
+    }
+
+
+class Filler:
+    """Puts weights into the places that CTranslate2 has for them."""
+
+    def __init__(self, copy: bool) -> None:
+        self.copy = copy
+
+    def side(self, spec: Any, embeddings: Any, part: Any, symbols: Any) -> None:
+        """The encoder or the decoder."""
+        embeddings.weight = self.array(symbols.weight)
+        spec.scale_embeddings = np.float32(symbols.scale)
+        spec.position_encodings.encodings = table(part, symbols.weight.shape[1]).numpy()
+        if hasattr(spec, "layer_norm"):
+            self.norm(spec.layer_norm, part.norm)
+        for into, layer in zip(spec.layer, part.layers, strict=True):
+            self.norm(into.self_attention.layer_norm, layer.attend.norm)
+            self.several(into.self_attention, layer.attention.project, layer.attention.join)
+            if hasattr(layer, "cross"):
+                cross = layer.cross
+                self.norm(into.attention.layer_norm, layer.look.norm)
+                self.several(into.attention, cross.query, cross.project, cross.join)
+            self.norm(into.ffn.layer_norm, layer.feed.norm)
+            self.weights(into.ffn.linear_0, layer.feedforward.widen)
+            self.weights(into.ffn.linear_1, layer.feedforward.narrow)
+
+    def several(self, spec: Any, *layers: Any) -> None:
+        """Linear maps in a row."""
+        for into, layer in zip(spec.linear, layers, strict=True):
+            self.weights(into, layer)
+
+    def weights(self, spec: Any, layer: Any) -> None:
+        """A linear map."""
+        spec.weight = self.array(layer.weight)
+        if getattr(layer, "bias", None) is not None:
+            spec.bias = self.array(layer.bias)
+
+    def norm(self, spec: Any, norm: Any) -> None:
+        """A layer norm or a root-mean-square norm."""
+        spec.gamma = self.array(norm.weight)
+        if getattr(norm, "bias", None) is not None:
+            spec.beta = self.array(norm.bias)
+
+    def array(self, tensor: Tensor) -> np.ndarray:
+        """The numbers, copied or in place."""
+        numbers: np.ndarray = tensor.detach().float().cpu().numpy()
+        return numbers.copy() if self.copy else numbers
+
+
+def positions_of(part: Any) -> Position:
+    """The positions of the encoder or the decoder."""
+    assert isinstance(part.positions, Position)
+    return part.positions
+
+
+@torch.no_grad()
+def table(part: Any, width: int) -> Tensor:
+    """(N, D): what positions add at each place, as many places as they know."""
+    positions = positions_of(part)
+    learned = list(positions.parameters())
+    rows = len(learned[0]) if learned else LENGTH
+    device = learned[0].device if learned else None
+    return positions.embed(torch.zeros(1, rows, width, device=device), 0)[0].float().cpu()
+
+
+def _epsilon(model: Generator) -> float:
+    """What norms add to the variance: one number for all."""
+    kinds = (nn.LayerNorm, nn.RMSNorm)
+    found = {norm.eps for norm in model.modules() if isinstance(norm, kinds)}
+    assert len(found) == 1, found
+    return float(found.pop() or 0.0)
+
+
+def _names(count: int) -> list[str]:
+    """Symbols go in and out by number, so that any vocabulary fits."""
+    return [str(id) for id in range(count)]

@@ -1,0 +1,71 @@
+"""The way back: a model as torch runs it from the files of CTranslate2."""
+
+import struct
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from regard.core.errors import UserError
+from regard.exchange.export.ctranslate2 import positions_of, spec_of
+from regard.models.generator import Generator
+from regard.storage.run_files import read_config
+
+TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
+
+
+@torch.no_grad()
+def read_model(folder: Path) -> nn.Module:
+    """The model that was exported, with its weights as they are in the file: rounded or not."""
+    config = read_config(folder.parent)
+    task = config.task.load(folder.parent)
+    model = task.build(config.model)
+    assert isinstance(model, Generator)
+    tensors = read_file(folder / "model.bin")
+    places = spec_of(config.model, model, copy=False).variables()
+    for name, place in places.items():
+        if isinstance(place, np.ndarray) and place.ndim and "position_encodings" not in name:
+            torch.from_numpy(place).copy_(tensors[name])
+    for side, part in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for table in positions_of(part).parameters():
+            table.copy_(tensors[f"{side}/position_encodings/encodings"])
+    return model.eval()
+
+
+def read_file(path: Path) -> dict[str, Tensor]:
+    """The numbers of a model.bin by their names; rounded ones at their size before."""
+    tensors: dict[str, Tensor] = {}
+    try:
+        with open(path, "rb") as file:
+            _number(file, "I")  # version
+            _text(file)
+            _number(file, "I")  # revision
+            for _ in range(_number(file, "I")):
+                name = _text(file)
+                shape = [_number(file, "I") for _ in range(_number(file, "B"))]
+                kind = TYPES[_number(file, "B")]
+                content = bytearray(file.read(_number(file, "I")))
+                tensors[name] = torch.frombuffer(content, dtype=kind).view(shape)
+            aliases = {_text(file): _text(file) for _ in range(_number(file, "I"))}
+        whole = {
+            name: _whole(value, tensors.get(f"{name}_scale")) for name, value in tensors.items()
+        }
+        return whole | {alias: whole[name] for alias, name in aliases.items()}
+    except (OSError, struct.error, ValueError, IndexError, KeyError, RuntimeError) as error:
+        raise UserError(f"{path}: damaged, export the model anew ({error})") from error
+
+
+def _whole(value: Tensor, scale: Tensor | None) -> Tensor:
+    """Numbers as they were before they were multiplied by a scale, one for each row or for all."""
+    return value.float() if scale is None else value.float() / scale.view(-1, 1)
+
+
+def _number(file: BinaryIO, kind: str) -> int:
+    (number,) = struct.unpack(kind, file.read(struct.calcsize(kind)))
+    return int(number)
+
+
+def _text(file: BinaryIO) -> str:
+    return file.read(_number(file, "H"))[:-1].decode("utf-8")

@@ -1,0 +1,198 @@
+"""Encoders as ONNX nodes.
+
+B rows, S length, N = B * S, D width, H heads, K head width, R reach of a window.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from regard.exchange.export.onnx_graph import Graph, Value
+from regard.exchange.export.onnx_layers import (
+    HIDDEN,
+    activate,
+    attend,
+    embed,
+    enter,
+    feed,
+    leave,
+    linear,
+    norm,
+    positions,
+    queries,
+    recur,
+    recurrence,
+    refuse,
+)
+from regard.inputs.frontends import SymbolFrontend
+from regard.models.encoders import EncoderLayer, RecurrentEncoder, TransformerEncoder
+from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder
+from regard.nn.attention import SelfAttention
+from regard.nn.recurrent import Bidirectional, Recurrence
+
+LAST = np.iinfo(np.int64).max  # the end of an axis
+
+
+@dataclass(frozen=True)
+class OnnxVectors:
+    """Padded vectors in a graph."""
+
+    graph: Graph
+    data: Value  # (N, D)
+    mask: Value  # (B, S), True where data is real
+    shape: Value  # (2,): B and S
+    width: int
+    summary: Value | None = None  # (B, D)
+
+    def spread(self, x: Value, *sizes: int) -> Value:
+        """x (N, any) as (B, S, sizes)."""
+        shape = self.graph("Concat", self.shape, self.graph.numbers(*sizes), axis=0)
+        return self.graph("Reshape", x, shape)
+
+    def lengths(self) -> Value:
+        """(B,) whole numbers, of 32 bits."""
+        ones = self.graph.cast(self.mask, np.int32)
+        return self.graph("ReduceSum", ones, self.graph.numbers(1), keepdims=0)
+
+    def bias(self) -> Value:
+        """(B, S) to add to scores."""
+        return self.graph("Where", self.mask, self.graph.scalar(0.0), self.graph.scalar(HIDDEN))
+
+    def pooled(self) -> Value:
+        """(B, D): the summary, or else the mean over the real positions."""
+        if self.summary is not None:
+            return self.summary
+        graph = self.graph
+        weight = graph.cast(self.mask, np.float32)
+        data = self.spread(self.data, self.width)
+        real = graph("Mul", data, graph("Unsqueeze", weight, graph.numbers(2)))
+        total = graph("ReduceSum", real, graph.numbers(1), keepdims=0)
+        count = graph("ReduceSum", weight, graph.numbers(1))
+        return graph("Div", total, graph("Max", count, graph.scalar(1.0)))
+
+
+def encode(graph: Graph, frontend: nn.Module, encoder: nn.Module) -> OnnxVectors:
+    """What an encoder makes of the inputs `symbols` and `mask` (B, S)."""
+    symbols = graph.input("symbols", np.int64, "B", "S")
+    mask = graph.input("mask", np.bool_, "B", "S")
+    if not isinstance(frontend, SymbolFrontend):
+        raise refuse(frontend)
+    x = embed(graph, frontend.symbols, symbols)
+    width = frontend.symbols.weight.shape[1]
+    source = OnnxVectors(graph, x, mask, graph("Shape", symbols), width)
+    if type(encoder) not in ENCODERS:
+        raise refuse(encoder)
+    return ENCODERS[type(encoder)](encoder, source)
+
+
+def _transformer(encoder: TransformerEncoder, source: OnnxVectors) -> OnnxVectors:
+    graph, x = source.graph, source.data
+    length = graph("Gather", source.shape, graph.whole(1))
+    places = graph("Range", graph.whole(0), length, graph.whole(1))
+    table = positions(graph, encoder.positions, places, source.width)
+    if table is not None:
+        x = graph("Add", source.spread(x, source.width), table)
+        x = graph.reshape(x, -1, source.width)
+    bias = graph("Unsqueeze", source.bias(), graph.numbers(1, 2))  # (B, 1, 1, S)
+    for layer in encoder.layers:
+        assert isinstance(layer, EncoderLayer)
+        mixed = _self_attention(layer.attention, source, enter(graph, layer.attend, x), bias)
+        x = leave(graph, layer.attend, x, mixed)
+        x = feed(graph, layer.feedforward, layer.feed, x)
+    return replace(source, data=norm(graph, encoder.norm, x))
+
+
+def _self_attention(attention: SelfAttention, source: OnnxVectors, x: Value, bias: Value) -> Value:
+    """Every place sees every other that is real: (N, D) to (N, D)."""
+    graph, width = source.graph, attention.join.in_features
+    each = attention.heads, width // attention.heads
+    both = queries(graph, attention, attention.project, x)
+    parts = graph.several("Split", 3, both, axis=1, num_outputs=3)
+    q, k, v = (source.spread(part, *each) for part in parts)  # (B, S, H, K) each
+    q, v = (graph("Transpose", part, perm=[0, 2, 1, 3]) for part in (q, v))
+    k = graph("Transpose", k, perm=[0, 2, 3, 1])
+    out = graph("Transpose", attend(graph, q, k, v, bias)[0], perm=[0, 2, 1, 3])
+    return linear(graph, attention.join, graph.reshape(out, -1, width))
+
+
+def _recurrent(encoder: RecurrentEncoder, source: OnnxVectors) -> OnnxVectors:
+    graph, body, lengths = source.graph, encoder.body, source.lengths()
+    x = graph("Transpose", source.spread(source.data, source.width), perm=[1, 0, 2])  # (S, B, D)
+    both = isinstance(body, Bidirectional)
+    if isinstance(body, Bidirectional):
+        width = 2 * _first(body.forwards[0]).hidden_size
+        for i, sides in enumerate(zip(body.forwards, body.backwards, strict=True)):
+            layers = [_first(side) for side in sides]
+            out = recur(graph, layers, x, lengths, ())[0]
+            out = graph("Transpose", out, perm=[0, 2, 1, 3])  # (S, B, 2, D / 2)
+            out = graph.reshape(out, 0, 0, width)
+            x = graph("Add", out, x) if i > 0 else out
+    else:
+        width = _first(body).hidden_size
+        x = recurrence(graph, body, x, lengths)[0]
+    x = graph("Transpose", x, perm=[1, 0, 2])  # (B, S, D)
+    summary = _ends(graph, x, lengths, width if both else 0)
+    return replace(source, data=graph.reshape(x, -1, width), width=width, summary=summary)
+
+
+def _ends(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
+    """(B, D): the state after the last real symbol; of `both` halves each at its own end."""
+    last = graph("Sub", graph.cast(lengths, np.int64), graph.numbers(1))
+    last = graph("Max", graph("Unsqueeze", last, graph.numbers(1)), graph.numbers(0))  # (B, 1)
+    final = graph("GatherND", x, last, batch_dims=1)
+    if not both:
+        return final
+    first = graph("Gather", x, graph.whole(0), axis=1)
+    cut, axis = graph.numbers(both // 2), graph.numbers(1)
+    left = graph("Slice", final, graph.numbers(0), cut, axis)
+    right = graph("Slice", first, cut, graph.numbers(LAST), axis)
+    return graph("Concat", left, right, axis=1)
+
+
+def _first(body: nn.Module) -> nn.RNNBase:
+    """The first layer of a stack."""
+    assert isinstance(body, Recurrence)
+    layer = body.layers[0]
+    assert isinstance(layer, nn.RNNBase)
+    return layer
+
+
+def _linear(encoder: LinearEncoder, source: OnnxVectors) -> OnnxVectors:
+    return source
+
+
+def _mlp(encoder: MlpEncoder, source: OnnxVectors) -> OnnxVectors:
+    x, width = source.data, source.width
+    for layer in encoder.layers:
+        assert isinstance(layer, nn.Linear)
+        x = activate(source.graph, encoder.activation, linear(source.graph, layer, x))
+        width = layer.out_features
+    return replace(source, data=x, width=width)
+
+
+def _window(encoder: WindowEncoder, source: OnnxVectors) -> OnnxVectors:
+    graph, reach, axis = source.graph, encoder.reach, source.graph.numbers(1)
+    real = graph.cast(source.mask, np.float32)
+    x = source.spread(source.data, source.width)
+    x = graph("Mul", x, graph("Unsqueeze", real, graph.numbers(2)))
+    x = graph("Pad", x, graph.numbers(0, reach, 0, 0, reach, 0))  # (B, S + 2 R, D)
+    ends = [place - 2 * reach or LAST for place in range(2 * reach + 1)]
+    seen = [
+        graph("Slice", x, graph.numbers(place), graph.numbers(end), axis)
+        for place, end in enumerate(ends)
+    ]
+    width = len(ends) * source.width
+    joined = graph.reshape(graph("Concat", *seen, axis=2), -1, width)
+    return _mlp(encoder.mlp, replace(source, data=joined, width=width))
+
+
+ENCODERS: dict[type[nn.Module], Callable[[Any, OnnxVectors], OnnxVectors]] = {
+    TransformerEncoder: _transformer,
+    RecurrentEncoder: _recurrent,
+    LinearEncoder: _linear,
+    MlpEncoder: _mlp,
+    WindowEncoder: _window,
+}

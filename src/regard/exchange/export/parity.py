@@ -1,0 +1,94 @@
+"""Whether an exported model answers as the model that it was made from."""
+
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from regard.core.errors import UserError, say
+from regard.data.tensors.padded import pad
+from regard.data.tensors.special import EOS, SPECIALS
+from regard.inference.engine import Engine
+from regard.search import Beam, Hypothesis
+from regard.tasks.answering import as_engine
+from regard.tasks.transduce import Transduce
+
+if TYPE_CHECKING:
+    from regard.estimators import Estimator
+
+COUNT = 48  # sources
+LONGEST = 64  # symbols of an answer, at most
+BEAMS = (1, 5)
+# The share of best answers that must be equal. onnx has our own search around the same numbers.
+LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
+LEAST_ROUNDED = 0.3  # of rounded weights: near ties go the other way, more so in long answers
+
+
+def check_parity(
+    estimator: "Estimator", folder: Path, quantize: str | None = None
+) -> dict[str, Any]:
+    """How alike the answers of an exported folder and of its model are; refused where they differ.
+
+    quantize: how its weights are rounded.
+    """
+    from regard.estimators import load
+
+    if not isinstance(estimator.task_, Transduce):
+        return {}  # only transducers have answers that a search can turn round
+    engines = (as_engine(estimator.model_), as_engine(load(folder).model_))
+    most = min((e.source_places for e in engines if e.source_places is not None), default=LONGEST)
+    rows = [row[-most:] for row in some_rows(estimator.task_, estimator.folder_)]
+    places = [e.target_places for e in engines if e.target_places is not None]
+    limits = [min(LONGEST, *places, estimator.task_.limit(len(row))) for row in rows]
+    least = LEAST[engines[1].name] if quantize in (None, "float32") else LEAST_ROUNDED
+    facts: dict[str, Any] = {"sources": len(rows)}
+    for beam in BEAMS:
+        ours, theirs = (_answers(one, rows, limits, beam) for one in engines)
+        equal, apart = compare(ours, theirs)
+        facts[f"beam {beam}"] = {"equal": equal, "score_difference": apart}
+        say(
+            f"beam {beam}: {equal:.1%} of {len(rows)} best answers as before, "
+            f"their scores at most {apart:.1g} apart"
+        )
+        if equal < least:
+            raise UserError(
+                f"the exported model does not answer as {estimator.folder_} does: with beam {beam} "
+                f"{equal:.1%} of {len(rows)} best answers are equal, {least:.0%} expected; "
+                "nothing was written"
+            )
+    return facts
+
+
+def some_rows(task: Transduce, folder: Path) -> list[list[int]]:
+    """Sources as symbols: those that the run shows, pieces of them, or else symbols by chance."""
+    path = folder / "samples.jsonl"
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
+    rows = [row for row in task.source.encode_all(texts) if row][-COUNT:]
+    chance = random.Random(1)
+    ids = range(min(len(SPECIALS), len(task.source) - 1), len(task.source))
+    pool = [id for row in rows for id in row] or chance.choices(ids, k=20 * COUNT)
+    while len(rows) < COUNT:
+        start = chance.randrange(len(pool))
+        rows.append(pool[start : start + chance.randint(1, 20)])
+    return [[*row, EOS] for row in rows]
+
+
+def _answers(
+    engine: Engine, rows: list[list[int]], limits: list[int], beam: int
+) -> list[Hypothesis]:
+    """The best answer to each row."""
+    source = pad(rows)
+    source = source._replace(data=source.data.to(engine.device), mask=source.mask.to(engine.device))
+    longest = torch.tensor(limits, device=engine.device)
+    return [found[0] for found in engine.search(Beam(beam=beam), source, longest)]
+
+
+def compare(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:
+    """The share of equal answers, and how far the scores of the equal ones are apart at most."""
+    pairs = list(zip(ours, theirs, strict=True))
+    equal = [(a, b) for a, b in pairs if a.symbols == b.symbols]
+    apart = max((abs(a.score - b.score) for a, b in equal), default=0.0)
+    return len(equal) / len(pairs), apart

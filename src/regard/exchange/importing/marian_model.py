@@ -1,0 +1,123 @@
+"""A MarianMT checkpoint of transformers as a model of ours."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.config.load import Config, check_config
+from regard.core.errors import UserError
+from regard.data.tensors.special import PAD, UNK
+from regard.data.vocabulary.marian import load_marian
+from regard.exchange.importing.generation import renormalised, search_settings
+from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
+from regard.exchange.importing.marian_tokens import Symbols, added, read_symbols
+from regard.exchange.importing.marian_weights import Tensors, places, side_weights, tables
+from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
+from regard.tasks.transduce import Transduce
+
+RATIO = 4.0  # symbols of an answer for each of its source, where no length is given
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model, all that belongs to it, and what the user should know."""
+
+    config: Config
+    task: Transduce
+    model: nn.Module
+    notes: list[str]
+
+
+def import_marian(folder: Path) -> Imported:
+    """The model of a checkpoint folder; refused where its numbers would not be the same."""
+    checkpoint = read_checkpoint(folder)
+    refuse_strangers(checkpoint)
+    source, target, notes = _symbols(checkpoint)
+    pad = target.rows[PAD]
+    silent = [PAD] if renormalised(checkpoint.generation, pad) else []
+    tensors = Tensors(read_weights(folder))
+    found = tables(tensors, checkpoint.config, source, target, silent)
+    for side in SIDES:
+        table = places(tensors, side, checkpoint.config["d_model"])
+        if table is not None:
+            found[f"{side}.positions.weight"] = table
+    model = _model(checkpoint, found)
+    search, more = search_settings(checkpoint.generation, {pad, target.rows[UNK]})
+    config = check_config({"task": _task_settings(found), "model": model, "search": search}, "")
+    for side in SIDES:
+        found |= side_weights(tensors, side, getattr(config.model, side))
+    tensors.done(folder)
+    task = _task(checkpoint, config, source, target)
+    return Imported(config, task, _filled(task, config, found), notes + more)
+
+
+def _symbols(checkpoint: Checkpoint) -> tuple[Symbols, Symbols, list[str]]:
+    """The symbols of both sides, and what is odd about them."""
+    config = checkpoint.config
+    start, size = config["decoder_start_token_id"], config["vocab_size"]
+    apart = checkpoint.tokenizer.get("separate_vocabs", False)
+    name = "target_vocab.json" if apart else "vocab.json"
+    theirs = config.get("decoder_vocab_size") or size
+    if not 0 <= start < theirs:
+        raise UserError(
+            f"{checkpoint.folder / 'config.json'}: decoder_start_token_id={start}: a row below "
+            f"{theirs:,} expected"
+        )
+    source = read_symbols(checkpoint, "vocab.json", size, None if apart else start)
+    target = read_symbols(checkpoint, name, theirs, start)
+    pad, _, _, eos, *_ = target.rows
+    for key, row in (("pad_token_id", pad), ("eos_token_id", eos)):
+        if config[key] != row:
+            raise UserError(
+                f"{checkpoint.folder / 'config.json'}: {key}={config[key]}, but the tokenizer's is "
+                f"{row} in {name}; the files are not of one model"
+            )
+    notes = []
+    if target.unnamed:
+        notes.append(f"{target.unnamed} rows of the tables have no symbol in {name}")
+    if tokens := added(checkpoint.tokenizer):
+        notes.append(f"added tokens such as {tokens[0]} are not looked for in texts")
+    return source, target, notes
+
+
+def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
+    """The section `model`."""
+    lengths = {
+        side: len(found[name]) for side in SIDES if (name := f"{side}.positions.weight") in found
+    }
+    if checkpoint.config.get("static_position_embeddings") is False and len(lengths) < len(SIDES):
+        raise UserError(
+            f"{checkpoint.folder}: static_position_embeddings=false, but the learned positions "
+            "(model.encoder.embed_positions.weight and the decoder's) are missing"
+        )
+    return model_settings(checkpoint.config, found, lengths)
+
+
+def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
+    """The section `task`."""
+    side = {"symbols": "marian", "size": None}
+    shared = "target.weight" not in found
+    return {"kind": "transduce", "source": side, "target": side, "shared": shared, "metric": "bleu"}
+
+
+def _task(checkpoint: Checkpoint, config: Config, source: Symbols, target: Symbols) -> Transduce:
+    """The task: both vocabularies, and how long answers may be."""
+    cut = load_marian(checkpoint.path("source.spm"), source.symbols)
+    joined = load_marian(checkpoint.path("target.spm"), target.symbols)
+    longest = config.search.max_length
+    ratio = RATIO if longest is None else float(longest)  # then only that limit counts
+    return Transduce(cut, joined, config.task.metric, ratio, None, bool(config.task.shared))
+
+
+def _filled(task: Transduce, config: Config, found: dict[str, Tensor]) -> nn.Module:
+    """The model with these weights."""
+    model = task.build(config.model)
+    own = dict(model.named_parameters())
+    assert set(own) == set(found), set(own) ^ set(found)
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(found[name])
+    return model.eval()

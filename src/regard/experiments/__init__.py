@@ -1,0 +1,1 @@
+"""What is learned from several runs or several looks at one."""

@@ -1,0 +1,122 @@
+"""The diagnosis: every probe that applies is made, then verdicts are found from its figures."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from regard.config.load import flatten
+from regard.experiments.diagnose.data import dependence_figures, symbol_figures
+from regard.experiments.diagnose.distribution_shift import likeness_figures, sides, texts
+from regard.experiments.diagnose.findings import Diagnosis, Figures, Finding, ranked
+from regard.experiments.diagnose.losses import loss_figures, source_figures
+from regard.experiments.diagnose.model_stats import inside_figures
+from regard.experiments.diagnose.prediction_stats import answer_figures
+from regard.experiments.diagnose.record import curve_figures
+from regard.experiments.diagnose.subject import Subject, counted, read_subject
+from regard.experiments.diagnose.trials import trial_figures
+from regard.experiments.diagnose.verdicts_data import data_verdicts
+from regard.experiments.diagnose.verdicts_fit import fit_verdicts, nothing_learnt
+from regard.experiments.diagnose.verdicts_inside import other_verdicts
+
+DEV = 5  # examples of dev that are needed to say something
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A look at the run. missing: why it cannot be made, or nothing."""
+
+    name: str
+    says: str
+    figures: Callable[[Subject], Figures]
+    missing: Callable[[Subject], str]
+
+
+def _no_data(subject: Subject) -> str:
+    return subject.why_no_data
+
+
+def _no_texts(subject: Subject) -> str:
+    if subject.why_no_data or not sides(subject):
+        return subject.why_no_data or "vectors are no texts"
+    few = min(len(part) for part in texts(subject, sides(subject)[0])) < DEV
+    return f"fewer than {DEV} texts in training or dev" if few else ""
+
+
+def _no_pairs(subject: Subject) -> str:
+    return subject.why_no_data or ("" if subject.reads_source else "running text has no source")
+
+
+def _no_model(subject: Subject) -> str:
+    return subject.why_no_data or subject.why_no_model
+
+
+def _no_source(subject: Subject) -> str:
+    return _no_model(subject) or _no_pairs(subject)
+
+
+def _no_steps(subject: Subject) -> str:
+    solved = "" if subject.stepwise else "the model was solved by a formula, not step by step"
+    return subject.why_no_data or solved
+
+
+def _no_layers(subject: Subject) -> str:
+    return _no_model(subject) or _no_steps(subject)
+
+
+RECORD = (Probe("curve", "the curves of training", curve_figures, lambda subject: ""),)
+PROBES = (
+    Probe("symbols", "symbols and lengths", symbol_figures, _no_data),
+    Probe("likeness", "whether dev is like training", likeness_figures, _no_texts),
+    Probe("dependence", "whether answers depend on sources", dependence_figures, _no_pairs),
+    Probe("losses", "losses on both parts", loss_figures, _no_model),
+    Probe("source", "what the source gives", source_figures, _no_source),
+    Probe("answers", "answers on dev", answer_figures, _no_source),
+    Probe("inside", "attention, gradients, dead units", inside_figures, _no_layers),
+    Probe("trials", "short trainings from fresh weights", trial_figures, _no_steps),
+)
+
+
+def examine(
+    folder: Path, quick: bool = False, tell: Callable[[str], None] = lambda line: None
+) -> Diagnosis:
+    """Why the model of a run folder is bad. quick: from the record and the data alone."""
+    subject = read_subject(folder)
+    figures: dict[str, Figures] = {"facts": _facts(subject)}
+    left_out: dict[str, str] = {}
+    with torch.random.fork_rng():
+        for probe in (*RECORD, *PROBES):
+            why = probe.missing(subject)
+            if quick and probe.name in ("losses", "source", "answers", "inside", "trials"):
+                why = why or "--quick"
+            if why:
+                left_out[probe.name] = why
+                continue
+            tell(f"looking at {probe.says}")
+            figures[probe.name] = probe.figures(subject)
+    step = figures["curve"]["steps"]
+    return Diagnosis(verdicts(figures, subject), figures, left_out, step)
+
+
+def _facts(subject: Subject) -> Figures:
+    """counted: the model knows its text by heart; running: documents are no examples."""
+    return {"counted": counted(subject.model), "running": not subject.reads_source}
+
+
+def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:
+    """The findings of these figures, the one to mend first at the top."""
+    settings = flatten(subject.config.model_dump(mode="json"))
+    found = [
+        *data_verdicts(figures, settings),
+        *fit_verdicts(figures, settings),
+        *other_verdicts(figures),
+    ]
+    names = {finding.name for finding in found if finding.severity == "problem"}
+    if names & {"dev-of-another-kind", "source-and-target-swapped"}:  # that is why dev is bad
+        found = [f for f in found if f.name not in ("overfits", "too-few-examples")]
+    if any(name.startswith("learning-rate") for name in names):  # explained, with better advice
+        found = [f for f in found if f.name not in ("still-improving", "loss-spikes")]
+    if not names:
+        found += nothing_learnt(figures)
+    return ranked(found)

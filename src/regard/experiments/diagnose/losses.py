@@ -1,0 +1,224 @@
+"""Figures of the trained model's loss: on both parts, by length and place, with other sources.
+
+B rows, S source length, N answers, V possible answers.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from regard.data.tensors.padded import Batch
+from regard.experiments.diagnose.findings import Figures
+from regard.experiments.diagnose.subject import Subject
+from regard.models.masked import MaskedModel
+from regard.models.ngram import NGram
+
+Change = Callable[[Batch], Batch]
+QUARTERS = 4
+
+
+def plain_objective(objective: Any) -> Any:
+    """The objective without label smoothing, so that losses are nats."""
+    if getattr(objective, "smoothing", 0):
+        return objective.model_copy(update={"smoothing": 0.0})
+    return objective
+
+
+@torch.no_grad()
+def mean_loss(model: nn.Module, batches: Sequence[Batch], objective: Any) -> float | None:
+    """The loss an answer over some batches; None where nothing is asked, or it is not finite."""
+    total = count = 0.0
+    for batch in batches:
+        loss = objective(model, batch)
+        total, count = total + float(loss.sum), count + loss.count
+    return total / count if count and math.isfinite(total) else None
+
+
+def loss_figures(subject: Subject) -> Figures:
+    """Loss and share of right answers on both parts, beside those of always the same answer."""
+    model, objective = subject.trained, plain_objective(subject.config.objective)
+    train, dev = subject.batches(subject.train), subject.batches(subject.dev)
+    same = usual(train)
+    figures: Figures = {}
+    for name, batches in (("train", train), ("dev", dev)):
+        figures[name] = {
+            "loss": mean_loss(model, batches, objective),
+            "same": same_loss(same, batches, objective),
+            "right": right_share(model, batches),
+            "same_right": same_right(same, batches),
+        }
+    if figures["dev"]["loss"] is not None:
+        figures["by_length"] = by_length(model, dev, objective)
+        figures["by_place"] = by_place(model, dev)
+    return figures
+
+
+def labels_of(batch: Batch) -> Tensor | None:
+    """The right answers (N,) of a batch; None where they are numbers or several at once."""
+    if batch.target is not None:
+        return batch.target.data[batch.target.mask]
+    return batch.labels if batch.labels is not None and batch.labels.dim() == 1 else None
+
+
+def usual(batches: Sequence[Batch]) -> Tensor | None:
+    """How often each answer comes (V,), or the mean answer (C,) where answers are numbers."""
+    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
+    if labels:
+        return torch.bincount(torch.cat(labels)).float()
+    numbers = [batch.labels for batch in batches if batch.labels is not None]
+    return torch.cat(numbers).float().mean(0) if numbers else None
+
+
+def same_loss(same: Tensor | None, batches: Sequence[Batch], objective: Any) -> float | None:
+    """The loss of a model that gives the same answer, the best single one, whatever comes in."""
+    if same is None or not batches:
+        return None
+    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
+    if labels:
+        answers = torch.cat(labels)
+        size = max(len(same), int(answers.max()) + 1)
+        counts = F.pad(same, (0, size - len(same))) + 0.5
+        each = -(counts / counts.sum()).log()[answers]
+        weight = [b.weight for b in batches if b.weight is not None]
+        if weight and len(torch.cat(weight)) == len(each):
+            return float((each * torch.cat(weight)).sum() / torch.cat(weight).sum())
+        return float(each.mean())
+    numbers = torch.cat([batch.labels for batch in batches if batch.labels is not None]).float()
+    if hasattr(objective, "distance"):
+        return float(objective.distance(numbers - same).sum(1).mean())
+    share = same.clamp(1e-3, 1 - 1e-3).expand_as(numbers)  # several labels at once
+    return float(F.binary_cross_entropy(share, numbers, reduction="none").sum(1).mean())
+
+
+def same_right(same: Tensor | None, batches: Sequence[Batch]) -> float | None:
+    """The share of right answers of a model that always gives the most frequent one."""
+    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
+    if same is None or not labels:
+        return None
+    return float((torch.cat(labels) == int(same.argmax())).float().mean())
+
+
+@torch.no_grad()
+def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
+    """The scores of all answers: (N, V) beside `labels_of`, or (B, C) numbers."""
+    if isinstance(model, MaskedModel | NGram):
+        return None  # the objective draws what is asked; or the model only counts
+    found: Any = model(batch)
+    scores: Tensor = found if isinstance(found, Tensor) else found[0]
+    if scores.dim() == 3:  # a label for each place
+        assert batch.target is not None
+        scores = scores[batch.target.mask]
+    return scores
+
+
+def right_share(model: nn.Module, batches: Sequence[Batch]) -> float | None:
+    """The share of answers that are right, each after the right ones before it."""
+    right = count = 0
+    for batch in batches:
+        labels, scores = labels_of(batch), scores_of(model, batch)
+        if labels is None or scores is None:
+            return None
+        right, count = right + int((scores.argmax(-1) == labels).sum()), count + len(labels)
+    return right / count if count else None
+
+
+def by_length(model: nn.Module, batches: Sequence[Batch], objective: Any) -> list[Figures]:
+    """The loss of the shortest to the longest quarter of the examples."""
+    size = -(-len(batches) // QUARTERS)
+    found = []
+    for start in range(0, len(batches), size):
+        part = batches[start : start + size]
+        loss = mean_loss(model, part, objective)
+        if loss is not None:
+            found.append({"longest": max(m.shape[1] for b in part for m in b.masks), "loss": loss})
+    return found
+
+
+def by_place(model: nn.Module, batches: Sequence[Batch]) -> list[Figures] | None:
+    """The loss of the first to the last quarter of each target."""
+    sums, counts = np.zeros(QUARTERS), np.zeros(QUARTERS)
+    for batch in batches:
+        labels, scores = labels_of(batch), scores_of(model, batch)
+        if batch.target is None or labels is None or scores is None:
+            return None
+        nats = F.cross_entropy(scores.float(), labels, reduction="none").cpu().numpy()
+        mask = batch.target.mask
+        places = (mask.cumsum(1) - 1) * QUARTERS // mask.sum(1, keepdim=True)
+        at = places[mask].cpu().numpy()
+        sums += np.bincount(at, nats, QUARTERS)
+        counts += np.bincount(at, minlength=QUARTERS)
+    return [
+        {"quarter": place + 1, "loss": float(sums[place] / counts[place])}
+        for place in range(QUARTERS)
+        if counts[place]
+    ]
+
+
+def source_figures(subject: Subject) -> Figures:
+    """What the source gives, in nats an answer: the loss with another source less the loss.
+
+    other: the source of another example; mixed: symbols of all examples dealt out anew; order: the
+    symbols of each source in another order. change: how far the outputs move, beside how far they
+    differ from answer to answer.
+    """
+    model, objective = subject.trained, plain_objective(subject.config.objective)
+    kinds: dict[str, Change] = {"mixed": mixed, "order": reordered}
+    if subject.config.task.kind != "tag":  # a tag needs a word in its place
+        kinds["other"] = other
+    figures: Figures = {}
+    for part, pairs in (("train", subject.train), ("dev", subject.dev)):
+        batches = [batch for batch in subject.batches(pairs) if batch.rows > 1]
+        loss = mean_loss(model, batches, objective)
+        if loss is None:
+            continue
+        figures[part] = {"loss": loss}
+        for name, change in kinds.items():
+            torch.manual_seed(0)
+            changed = [change(batch) for batch in batches]
+            figures[part][name] = (mean_loss(model, changed, objective) or 0.0) - loss
+        figures[part]["change"] = moved(model, batches, kinds.get("other", mixed))
+    return figures
+
+
+def moved(model: nn.Module, batches: Sequence[Batch], change: Change) -> float | None:
+    """How far outputs move with another source, as a share of how far they differ at all."""
+    shift = spread = 0.0
+    torch.manual_seed(0)
+    for batch in batches:
+        before, after = scores_of(model, batch), scores_of(model, change(batch))
+        if before is None or after is None:
+            return None
+        shift += float((after - before).double().square().mean())
+        spread += float((before - before.mean(0)).double().square().mean())
+    return (shift / spread) ** 0.5 if spread > 0 else 0.0
+
+
+def other(batch: Batch) -> Batch:
+    """Each answer with the source of the example before it."""
+    assert batch.source is not None
+    data, mask = batch.source.data.roll(1, 0), batch.source.mask.roll(1, 0)
+    return batch._replace(source=batch.source._replace(data=data, mask=mask))
+
+
+def mixed(batch: Batch) -> Batch:
+    """All symbols of the batch dealt out anew; lengths stay."""
+    assert batch.source is not None
+    data, mask = batch.source.data.clone(), batch.source.mask
+    real = data[mask]
+    data[mask] = real[torch.randperm(len(real)).to(real.device)]
+    return batch._replace(source=batch.source._replace(data=data))
+
+
+def reordered(batch: Batch) -> Batch:
+    """The symbols of each row in another order."""
+    assert batch.source is not None
+    data, mask = batch.source.data, batch.source.mask
+    keys = torch.rand(mask.shape).to(mask.device) + (~mask) * 2.0
+    at = keys.argsort(1)
+    at = at if data.dim() == 2 else at.unsqueeze(-1).expand_as(data)
+    return batch._replace(source=batch.source._replace(data=data.gather(1, at)))

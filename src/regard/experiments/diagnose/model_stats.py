@@ -1,0 +1,173 @@
+"""Figures of what goes on inside the trained model: attention, gradients, dead and stuck units.
+
+B rows, H heads, T length, S length of what is attended to, D width.
+"""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.tensors.state import fold
+from regard.experiments.diagnose.findings import Figures
+from regard.experiments.diagnose.subject import Subject, spread
+from regard.experiments.diagnose.trials import quieted
+from regard.models.window import MlpEncoder
+from regard.nn.attention_scores import ScoredContext
+from regard.nn.feedforward import FeedForward
+
+STUCK = 0.01  # a gate this near to 0 or 1, a state this near to -1 or 1
+BATCHES = 3
+
+Look = Callable[[nn.Module, tuple[Any, ...], Any], None]
+
+
+def inside_figures(subject: Subject) -> Figures:
+    """Attention entropy by module, dead and stuck units by module, gradient by layer."""
+    batches = spread(subject.batches(subject.train), BATCHES)
+    model = subject.trained
+    seen: dict[str, dict[str, list[Tensor]]] = {"attention": {}, "active": {}, "stuck": {}}
+    with watched(model, seen), torch.no_grad():
+        for batch in batches:
+            subject.config.objective(model, batch)
+    dead = {
+        name: float((torch.stack(parts).amax(0) <= 0).float().mean())
+        for name, parts in seen["active"].items()
+    }
+    return {
+        "attention_entropy": _means(seen["attention"]),
+        "dead_units": dead,
+        "stuck_gates": _means(seen["stuck"]),
+        "gradients": gradients(subject, batches),
+        "frozen": list(subject.config.training.freeze),
+    }
+
+
+def _means(found: dict[str, list[Tensor]]) -> dict[str, float]:
+    return {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
+
+
+@contextlib.contextmanager
+def watched(model: nn.Module, seen: dict[str, dict[str, list[Tensor]]]) -> Iterator[None]:
+    """Hooks on every attention, feed-forward network and recurrent layer while it lasts."""
+    hooks = []
+    for name, part in model.named_modules():
+        for kind, look in _looks(part):
+            into = seen[kind].setdefault(name, [])
+            hooks.append(part.register_forward_hook(_hook(look, into)))
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+        for found in seen.values():
+            for name in [name for name, parts in found.items() if not parts]:
+                del found[name]
+
+
+def _hook(look: Callable[..., Tensor | None], into: list[Tensor]) -> Look:
+    def hook(part: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        found = look(part, inputs, output)
+        if found is not None:
+            into.append(found)
+
+    return hook
+
+
+def _looks(part: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor | None]]]:
+    """What can be seen of a module, each as a kind and a function of a call of it."""
+    if hasattr(part, "weights") and isinstance(part, ScoredContext):
+        yield "attention", _score_entropy
+    elif hasattr(part, "weights"):
+        yield "attention", _kernel_entropy
+    if isinstance(part, FeedForward) and part.activation is torch.nn.functional.relu:
+        yield "active", _widened
+    if isinstance(part, MlpEncoder) and part.activation is torch.nn.functional.relu:
+        yield "active", _last_layer
+    if isinstance(part, nn.RNNBase):
+        yield "stuck", _stuck
+
+
+def _kernel_entropy(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor | None:
+    """Entropy of attention over several places, as a share of the largest possible."""
+    q, k, _, mask, _, causal = inputs
+    return _entropy(part.weights(q, k, mask, causal))
+
+
+def _score_entropy(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor | None:
+    h, memory, keys = inputs
+    keys = part.project(memory) if keys is None else keys
+    return _entropy(part.weights(fold(h, len(memory.data)), memory, keys))
+
+
+def _entropy(weights: Tensor) -> Tensor | None:
+    """(..., S) attention to its entropies (n,), of rows that see more than one place."""
+    places = (weights > 0).sum(-1)
+    entropy = -(weights * weights.clamp(min=1e-12).log()).sum(-1)
+    several = places > 1
+    if not bool(several.any()):
+        return None
+    return entropy[several] / places[several].float().log()
+
+
+def _widened(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
+    """The largest input of each ReLU over all positions (inner,)."""
+    return part.widen(inputs[0]).flatten(0, -2).amax(0)
+
+
+def _last_layer(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
+    data = output if isinstance(output, Tensor) else output.data
+    return data.flatten(0, -2).amax(0)
+
+
+def _stuck(part: nn.RNNBase, inputs: tuple[Any, ...], output: Any) -> Tensor:
+    """Which gates, or states of a plain network, are as good as shut or open (n,)."""
+    x, states = inputs[0], output[0]  # (B, T, inputs), (B, T, D)
+    if part.mode.startswith("RNN"):
+        return (states.abs() > 1 - STUCK).float().flatten()
+    before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)
+    names = ("weight_ih_l0", "bias_ih_l0", "weight_hh_l0", "bias_hh_l0")
+    weight, bias, inner, inner_bias = (getattr(part, name) for name in names)
+    parts = (x @ weight.T + bias + before @ inner.T + inner_bias).chunk(
+        weight.shape[0] // states.shape[-1], -1
+    )
+    gates = torch.cat([parts[i] for i in ((0, 1, 3) if part.mode == "LSTM" else (0, 1))])
+    opened = gates[:, 1:].sigmoid()  # the first state is not known here
+    return ((opened < STUCK) | (opened > 1 - STUCK)).float().flatten()
+
+
+def gradients(subject: Subject, batches: list[Any]) -> dict[str, float]:
+    """The norm of the gradient of each layer, beside the norm of its weights."""
+    model = subject.trained
+    if not any(p.requires_grad for p in model.parameters()):
+        return {}
+    twin = quieted(subject.fresh()).train()  # a GPU's recurrent layers train only in this mode
+    twin.load_state_dict(model.state_dict())
+    for batch in batches:
+        loss = subject.config.objective(twin, batch)
+        (loss.sum / max(1, loss.count)).backward()
+    squares: dict[str, list[float]] = {}
+    for name, weight in twin.named_parameters():
+        square = 0.0 if weight.grad is None else float(weight.grad.double().square().sum())
+        sums = squares.setdefault(layer_of(name), [0.0, 0.0])
+        sums[0] += square
+        sums[1] += float(weight.detach().double().square().sum())
+    return {
+        name: math.sqrt(grad / weight) if weight else math.sqrt(grad)
+        for name, (grad, weight) in squares.items()
+    }
+
+
+def layer_of(name: str) -> str:
+    """The layer that a weight belongs to: `decoder.layers.0.cross.join.weight` to its first parts.
+
+    A number ends it, so that layers of a stack are told apart.
+    """
+    parts = name.split(".")[:-1]
+    for place, part in enumerate(parts):
+        if part.isdigit():
+            return ".".join(parts[: place + 1])
+    return ".".join(parts[:2]) or name

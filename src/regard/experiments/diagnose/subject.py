@@ -1,0 +1,174 @@
+"""What is diagnosed: the run folder, its data and its model, and samples of both parts."""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.config.load import Config
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.data.corpus.corpora import Corpus
+from regard.data.corpus.stream import StreamCorpus
+from regard.data.reading.read import Pair
+from regard.data.sources.open import Place
+from regard.data.tensors.padded import Batch
+from regard.experiments.pseudo import PSEUDO, read_pseudo
+from regard.models.ngram import NGram
+from regard.storage.model_folder import not_a_model
+from regard.storage.run_files import check_version, read_config
+from regard.storage.run_folder import RunFolder, read_folder
+from regard.storage.weights import load_weights
+from regard.tasks.task import Task
+from regard.training.transfer import freeze
+
+EXAMPLES = 4000  # of the training part that are looked at, at most
+SAMPLE = 320  # examples whose loss is measured, at most
+ROWS = 32  # of a batch
+WINDOWS = 10  # batches of running text whose loss is measured
+
+
+@dataclass
+class Subject:
+    """A run as far as it could be read. train, dev: random examples of both parts."""
+
+    folder: Path
+    config: Config
+    record: RunFolder
+    task: Task
+    device: torch.device
+    train: list[Pair]
+    dev: list[Pair]
+    examples: int  # of the whole training part
+    model: nn.Module | None
+    why_no_data: str = ""
+    why_no_model: str = ""
+
+    @property
+    def trained(self) -> nn.Module:
+        """The model, where there is one."""
+        assert self.model is not None
+        return self.model.eval()
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether the model is trained step by step, not by a formula."""
+        return self.config.training.optimizer.kind != "exact"
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether the model answers something that goes in; language models only go on."""
+        return self.config.task.kind != "language-model"
+
+    def fresh(self, options: Any = None) -> nn.Module:
+        """The model as it was before its first step, or of other options."""
+        torch.manual_seed(self.config.training.seed)
+        model = self.task.build(options or self.config.model)
+        self.config.training.init.apply(model)
+        freeze(model, self.config.training.freeze)
+        return model.to(self.device)
+
+    def corpus(self, pairs: Sequence[Pair], model: nn.Module) -> Corpus:
+        """Examples as numbers, in the order that suits the model."""
+        return self.task.suited(self.task.corpus(pairs), model)
+
+    def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
+        """A sample of the examples as batches, by length; of running text some windows."""
+        corpus = self.task.corpus(pairs[:SAMPLE])
+        if isinstance(corpus, StreamCorpus):
+            order = corpus.order(ROWS * corpus.context, 0, 0)[:WINDOWS]
+            return [corpus.batch(rows).to(self.device) for rows in order]
+        return [batch.to(self.device) for batch in corpus.passes(ROWS)]
+
+    def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
+        """Batches to train on, without end, always the same ones."""
+        corpus = self.corpus(pairs, model)
+        epoch = 0
+        while True:
+            for rows in corpus.order(tokens, self.config.training.seed, epoch):
+                yield corpus.batch(rows).to(self.device)
+            epoch += 1
+
+
+def read_subject(folder: Path) -> Subject:
+    """The run of a folder; refused where there is nothing to diagnose."""
+    if not folder.is_dir():
+        raise UserError(not_a_model(folder))
+    check_version(folder)
+    config = read_config(folder)
+    record = read_folder(folder)
+    if record.facts.get("imported"):
+        raise UserError(
+            f"{folder}: imported, not trained here, so there is no training to diagnose; measure "
+            f"it with regard evaluate {folder} DATA"
+        )
+    if not record.train and not record.dev:
+        raise UserError(
+            f"{folder}: metrics.jsonl holds nothing, so there is nothing to diagnose; "
+            "train first: regard train DATA"
+        )
+    task = config.task.load(folder)
+    train, dev, why_no_data = _data(folder, config, record, task)
+    device = parallel.device()
+    model, why_no_model = _model(folder, config, task, device)
+    examples = len(train)
+    draw = random.Random(0)
+    train, dev = (draw.sample(part, min(EXAMPLES, len(part))) for part in (train, dev))
+    return Subject(
+        folder,
+        config,
+        record,
+        task,
+        device,
+        train,
+        dev,
+        examples,
+        model,
+        why_no_data,
+        why_no_model,
+    )
+
+
+def _data(
+    folder: Path, config: Config, record: RunFolder, task: Task
+) -> tuple[list[Pair], list[Pair], str]:
+    """Training and dev examples as the run saw them, or why they are not there."""
+    place, dev = (record.facts.get(part) for part in ("data", "dev"))
+    if not isinstance(place, dict) or not Place(**place).given():
+        return [], [], "run.json does not say where the data lie"
+    if place.get("data") == "-":
+        return [], [], "the data came from standard input"
+    try:
+        data = config.task.open(Place(**place), Place(**(dev or {})))
+        surely = read_pseudo(folder / PSEUDO)
+        train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
+    except (UserError, OSError) as error:
+        return [], [], f"the data cannot be read: {error}"
+    return train, data.dev, ""
+
+
+def _model(
+    folder: Path, config: Config, task: Task, device: torch.device
+) -> tuple[nn.Module | None, str]:
+    """The best model, else the last one, or why there is none."""
+    places = [folder / "model.safetensors", folder / "last" / "model.safetensors"]
+    place = next((path for path in places if path.exists()), None)
+    if place is None:
+        return None, "no model was saved: training ended before its first validation"
+    model = task.build(config.model).to(device)
+    load_weights(model, place)
+    return model, ""
+
+
+def spread(batches: list[Batch], count: int) -> list[Batch]:
+    """So many of the batches, from the short to the long ones."""
+    return batches[len(batches) // (2 * count) :: max(1, len(batches) // count)][:count]
+
+
+def counted(model: nn.Module | None) -> bool:
+    """Whether the model is counted: it always knows its training text nearly by heart."""
+    return isinstance(model, NGram)

@@ -1,0 +1,1 @@
+"""From sources to predictions: engines, batches, evaluation."""

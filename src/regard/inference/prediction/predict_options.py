@@ -1,0 +1,97 @@
+"""All that `regard predict` is told: what is asked, how answers are wanted, where they go."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from regard.config.load import put
+from regard.core.errors import UserError
+from regard.estimators import Estimator, load
+from regard.estimators.shortlisting import shortlist_path
+from regard.inference.prediction.ensembles import joined
+from regard.inference.prediction.output_lines import Form
+from regard.inference.prediction.shard_files import Share
+from regard.storage.fingerprint import file_digest, model_digest
+from regard.tasks.batches import TOKENS
+from regard.tasks.values import Request
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked, how answers are wanted, and where they go.
+
+    search: settings by name; settings: the same as `search.key=value`. others: models that answer
+    together with the first one. request: what is asked of all answers; input_json: of each as well.
+    """
+
+    model: str
+    texts: tuple[str, ...] = ()
+    input: str = "-"
+    input_json: bool = False
+    output: Path | None = None
+    form: Form = field(default_factory=Form)
+    request: Request = field(default_factory=Request)
+    search: dict[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    engine: str | None = None
+    quantize: str | None = None
+    shortlist: bool | Path = False
+    batch_size: int | None = None
+    batch_tokens: int = TOKENS
+    columns: tuple[str | None, str | None] = (None, None)
+    shard: str | None = None
+    force: bool = False
+
+    def load(self) -> Estimator:
+        """The model that answers."""
+        if self.shortlist and self.others:
+            raise UserError("--shortlist: not for several models that answer together (--with)")
+        given: dict[str, Any] = {"engine": self.engine, "quantize": self.quantize}
+        given |= {"shortlist": self.shortlist or None}
+        how = {name: value for name, value in given.items() if value is not None}
+        estimator = load(self.model, **how)
+        return joined(estimator, {other: load(other, **how) for other in self.others})
+
+    def chosen_search(self, estimator: Estimator) -> Any:
+        """The model's search with all that is wanted otherwise."""
+        return estimator.search(**self.changes(estimator))
+
+    def changes(self, estimator: Estimator) -> dict[str, Any]:
+        """The settings of the search that are wanted otherwise; None: as the model has it."""
+        tree: dict[str, Any] = {}
+        for setting in self.settings:
+            put(tree, setting)
+        if set(tree) - {"search"} or not isinstance(tree.get("search", {}), dict):
+            key = sorted(set(tree) - {"search"} or tree)[0]
+            raise UserError(
+                f"--set {key}: a trained model keeps all its settings but those of the search, "
+                "as in search.beam=1"
+            )
+        changes = {**self.search, **tree.get("search", {})}
+        kind = changes.get("kind") or estimator.config_.search.kind
+        longest = changes.pop("max_length", None)
+        changes["length" if kind == "sample" and longest else "max_length"] = longest
+        return changes
+
+    def facts(self, share: Share, search: Any) -> dict[str, Any]:
+        """All that answers depend on but the sources. The size of batches is not among it."""
+        form, asked = self.form, self.request
+        short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None
+        return {
+            "model": model_digest(Path(self.model)),
+            "with": [model_digest(Path(other)) for other in self.others],
+            "engine": {"name": self.engine, "quantize": self.quantize},
+            "shortlist": short and file_digest(short),
+            "search": search.model_dump(mode="json"),
+            "prefix": asked.prefix,
+            "must": list(asked.must),
+            "ban": list(asked.ban),
+            "nbest": form.nbest,
+            "json": {"input": self.input_json, "output": form.json_lines},
+            "symbols": form.symbols,
+            "alignments": form.alignment,
+            "alternatives": form.alternatives,
+            "columns": list(self.columns),
+            "shard": f"{share.number}/{share.parts}",
+        }

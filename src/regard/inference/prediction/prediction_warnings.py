@@ -1,0 +1,61 @@
+"""What is odd about answers, counted as they come."""
+
+from collections import Counter
+from typing import Any
+
+from regard.core import parallel
+from regard.core.errors import say
+from regard.tasks.task import Prediction
+
+SHOWN, KEPT = 10, 10_000  # different symbols
+
+
+class Oddities:
+    """Symbols that training never saw, and answers that were cut; said at the end."""
+
+    def __init__(self) -> None:
+        self.unknown: Counter[str] = Counter()  # of at most KEPT different ones
+        self.count = 0
+        self.cut = 0
+
+    def add(self, found: Prediction) -> None:
+        """Counts one answer."""
+        self.add_unknown(found.unknown)
+        self.cut += found.cut
+
+    def add_unknown(self, symbols: tuple[str, ...]) -> None:
+        """Counts symbols that training never saw."""
+        self.count += len(symbols)
+        for symbol in symbols:
+            if len(self.unknown) < KEPT or symbol in self.unknown:
+                self.unknown[symbol] += 1
+
+    def record(self) -> dict[str, Any]:
+        """What the next process must know to go on counting, ready for JSON."""
+        often = dict(self.unknown.most_common(SHOWN))
+        return {"symbols": often, "unknown": self.count, "cut": self.cut}
+
+    def go_on(self, record: dict[str, Any]) -> None:
+        """Adds what another process counted."""
+        self.unknown.update(record["symbols"])
+        self.count += record["unknown"]
+        self.cut += record["cut"]
+
+    def of_all(self) -> "Oddities":
+        """Those of all processes together."""
+        whole = Oddities()
+        for record in parallel.gather([self.record()]):
+            whole.go_on(record)
+        return whole
+
+    def say(self) -> None:
+        """A line for each thing that was odd."""
+        if self.count:
+            shown = " ".join(f"{symbol!r}" for symbol, _ in self.unknown.most_common(SHOWN))
+            symbols = "1 symbol" if self.count == 1 else f"{self.count:,} symbols"
+            was = "was" if self.count == 1 else "were"
+            say(f"{symbols} that training never saw {was} read as unknown: {shown}")
+        if self.cut == 1:
+            say("1 answer came to its limit of length and was ended there")
+        elif self.cut:
+            say(f"{self.cut:,} answers came to their limit of length and were ended there")

@@ -1,0 +1,140 @@
+"""Search among the symbols of a shortlist only: each sentence has its own, numbered from 0.
+
+The special symbols come first in every list, so EOS stays EOS. A sentence's probabilities are
+over its own list, so the rest of the batch does not matter.
+
+B sentences, k beams of each, T symbols fed, U symbols of the longest list, D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.special import PAD
+from regard.data.tensors.state import State
+from regard.models.generator import Generator, Head
+from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search.callbacks import Begun, Follower, Outputs, Unwanted, current, followed
+from regard.search.hypothesis import NOTHING
+from regard.search.shortlist import Shortlist
+
+
+class Narrowed:
+    """A stepper with the numbers of each sentence's list for symbols.
+
+    inner: a stepper that also has `vectors`, its step without the output layer.
+    """
+
+    def __init__(self, inner: Any, head: Head, lists: list[np.ndarray]) -> None:
+        self.inner = inner
+        width = max(map(len, lists))
+        weight = head.weight.detach()
+        ids = torch.full((len(lists), width), PAD)
+        for row, own in zip(ids, lists, strict=True):
+            row[: len(own)] = torch.from_numpy(own)
+        sizes = torch.tensor([len(own) for own in lists])
+        self.ids = ids.to(weight.device)  # (B, U)
+        beyond = (torch.arange(width) >= sizes[:, None]).to(weight.device)
+        self.weight = embedding(self.ids, weight).transpose(1, 2).contiguous()  # (B, D, U)
+        bias = weight.new_zeros(ids.shape) if head.bias is None else head.bias.detach()[self.ids]
+        self.bias = bias.masked_fill(beyond, float("-inf")).unsqueeze(1)  # (B, 1, U)
+
+    def start(self, source: Padded) -> State:
+        """The state before the first symbol; what belongs to a sentence is in its memory."""
+        state = self.inner.start(source)
+        return State((state.memory, self.ids, self.weight, self.bias), state.past)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (k*B, T) to the logits (k*B, T, U) of what follows each, and the new state."""
+        memory, ids, weight, bias = state.memory
+        B = len(ids)
+        real = ids.gather(1, symbols.reshape(B, -1)).view_as(symbols)
+        h, after = self.inner.vectors(real, State(memory, state.past))  # (k*B, T, D)
+        logits = torch.baddbmm(bias, h.reshape(B, -1, h.shape[-1]), weight)
+        return logits.view(*symbols.shape, -1), State((after.memory, *state.memory[1:]), after.past)
+
+
+def output_layer(model: nn.Module) -> Head:
+    """The output layer of a model, if parts of it can be computed."""
+    if not isinstance(model, Generator):
+        raise UserError("shortlist: several models that answer together have none; give one model")
+    if type(model.head) is not Head:
+        raise UserError("shortlist: not for rounded weights; leave out quantize")
+    return model.head
+
+
+@torch.inference_mode()
+def narrow_search(
+    inner: Any,
+    head: Head,
+    shortlist: Shortlist,
+    options: Beam | Sample,
+    source: Padded,
+    limits: Tensor,
+    nbest: int = 1,
+    wishes: Sequence[TokenConstraints] | None = None,
+) -> list[list[Hypothesis]]:
+    """What the search finds in the lists of the sentences; wished symbols join them."""
+    rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
+    asked = wishes or [NOTHING] * len(source.data)
+    lists = [
+        shortlist.of(ids[:length], {*wish.prefix, *(s for phrase in wish.must for s in phrase)})
+        for (ids, length), wish in zip(rows, asked, strict=True)
+    ]
+    mapped = (
+        [_within(wish, own) for wish, own in zip(wishes, lists, strict=True)] if wishes else None
+    )
+    try:
+        with followed(_translated(current(), lists)):
+            found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
+    except Unwanted as error:
+        error.settled = {row: _whole(one, lists[row]) for row, one in error.settled.items()}
+        raise
+    return [_whole(row, own) for row, own in zip(found, lists, strict=True)]
+
+
+def _whole(found: Sequence[Hypothesis], own: np.ndarray) -> list[Hypothesis]:
+    """Outputs in the numbers of a list, in those of the vocabulary."""
+    return [replace(one, symbols=tuple(own[list(one.symbols)].tolist())) for one in found]
+
+
+def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower | None:
+    """The follower, told of symbols as all know them."""
+    if follower is None:
+        return None
+
+    def tell(rows: Sequence[int], outputs: Outputs) -> None:
+        follower(
+            rows,
+            lambda: [
+                Begun(lists[row][list(one.symbols)].tolist(), one.symbol_scores)
+                for row, one in zip(rows, outputs(), strict=True)
+            ],
+        )
+
+    return tell
+
+
+def _within(wish: TokenConstraints, own: np.ndarray) -> TokenConstraints:
+    """A wish in the numbers of a list; what is banned and not in the list cannot come anyway."""
+
+    def places(symbols: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(np.searchsorted(own, symbols).tolist())
+
+    def possible(phrases: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
+        return tuple(places(phrase) for phrase in phrases if np.isin(phrase, own).all())
+
+    return TokenConstraints(
+        places(wish.prefix),
+        tuple(map(places, wish.must)),
+        possible(wish.banned),
+        possible(wish.glued),
+        frozenset(np.flatnonzero(np.isin(own, list(wish.ends))).tolist()),
+    )

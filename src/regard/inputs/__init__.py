@@ -1,0 +1,1 @@
+"""What goes in: texts, words and vectors as numbers, and the frontends that read them."""

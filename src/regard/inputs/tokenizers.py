@@ -1,0 +1,79 @@
+"""How texts are cut into symbols, for all tasks that read text."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import Field
+
+from regard.core.errors import UserError
+from regard.core.options import Options
+from regard.data.checks.column import side_texts
+from regard.data.reading.read import Pair
+from regard.data.vocabulary.amount import amount_of
+from regard.data.vocabulary.subword import default_size
+from regard.data.vocabulary.tokenizer_choice import choose_symbols
+from regard.tasks.task import Choice
+
+Symbols = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
+SUBWORDS = ("bpe", "unigram")  # learnt from the data; those of an imported model are not
+PIECES = (*SUBWORDS, "marian")
+
+
+class SideOptions(Options):
+    """How one side is cut into symbols."""
+
+    symbols: Symbols = Field("auto", description="auto chooses from the data and says why")
+    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+
+
+def choose_side(
+    section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+) -> None:
+    """Fills the symbols of a side that are left to the data."""
+    if section["symbols"] == "auto":
+        kind, why = choose_symbols(texts)
+        section["symbols"] = kind
+        chosen.append(Choice(f"{path}.symbols", kind, why))
+
+
+def choose_size(
+    section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+) -> None:
+    """Fills the size of a subword vocabulary that is left to the data."""
+    if section["symbols"] in SUBWORDS and section["size"] is None:
+        section["size"] = default_size(texts)
+        chosen.append(Choice(f"{path}.size", section["size"], "by amount of text"))
+
+
+def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choice]) -> None:
+    """Fills symbols, sharing, sizes and metric of two sides, as far as they are left open."""
+    texts = {side: side_texts(pairs, side) for side in ("source", "target")}
+    for side in texts:
+        choose_side(tree[side], f"task.{side}", texts[side], chosen)
+    kinds = [tree[side]["symbols"] for side in texts]
+    if tree["shared"] is None:
+        sizes = {tree[side]["size"] for side in texts} - {None}
+        alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and len(sizes) < 2
+        share = alike and _same_script(texts)
+        tree["shared"] = share
+        if share:
+            why = "both sides are written in the same characters"
+            chosen.append(Choice("task.shared", True, why))
+            for side in texts:
+                tree[side]["size"] = next(iter(sizes), None)
+    for side in texts:
+        counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
+        choose_size(tree[side], f"task.{side}", counted, chosen)
+    if tree["metric"] is None:
+        tree["metric"] = "bleu" if kinds[1] in (*SUBWORDS, "word") else "exact"
+    if tree["shared"] and tree["source"] != tree["target"]:
+        raise UserError(
+            "task.shared: both sides must have the same symbols and size, but the source has "
+            f"{tree['source']}, the target {tree['target']}"
+        )
+
+
+def _same_script(texts: dict[str, Sequence[str]]) -> bool:
+    """Whether most characters of the two sides are the same."""
+    left, right = (set(amount_of(side).characters) for side in texts.values())
+    return len(left & right) >= 0.5 * len(left | right)

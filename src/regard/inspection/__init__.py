@@ -1,6 +1,0 @@
-"""A model seen from inside while it answers: `regard.inspect` and `regard inspect`."""
-
-from regard.inspection.inspecting import inspect
-from regard.inspection.value import Inspection
-
-__all__ = ["Inspection", "inspect"]

@@ -1,5 +1,0 @@
-"""The look that all pages share: one style, and the scripts that draw inspections."""
-
-from regard.look.look import SCRIPTS, STYLES, assets
-
-__all__ = ["SCRIPTS", "STYLES", "assets"]

@@ -1,0 +1,232 @@
+"""How good are the answers: edit distances, exact match, BLEU and chrF, each with an interval.
+
+Every measure is a function of sums over examples. `score` adds up the rows of a table with one row
+an example; `intervals` adds up rows drawn with replacement, so a thousand draws cost little.
+BLEU and chrF are sacrebleu's, since only numbers from the same code can be compared.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from regard.core.errors import UserError
+from regard.metrics.metric_names import HIGHER_IS_BETTER
+
+Symbols = Callable[[str], list[str]]
+Table = npt.NDArray[np.float64]
+
+# Columns of the table, one row an example. A rate has two: errors, then length of the reference.
+_RATES = {"ser": slice(1, 3), "cer": slice(3, 5), "wer": slice(5, 7)}
+_EXACT, _BLEU_D2L, _COUNT = 0, 7, 8
+_BLEU, _CHRF = slice(9, 19), slice(19, 37)
+
+
+def score(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], symbols: Symbols
+) -> dict[str, float]:
+    """The measures of all answers together, 0 to 100, under the names of the command line.
+
+    `references[i]` holds every right answer for example `i`; `symbols` splits a text into the
+    units of `ser` (phonemes, characters: whatever the model writes).
+
+    - `exact`: the answer equals one of the references.
+    - `ser`, `cer`, `wer`: errors in symbols, characters and white-space words. Each answer is
+      compared with its closest reference, the longer one of two equally close; then the errors
+      of all examples are divided by the lengths of the chosen references (at least 1), so a
+      rate can exceed 100.
+    - `bleu`, `chrf`: corpus scores of sacrebleu with its defaults; see `signatures`.
+    - `bleu_d2l`: mean of `short_bleu`, best of the references. It counts words; where no
+      reference has more than one word it counts symbols.
+    """
+    _check(hypotheses, references)
+    streams = _streams(references)
+    sums = _own_table(hypotheses, references, symbols).sum(axis=0)
+
+    scores = _own_scores(sums)
+    scores["bleu"] = _bleu().corpus_score(hypotheses, streams).score
+    scores["chrf"] = CHRF().corpus_score(hypotheses, streams).score
+    return {name: scores[name] for name in HIGHER_IS_BETTER if name in scores}
+
+
+def intervals(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    symbols: Symbols,
+    samples: int = 1000,
+    seed: int = 0,
+) -> dict[str, tuple[float, float]]:
+    """For each name in `score`, the bounds that hold 95 % of the scores of resampled examples.
+
+    The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): draw as many examples as there
+    are, with replacement, and score them; do so `samples` times.
+    """
+    _check(hypotheses, references)
+    streams = _streams(references)
+    bleu, chrf = _bleu(), CHRF()
+    table = np.hstack(
+        [
+            _own_table(hypotheses, references, symbols),
+            np.array(bleu._extract_corpus_statistics(hypotheses, streams), dtype=np.float64),
+            np.array(chrf._extract_corpus_statistics(hypotheses, streams), dtype=np.float64),
+        ]
+    )
+
+    drawn: dict[str, list[float]] = {}
+    for sums in _resample(table, samples, seed):
+        scores = _own_scores(sums)
+        scores["bleu"] = bleu._compute_score_from_stats(_integers(sums[_BLEU])).score
+        scores["chrf"] = chrf._compute_score_from_stats(_integers(sums[_CHRF])).score
+        for name, value in scores.items():
+            drawn.setdefault(name, []).append(value)
+
+    bounds = {name: np.percentile(values, [2.5, 97.5]) for name, values in drawn.items()}
+    return {
+        name: (float(bounds[name][0]), float(bounds[name][1]))
+        for name in HIGHER_IS_BETTER
+        if name in bounds
+    }
+
+
+def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The strings by which sacrebleu says how `bleu` and `chrf` were computed."""
+    # The signature depends only on how many references there are, so no text is tokenised.
+    streams = _streams([[""] * len(alternatives) for alternatives in references])
+    return {
+        "bleu": str(BLEU(references=streams).get_signature()),
+        "chrf": str(CHRF(references=streams).get_signature()),
+    }
+
+
+def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
+    """The least number of insertions, deletions and substitutions that make one the other.
+
+    Bit-parallel (Myers 1999, in the form of Hyyro 2001): a Python integer holds one column of
+    the Levenshtein table as differences of neighbours, which are +1, 0 or -1.
+    """
+    if first == second:
+        return 0
+    if not first or not second:
+        return len(first) + len(second)
+
+    places: dict[str, int] = {}
+    for index, symbol in enumerate(first):
+        places[symbol] = places.get(symbol, 0) | 1 << index
+    full = (1 << len(first)) - 1
+    last = 1 << (len(first) - 1)
+    plus, minus = full, 0  # vertical differences of the column before the first: all +1
+    distance = len(first)
+
+    for symbol in second:
+        equal = places.get(symbol, 0)
+        diagonal = (((equal & plus) + plus) ^ plus) | equal | minus
+        right_plus = minus | (full & ~(diagonal | plus))
+        right_minus = plus & diagonal
+        distance += bool(right_plus & last) - bool(right_minus & last)
+        right_plus = (right_plus << 1 | 1) & full
+        right_minus = right_minus << 1 & full
+        plus = right_minus | (full & ~(diagonal | right_plus))
+        minus = right_plus & diagonal
+    return distance
+
+
+def short_bleu(prediction: Sequence[str], label: Sequence[str], order: int = 2) -> float:
+    """BLEU for short sequences, 0 to 1: `exp(min(0, 1 - |label| / |prediction|)) prod p_n^(1/2^n)`.
+
+    Zhang, Lipton, Li, Smola, Dive into Deep Learning, 10.7.6: `p_n` is the share of n-grams of
+    the prediction that are in the label, for n up to `order` or the length of the prediction.
+    """
+    if not prediction:
+        return float(not label)
+    result = math.exp(min(0.0, 1 - len(label) / len(prediction)))
+    for n in range(1, min(order, len(prediction)) + 1):
+        matches = (_ngrams(prediction, n) & _ngrams(label, n)).total()
+        result *= (matches / (len(prediction) - n + 1)) ** (0.5**n)
+    return result
+
+
+def _ngrams(sequence: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
+    return Counter(tuple(sequence[i : i + n]) for i in range(len(sequence) - n + 1))
+
+
+def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[int, int]:
+    """(errors, length) of the reference with the fewest errors, the longest of several such."""
+    errors, length = min((edit_distance(hypothesis, r), -len(r)) for r in references)
+    return errors, -length
+
+
+def _own_table(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], symbols: Symbols
+) -> Table:
+    """The columns `_EXACT` to `_COUNT`, one row an example."""
+    by_word = any(len(text.split()) > 1 for texts in references for text in texts)
+    rows = []
+    for hypothesis, texts in zip(hypotheses, references, strict=True):
+        answer, rights = symbols(hypothesis), [symbols(text) for text in texts]
+        answer_words, right_words = hypothesis.split(), [text.split() for text in texts]
+        units = (answer_words, right_words) if by_word else (answer, rights)
+        row: list[float] = [hypothesis in texts]
+        row += _closest(answer, rights)
+        row += _closest(hypothesis, texts)
+        row += _closest(answer_words, right_words)
+        row += [max(short_bleu(units[0], right) for right in units[1]), 1]
+        rows.append(row)
+    return np.array(rows, dtype=np.float64)
+
+
+def _own_scores(sums: Table) -> dict[str, float]:
+    """All measures but sacrebleu's, from the sums of the columns."""
+    count = float(sums[_COUNT])
+    scores = {
+        "exact": 100 * float(sums[_EXACT]) / count,
+        "bleu_d2l": 100 * float(sums[_BLEU_D2L]) / count,
+    }
+    for name, columns in _RATES.items():
+        errors, length = sums[columns].tolist()
+        scores[name] = 100 * errors / max(length, 1.0)
+    return scores
+
+
+def _resample(table: Table, samples: int, seed: int) -> Iterator[Table]:
+    """Sums of the columns over rows drawn with replacement, `samples` times."""
+    generator = np.random.default_rng(seed)
+    rows = len(table)
+    for _ in range(samples):
+        times_drawn = np.bincount(generator.integers(0, rows, rows), minlength=rows)
+        yield times_drawn.astype(np.float64) @ table
+
+
+def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
+    """References as sacrebleu wants them: first ones, second ones, ...; `None` where none is."""
+    most = max(len(texts) for texts in references)
+    return [
+        [texts[place] if place < len(texts) else None for texts in references]
+        for place in range(most)
+    ]
+
+
+def _bleu() -> BLEU:
+    # `force` only silences the warning about text that looks tokenised.
+    return BLEU(force=True)
+
+
+def _integers(sums: Table) -> list[int]:
+    return [round(value) for value in sums.tolist()]
+
+
+def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if not hypotheses:
+        raise UserError("There is nothing to score: no example was given.")
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"Each answer needs its references: {len(hypotheses)} answers came with "
+            f"{len(references)} lists of references."
+        )
+    for number, texts in enumerate(references, start=1):
+        if isinstance(texts, str) or not texts:
+            raise UserError(f"Example {number}: a non-empty list of references was expected.")

@@ -1,0 +1,125 @@
+"""Losses of labels and of numbers.
+
+B rows, S length, C labels or numbers, N real positions.
+"""
+
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.nn import crf
+from regard.objectives.cross_entropy import Loss, SmoothedLoss
+
+
+class Tags(Options):
+    """Cross entropy of the label of each position; with a CRF head of the whole sequence."""
+
+    kind: Literal["tags"] = "tags"
+    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+
+    def count(self, batch: Batch) -> float:
+        """The positions the loss is summed over, by their weight."""
+        assert batch.target is not None
+        places = batch.target.mask.sum(1)
+        return float(places.sum() if batch.weight is None else places.float() @ batch.weight)
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        assert batch.target is not None
+        labels, mask = batch.target.data, batch.target.mask
+        scores, transitions = model(batch)  # (B, S, C)
+        if transitions is not None:
+            each = crf.nll(scores, transitions, labels, mask)  # (B,)
+        elif batch.weight is None:
+            loss, _ = SmoothedLoss.apply(scores[mask], labels[mask], self.smoothing)
+            return Loss(loss, self.count(batch))
+        else:
+            nats = F.cross_entropy(
+                scores.transpose(1, 2), labels, label_smoothing=self.smoothing, reduction="none"
+            )  # (B, S)
+            each = (nats * mask).sum(1)
+        total = each.sum() if batch.weight is None else each @ batch.weight
+        return Loss(total, self.count(batch))
+
+
+class Labels(Options):
+    """Cross entropy of one label a row; where a row may have several, of each label on its own."""
+
+    kind: Literal["labels"] = "labels"
+    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+
+    def count(self, batch: Batch) -> float:
+        """The rows the loss is summed over, by their weight."""
+        return _rows(batch)
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        assert batch.labels is not None
+        scores, labels = model(batch).data, batch.labels  # (B, C), (B,) or (B, C)
+        if labels.dim() == 1:
+            each = F.cross_entropy(scores, labels, label_smoothing=self.smoothing, reduction="none")
+        else:
+            soft = labels * (1 - self.smoothing) + 0.5 * self.smoothing
+            each = F.binary_cross_entropy_with_logits(scores, soft, reduction="none").sum(1)
+        return Loss(_weighted(each, batch), self.count(batch))
+
+
+class Distance(Options):
+    """A loss of numbers, summed over the numbers of a row."""
+
+    def count(self, batch: Batch) -> float:
+        """The rows the loss is summed over, by their weight."""
+        return _rows(batch)
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        assert batch.labels is not None
+        each = self.distance(model(batch).data - batch.labels).sum(1)
+        return Loss(_weighted(each, batch), self.count(batch))
+
+    def distance(self, error: Tensor) -> Tensor:
+        """The loss of each number, of its error."""
+        raise NotImplementedError
+
+
+class Squared(Distance):
+    """Mean squared error: the mean is the best answer."""
+
+    kind: Literal["mse"] = "mse"
+
+    def distance(self, error: Tensor) -> Tensor:
+        return error.square()
+
+
+class Absolute(Distance):
+    """Mean absolute error: the median is the best answer; outliers count less."""
+
+    kind: Literal["mae"] = "mae"
+
+    def distance(self, error: Tensor) -> Tensor:
+        return error.abs()
+
+
+class Huber(Distance):
+    """Squared where the error is small, absolute beyond `delta` (Huber 1964)."""
+
+    kind: Literal["huber"] = "huber"
+    delta: float = Field(1.0, gt=0, description="in standard deviations of the target")
+
+    def distance(self, error: Tensor) -> Tensor:
+        size = error.abs()
+        far = self.delta * (2 * size - self.delta)
+        return torch.where(size <= self.delta, error.square(), far)
+
+
+def _rows(batch: Batch) -> float:
+    return float(batch.rows if batch.weight is None else batch.weight.sum())
+
+
+def _weighted(each: Tensor, batch: Batch) -> Tensor:
+    return each.sum() if batch.weight is None else each @ batch.weight

@@ -1,0 +1,104 @@
+"""Losses of language models: the next symbol, or symbols that are masked.
+
+B rows, S length, V vocabulary, N symbols.
+"""
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from regard.core.options import Options
+from regard.data.tensors.padded import Batch
+from regard.data.tensors.special import MASK, PAD, SPECIALS
+from regard.nn.dropout import own_generator
+from regard.objectives.cross_entropy import CrossEntropy, Loss, SmoothedLoss
+
+
+class NextSymbol(CrossEntropy):
+    """Cross entropy of running text: what the model remembers goes on to the next batch."""
+
+    kind: Literal["next_symbol"] = "next_symbol"  # type: ignore[assignment]
+    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
+        assert batch.target is not None
+        labels = batch.target.data[batch.target.mask]  # (N,)
+        logits, carry = model(batch)
+        loss, nll = SmoothedLoss.apply(logits, labels, self.smoothing)
+        return Loss(loss, len(labels), {"nll": nll}, carry)
+
+
+class Masked(Options):
+    """Some symbols of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
+
+    In training other ones each time: 80 % of them become MASK, 10 % another symbol of the batch,
+    10 % stay. In evaluation always the same ones of a row, and all become MASK.
+    """
+
+    kind: Literal["masked"] = "masked"
+    share: float = Field(0.15, gt=0, lt=1, description="share of symbols that are predicted")
+
+    def count(self, batch: Batch) -> int:
+        """The symbols the loss is summed over."""
+        return int(self._counts(self._possible(batch)).sum())
+
+    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch."""
+        assert batch.source is not None and batch.target is not None
+        data, possible = batch.source.data, self._possible(batch)
+        symbols = batch.target.data.masked_fill(~batch.target.mask, PAD)
+        drawn = _drawn(possible) if model.training else _hash(symbols)
+        rank = drawn.masked_fill(~possible, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
+        chosen = rank < self._counts(possible)
+        shown = _masked(data, chosen)
+        if model.training:
+            shown = _disguised(shown, data, chosen, data[possible])
+        source = batch.source._replace(data=shown)
+        logits = model(batch._replace(source=source), chosen)  # (N, V)
+        loss, nll = SmoothedLoss.apply(logits, symbols[chosen], 0.0)
+        return Loss(loss, len(logits), {"nll": nll})
+
+    def _possible(self, batch: Batch) -> Tensor:
+        """(B, S) the symbols that may be chosen: real ones that are known."""
+        assert batch.target is not None
+        return batch.target.mask & (batch.target.data >= len(SPECIALS))
+
+    def _counts(self, possible: Tensor) -> Tensor:
+        """(B, 1) how many of each row are chosen: its share, at least one where there is one."""
+        count = possible.sum(1, keepdim=True)
+        return (self.share * count).round().long().clamp(min=1).minimum(count)
+
+
+def _masked(data: Tensor, chosen: Tensor) -> Tensor:
+    """Symbols (B, S) with the chosen ones masked; of words (B, S, 2) their letters as well."""
+    if data.dim() == 2:
+        return data.masked_fill(chosen, MASK)
+    return torch.where(chosen.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
+
+
+def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Tensor:
+    """Of the chosen symbols a tenth replaced by others of the batch (known), a tenth as it was."""
+    if not len(known):
+        return shown
+    fate = _drawn(chosen)
+    others = known[(_drawn(chosen) * len(known)).long()]
+    stays, other = chosen & (fate > 0.9), chosen & (fate < 0.1)
+    if data.dim() == 3:
+        stays, other = stays.unsqueeze(-1), other.unsqueeze(-1)
+    return torch.where(other, others, torch.where(stays, data, shown))
+
+
+def _drawn(like: Tensor) -> Tensor:
+    """Random numbers from 0 to 1, as many as there are places."""
+    return torch.rand(like.shape, device=like.device, generator=own_generator())
+
+
+def _hash(symbols: Tensor) -> Tensor:
+    """(B, S) numbers from 0 to 1 that look random and depend on the row alone."""
+    places = torch.arange(symbols.shape[1], device=symbols.device)
+    row = (symbols * (places % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
+    mixed = (symbols * 7919 + places * 104729 + row * 31) % 65521
+    return (mixed * mixed % 65521).double() / 65521

@@ -1,0 +1,1 @@
+"""How weights move: optimizers, schedules, initializations, averages, precision."""

@@ -1,0 +1,61 @@
+"""What optimisers have in common, and the Adam family."""
+
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from regard.core.options import Options
+from regard.optim.groups import Factors, groups_of
+
+L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
+embeddings are spared"
+DECOUPLED = "share of the matrices, times the rate, that is taken off at each step; norms, biases \
+and embeddings are spared"
+
+
+class Descent(Options):
+    """What all optimisers have in common."""
+
+    times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
+    divisible: ClassVar[bool] = True  # whether it works with parts of weights, as fsdp has them
+
+    def default_lr(self, adamw: float) -> float:
+        """The learning rate to begin with, where this one suits AdamW."""
+        return self.times * adamw
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimisers of a model's parameters."""
+        raise NotImplementedError
+
+
+class AdamLike(Descent):
+    """What the Adam family has in common."""
+
+    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of the two averages")
+    eps: float = Field(1e-9, gt=0, description="added to the denominator")
+
+
+class Adam(AdamLike):
+    """Adam (Kingma and Ba 2015); betas and eps as in Vaswani et al. (2017, 5.3)."""
+
+    kind: Literal["adam"] = "adam"
+    weight_decay: float = Field(0.0, ge=0, description=L2)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = groups_of(model, self.weight_decay, factors)
+        return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
+
+
+class AdamW(AdamLike):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019)."""
+
+    kind: Literal["adamw"] = "adamw"
+    weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
+
+    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
+        """The optimiser of a model's parameters."""
+        groups = groups_of(model, self.weight_decay, factors)
+        return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]

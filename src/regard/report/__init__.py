@@ -1,5 +1,0 @@
-"""One self-contained HTML page about a run: scores, curves, samples, data, settings."""
-
-from regard.report.page import write_report
-
-__all__ = ["write_report"]

@@ -1,0 +1,148 @@
+"""Words that must appear: beams are shared out over how much of them is there already.
+
+(Post and Vilar 2018, "dynamic beam allocation".) N beams to go on with.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+
+from regard.core.errors import UserError
+from regard.data.tensors.special import EOS
+from regard.search.hypothesis import TokenConstraints
+from regard.search.selection import Choose, Chosen, Continuations
+
+UNMET = (
+    "must: no answer with all these words was found; a ban, no_repeat or the beginning may leave "
+    "no room for them: take one of them out, or search with a wider beam"
+)
+Met = tuple[int, ...]  # how many symbols of each phrase stand at the end of a beam; all: it is met
+
+
+class Unmet(UserError):
+    """A source has no answer with the words that it must have. row: which source, from 0."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)  # so that it can be sent from one process to another
+        self.row = row
+
+    def __str__(self) -> str:
+        return f"source {self.row + 1}: {UNMET}"
+
+
+class Candidate(NamedTuple):
+    """A continuation. place: among those found; met: after its symbol."""
+
+    total: float
+    place: int
+    symbol: int
+    met: Met
+
+
+class Must:
+    """Chooses as `usual` does for sentences without wishes; the others come to have all theirs.
+
+    Candidates are sorted into banks by the number of wished symbols that they have. The banks
+    are asked in turn, the fullest first, for their best. The end is open only to those who have
+    all, and a beam may not go on so long that the rest no longer fits before its limit.
+    """
+
+    joint = False
+
+    def __init__(
+        self, usual: Choose, wishes: Sequence[TokenConstraints], limits: list[int]
+    ) -> None:
+        self.usual, self.limits = usual, limits
+        self.spare = max(usual.spare, 2)
+        self.phrases = {row: wish.must for row, wish in enumerate(wishes) if wish.must}
+        self.met: dict[int, list[Met]] = {r: [(0,) * len(p)] for r, p in self.phrases.items()}
+        self.length = 0
+
+    def extra(self, rows: list[int], beams: int) -> list[list[list[int]]]:
+        """For each beam of each sentence, the symbols that would go on with a phrase."""
+        return [
+            [self._next(row, met) for met in self.met[row]] if row in self.met else [[]] * beams
+            for row in rows
+        ]
+
+    def _next(self, row: int, met: Met) -> list[int]:
+        pairs = zip(self.phrases[row], met, strict=True)
+        return [phrase[have] for phrase, have in pairs if have < len(phrase)]
+
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
+        self.length += 1
+        chosen = self.usual(found, beam, rows)
+        for b, row in enumerate(rows):
+            if row in self.phrases:
+                self._one(found, b, row, chosen)
+        return chosen
+
+    def _one(self, found: Continuations, b: int, row: int, chosen: Chosen) -> None:
+        """Overwrites the choice for one sentence."""
+        N = chosen.goes.shape[1]
+        goes, ended = self._pick(self._candidates(found, b, row), N, chosen.over.shape[1])
+        self.met[row] = [one.met for one in goes] + [self.met[row][0]] * (N - len(goes))
+        places = [one.place for one in goes] + [0] * (N - len(goes))
+        chosen.goes[b] = torch.tensor(places, device=found.symbol.device)
+        chosen.over[b] = False
+        for e, one in enumerate(ended):
+            chosen.ended[b, e], chosen.over[b, e] = one.place, True
+        chosen.dead[b] = torch.arange(N, device=chosen.dead.device) >= len(goes)
+
+    def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
+        """What may come next in a sentence, best first, each once."""
+        left = self.limits[row] - self.length - 1  # symbols that still fit, after this and the end
+        seen: dict[tuple[int, int], Candidate] = {}
+        columns = (found.parent[b].tolist(), found.symbol[b].tolist(), found.total[b].tolist())
+        for place, (beam, symbol, total) in enumerate(zip(*columns, strict=True)):
+            met = self._after(row, self.met[row][beam], symbol)
+            missing = self._missing(row, met)
+            possible = missing == 0 if symbol == EOS else missing <= left
+            if possible and total > float("-inf"):
+                seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
+        return sorted(seen.values(), key=lambda one: -one.total)
+
+    def _missing(self, row: int, met: Met) -> int:
+        """The symbols that surely suffice: the phrase that is furthest, then the others whole.
+
+        Phrases that have begun together ("ab", "ac" after "a") cannot all go on.
+        """
+        unmet = [(p, h) for p, h in zip(self.phrases[row], met, strict=True) if h < len(p)]
+        return sum(len(p) for p, _ in unmet) - max((h for _, h in unmet), default=0)
+
+    def _after(self, row: int, met: Met, symbol: int) -> Met:
+        """What is met after one more symbol."""
+        pairs = zip(self.phrases[row], met, strict=True)
+        return tuple(have if have == len(p) else _begun(p, have, symbol) for p, have in pairs)
+
+    @staticmethod
+    def _pick(
+        candidates: list[Candidate], beam: int, ends: int
+    ) -> tuple[list[Candidate], list[Candidate]]:
+        """Those that go on and those that end, taken in turns from the banks."""
+        banks: dict[int, list[Candidate]] = defaultdict(list)
+        for one in candidates:
+            banks[sum(one.met)].append(one)
+        goes: list[Candidate] = []
+        ended: list[Candidate] = []
+        while banks and len(goes) < beam:
+            for bank in sorted(banks, reverse=True):
+                one = banks[bank].pop(0)
+                if one.symbol != EOS:
+                    goes.append(one)
+                elif len(ended) < ends:
+                    ended.append(one)
+                if not banks[bank]:
+                    del banks[bank]
+        return goes[:beam], ended
+
+
+def _begun(phrase: tuple[int, ...], have: int, symbol: int) -> int:
+    """How much of a phrase stands at the end, when `have` did and a symbol came.
+
+    After "aa" of "aab" another a leaves "aa", not "a" alone.
+    """
+    tail = (*phrase[:have], symbol)
+    return next(n for n in range(len(tail), -1, -1) if tail[len(tail) - n :] == phrase[:n])

@@ -1,0 +1,153 @@
+"""The routes that ask a model."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import Response
+
+from regard.core.errors import UserError
+from regard.serve.api_errors import Refused, as_json
+from regard.serve.body import check_text, check_texts, check_wish, read
+from regard.serve.jobs import Asking, Job
+from regard.serve.rendering import rendered
+from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
+from regard.serve.served_models import Served
+from regard.serve.service import Service
+from regard.serve.settings import ServeSettings
+from regard.serve.streaming import Events
+from regard.tasks.values import Request as Wish
+
+NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
+
+
+async def predict(request: Request) -> Response:
+    """Answer texts."""
+    began = time.monotonic()
+    service: Service = request.app.state.service
+    asked = await read(request, PredictBody, service.settings)
+    check_texts(asked.texts, service.settings)
+    model = service.model(asked, "predict")
+    asking = service.asking(model, asked, asked.nbest, asked.align)
+    wishes = _wishes(asked, model, service.settings)
+    if asked.align:
+        _check_alignments(asked.texts, model, asking.search)
+    found = await service.outcomes(request, _jobs(service, asking, asked.texts, wishes))
+    service.metrics.symbols[model.name] += sum(len(one.symbols) for one in found)
+    answers = [rendered(one, asked.nbest) for one in found]
+    took = round(1000 * (time.monotonic() - began), 3)
+    return as_json({"model": model.name, "answers": answers, "milliseconds": took})
+
+
+async def stream_answer(request: Request) -> Response:
+    """Answer a text while one looks on: server-sent events."""
+    service: Service = request.app.state.service
+    asked = await read(request, StreamBody, service.settings)
+    check_text(asked.text, "text", service.settings)
+    model = service.model(asked, "stream")
+    wish = None
+    if asked.request is not None:
+        wish = _wish(asked.request, "request", model, service.settings)
+    asking = service.asking(model, asked)
+    return Events(service, service.job(asking, text=asked.text, request=wish), model)
+
+
+async def inspect(request: Request) -> Response:
+    """Look into a model while it answers a text."""
+    service: Service = request.app.state.service
+    asked = await read(request, InspectBody, service.settings)
+    for at, text in (("text", asked.text), ("target", asked.target or "")):
+        check_text(text, at, service.settings)
+    model = service.model(asked, "inspect")
+    service.asking(model, asked)  # refuses a search that is too much
+    found = await service.alone(request, lambda: _inspected(model, asked, service.settings))
+    return Response(found, media_type="application/json")
+
+
+async def alternatives(request: Request) -> Response:
+    """Say how an answer may go on behind a beginning."""
+    service: Service = request.app.state.service
+    asked = await read(request, AlternativesBody, service.settings)
+    check_text(asked.text, "text", service.settings)
+    model = service.model(asked, "alternatives")
+    wish = _wish(asked.request, "request", model, service.settings) or Wish()
+    search, task = service.asking(model, asked).search, model.task
+    call: Any = task.alternatives  # type: ignore[attr-defined]
+    found = await service.alone(
+        request, lambda: call(model.model, asked.text, wish, asked.count, search)
+    )
+    ways = [{"symbol": s, "p": round(p, 6), "answer": rendered(a)} for s, p, a in found]
+    return as_json({"model": model.name, "alternatives": ways})
+
+
+def _jobs(
+    service: Service, asking: Asking, texts: Sequence[str], wishes: Sequence[Wish | None]
+) -> list[Job]:
+    """A job for each text of a request."""
+    jobs, ahead = list[Job](), 0
+    for n, (text, wish) in enumerate(zip(texts, wishes, strict=True)):
+        at = f"texts.{n}" if len(texts) > 1 else ""
+        jobs.append(service.job(asking, text=text, request=wish, number=n, at=at, ahead=ahead))
+        ahead += len(text)
+    return jobs
+
+
+def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
+    """Refuses more numbers than fit into an answer: each symbol looks at each of its source."""
+    longest: Any = model.task.longest  # type: ignore[attr-defined]
+    most = sum((len(text) + 1) * longest(len(text) + 1, search) for text in texts)
+    if most > NUMBERS:
+        raise Refused(
+            422,
+            f"align: texts whose alignments have at most {NUMBERS:,} numbers, these may have "
+            f"{most:,}; send fewer at a time, shorter ones, or a smaller max_length",
+            "align",
+        )
+
+
+def _wishes(asked: PredictBody, model: Served, settings: ServeSettings) -> Sequence[Wish | None]:
+    """What is asked of each answer."""
+    if asked.requests is None:
+        return [None] * len(asked.texts)
+    if len(asked.requests) != len(asked.texts):
+        raise Refused(
+            422,
+            f"requests: one for each of the {len(asked.texts)} texts expected, "
+            f"{len(asked.requests)} given",
+            "requests",
+        )
+    return [_wish(one, f"requests.{n}", model, settings) for n, one in enumerate(asked.requests)]
+
+
+def _wish(asked: WishBody, at: str, model: Served, settings: ServeSettings) -> Wish | None:
+    """What is asked of an answer; None: nothing."""
+    check_wish(asked, at, settings)
+    wish = asked.wish()
+    if wish == Wish():
+        return None
+    if not model.answering:
+        raise UserError(
+            f"{at}: prefix, must, ban: only for transducers, whose answers are sequences of "
+            "their own"
+        )
+    return wish
+
+
+def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> bytes:
+    """What is inside of a model while it answers, as JSON; in the runner's thread."""
+    from regard.views.inspection import inspect as look_inside
+    from regard.views.inspection.inspected_texts import TooLong
+
+    search: dict[str, Any] = dict(asked.search)
+    try:
+        found = look_inside(
+            model.estimator, asked.text, asked.target, most=settings.symbols, **search
+        ).as_dict()
+    except TooLong as error:
+        who = f"who runs the server can raise the limit: regard serve --symbols {error.count}"
+        at = error.what if error.what in ("text", "target") else None
+        raise Refused(422, f"{error.said}; {who}", at) from error
+    found["model"]["name"] = model.name
+    return to_json(found, inf_nan_mode="null")

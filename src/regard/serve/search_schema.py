@@ -1,0 +1,60 @@
+"""The search of a request: that of the model, changed within the limits."""
+
+from typing import Any, get_args
+
+from regard.core.errors import UserError
+from regard.estimators import Estimator
+from regard.serve.api_errors import SHOWN, shortened
+from regard.serve.settings import ServeSettings
+
+# Beyond these, numbers overflow or mean nothing.
+MOST = {"alpha": 10.0, "coverage": 100.0, "diversity": 100.0, "temperature": 100.0}
+COLDEST = 0.01  # the least temperature above 0
+
+
+def chosen_search(estimator: Estimator, changes: dict[str, Any], settings: ServeSettings) -> Any:
+    """The search with what a request asks for; refuses what does not fit, or is too much."""
+    search = estimator.search(**changes)
+    for name, given in changes.items():
+        if name not in type(search).model_fields:  # only null comes so far
+            known = ", ".join(type(search).model_fields)
+            raise UserError(f"search.{shortened(name, SHOWN)}: no setting here; there are {known}")
+        taken = getattr(search, name)
+        if given is not None and (given != taken or isinstance(given, bool)):
+            raise UserError(f"search.{name}: {taken!r} expected, {given!r} given")
+    for name, most in most_of(settings).items():
+        if (value := getattr(search, name, None)) is not None and value > most:
+            raise UserError(f"search.{name}: at most {most:g} on this server, {value:g} asked for")
+    if 0 < getattr(search, "temperature", 1.0) < COLDEST:
+        raise UserError(f"search.temperature: 0, which is greedy, or at least {COLDEST:g} expected")
+    return search
+
+
+def most_of(settings: ServeSettings) -> dict[str, float]:
+    """The most that a setting may be."""
+    lengths = dict.fromkeys(("min_length", "max_length", "length"), settings.length)
+    return {"beam": settings.beam, **lengths, **MOST}
+
+
+def kinds_of(estimator: Estimator) -> list[Any]:
+    """The classes of search that a model has, its own first."""
+    annotation: Any = type(estimator.config_).model_fields["search"].annotation
+    kinds = list(get_args(annotation) or (annotation,))
+    return sorted(kinds, key=lambda kind: kind is not type(estimator.config_.search))
+
+
+def schema_of(kind: Any, settings: ServeSettings) -> dict[str, Any]:
+    """The JSON schema of a class of search, with the limits of the server."""
+    schema: dict[str, Any] = kind.model_json_schema()
+    for name, most in most_of(settings).items():
+        field = schema["properties"].get(name, {})
+        for part in field.get("anyOf", [field]):
+            if part.get("type") in ("integer", "number"):
+                part["maximum"] = most
+    return schema
+
+
+def settings_schema(estimator: Estimator, settings: ServeSettings) -> dict[str, Any]:
+    """The JSON schema of all that the search of a model can be."""
+    schemas = [schema_of(kind, settings) for kind in kinds_of(estimator)]
+    return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}

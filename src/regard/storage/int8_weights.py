@@ -1,0 +1,90 @@
+"""Weights in int8 from a file and to a file, matrix by matrix.
+
+In a file of int8 weights each matrix is under its usual name, and its scales are under that name
+and `.scale`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from regard.core import parallel
+from regard.core.files import write_bytes
+from regard.core.memory import give_freed_memory_back
+from regard.nn.int8 import Int8Matrix
+from regard.nn.quantize import quantize, refuse_elsewhere, rounded
+from regard.storage.weights import check_fit, once, reading
+
+SCALE = ".scale"
+FILE = "model.safetensors"
+
+
+def weights_file(folder: Path) -> Path:
+    """Where the weights of a run folder are, or those of an export in int8."""
+    exported = folder / "regard" / FILE
+    return exported if exported.is_file() else folder / FILE
+
+
+class Stored:
+    """The numbers of a model that lie in a file, in fp32 or in int8; read one by one."""
+
+    def __init__(self, model: nn.Module, path: Path) -> None:
+        self.path = path
+        self.matrices: dict[str, Int8Matrix] = {}  # what was read, by name
+        self.others: dict[str, Tensor] = {}
+        self._names = {id(tensor): name for name, tensor in once(model).items()}
+        with reading(path), safe_open(path, framework="pt") as file:
+            shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
+        self._scaled = {name for name in shapes if name + SCALE in shapes}
+        scales = {name + SCALE for name in self._scaled}
+        check_fit(model, {n: shape for n, shape in shapes.items() if n not in scales}, path)
+
+    def matrix(self, weight: Tensor) -> Int8Matrix:
+        """A weight matrix in int8, rounded here if the file has it in fp32."""
+        name = self._names[id(weight)]
+        if name in self._scaled:
+            found = Int8Matrix(self._read(name).clone(), self._read(name + SCALE).clone())
+        else:
+            found = rounded(name, self._read(name))
+        self.matrices[name] = found
+        return found
+
+    def tensor(self, weight: Tensor) -> Tensor:
+        """A weight or table that stays as it is."""
+        name = self._names[id(weight)]
+        self.others[name] = self._read(name).clone()
+        return self.others[name]
+
+    def _read(self, name: str) -> Tensor:
+        """A tensor that is a window of the file. Opened anew each time: else all that was read
+        so far would count as memory in use."""
+        with reading(self.path), safe_open(self.path, framework="pt") as file:
+            found: Tensor = file.get_tensor(name)
+            return found
+
+
+def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
+    """The model that `build` gives, its weights read from a file, in int8."""
+    refuse_elsewhere(parallel.device())
+    model, _ = _read(build, path)
+    give_freed_memory_back()
+    return model
+
+
+def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
+    """Writes the weights of a file, of the model that `build` gives, in int8."""
+    _, stored = _read(build, path)
+    tensors = dict(stored.others)
+    for name, matrix in stored.matrices.items():
+        tensors |= {name: matrix.values, name + SCALE: matrix.scale}
+    write_bytes(out, save(tensors))
+
+
+def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, Stored]:
+    """The model in int8, and what was read for it."""
+    model = build()  # its random weights go as those of the file come
+    stored = Stored(model, path)
+    return quantize(model, stored), stored

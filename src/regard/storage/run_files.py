@@ -1,0 +1,39 @@
+"""What a run folder says of itself: its configuration, its version, its data."""
+
+from pathlib import Path
+from typing import Any
+
+from regard.config.load import Config, check_config, read_yaml
+from regard.core.errors import UserError
+from regard.core.files import read_json
+from regard.storage.model_folder import not_a_model
+
+FORMAT = 2  # of the run folder; a larger number is not understood by older versions
+
+
+def check_version(folder: Path) -> None:
+    """Refuses a run folder of a newer regard, whose settings this one cannot know."""
+    path = folder / "run.json"
+    facts = read_json(path) if path.exists() else {}
+    if facts.get("format", 0) > FORMAT:
+        raise UserError(
+            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
+            "update with pip install -U regard"
+        )
+
+
+def trained_on(folder: Path) -> dict[str, Any]:
+    """Where the training data of a run lay, and its columns, as far as that is known."""
+    path = folder / "run.json"
+    return (read_json(path).get("data") or {}) if path.exists() else {}
+
+
+def read_config(folder: Path) -> Config:
+    """The filled configuration of a run folder."""
+    path = folder / "config.yaml"
+    if not path.is_file():
+        raise UserError(not_a_model(folder))
+    tree = read_yaml(path)
+    if not tree:
+        raise UserError(f"{path}: empty, so the model folder is damaged; copy it anew")
+    return check_config(tree, str(path))

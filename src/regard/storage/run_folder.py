@@ -1,0 +1,108 @@
+"""What a run folder holds, as plain data. A run that was killed early has less of it."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from regard.core.errors import UserError
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The readable parts of a run folder; `notes` says what could not be read."""
+
+    facts: Record  # run.json
+    train: list[Record]  # metrics.jsonl, by kind
+    dev: list[Record]
+    final: Record
+    samples: list[Record]  # samples.jsonl, of the latest step only
+    check: Record
+    settings: Record
+    diagnosis: Record
+    config: str
+    notes: list[str]
+
+
+def read_folder(folder: Path) -> RunFolder:
+    """The content of a run folder; missing files give empty parts, broken ones a note."""
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such run folder.")
+    notes: list[str] = []
+    metrics = _read_lines(folder / "metrics.jsonl", notes)
+    samples = _read_lines(folder / "samples.jsonl", notes)
+    config = folder / "config.yaml"
+
+    latest = max((sample.get("step", 0) for sample in samples), default=0)
+    finals = [line for line in metrics if line.get("kind") == "final"]
+    return RunFolder(
+        facts=_read_object(folder / "run.json", notes),
+        train=[line for line in metrics if line.get("kind") == "train"],
+        dev=[line for line in metrics if line.get("kind") == "dev"],
+        final=finals[-1] if finals else {},
+        samples=[sample for sample in samples if sample.get("step", 0) == latest],
+        check=_read_object(folder / "check.json", notes),
+        settings=_read_object(folder / "settings.json", notes),
+        diagnosis=_read_object(folder / "diagnosis.json", notes),
+        config=config.read_text("utf-8", errors="replace") if config.is_file() else "",
+        notes=notes,
+    )
+
+
+def number(value: object) -> float | None:
+    """The value as a finite number, or None: NaN and infinity cannot be plotted."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[float, float]]:
+    """(step, value) of each record that has a finite number under the keys of `path`.
+
+    `over` is the key of another number to stand in place of the step.
+    """
+    found = []
+    for record in records:
+        value: Any = record
+        for key in path:
+            value = value.get(key) if isinstance(value, dict) else None
+        step, height = number(record.get(over)), number(value)
+        if step is not None and height is not None:
+            found.append((step, height))
+    return found
+
+
+def _read_object(path: Path, notes: list[str]) -> Record:
+    if not path.is_file():
+        return {}
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        notes.append(f"{path.name} could not be read and was left out.")
+        return {}
+    return content
+
+
+def _read_lines(path: Path, notes: list[str]) -> list[Record]:
+    if not path.is_file():
+        return []
+    records, broken = [], 0
+    for line in path.read_bytes().split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict):
+            records.append(record)
+        else:
+            broken += 1
+    if broken:
+        notes.append(f"{path.name}: {broken} unreadable line(s) left out.")
+    return records

@@ -1,0 +1,243 @@
+"""The contract of a Task: all that the loop, validation and prediction know of the data.
+
+The options of a task make it: `options.open(place, dev)` reads its data, `options.fit(pairs)`
+makes the task from them, `options.load(folder)` from a run.
+"""
+
+import itertools
+import math
+import random
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.options import Options
+from regard.data.corpus.corpora import Corpus
+from regard.data.reading.read import Example, Pair, Pairs, split_dev
+from regard.data.sources.open import Data, Place, open_pairs
+from regard.objectives import Objective
+from regard.tasks.batches import ALL, Work
+from regard.tasks.values import Choice, DataCheck, Evaluation, Facts, Prediction
+
+__all__ = [
+    "Choice",
+    "DataCheck",
+    "Evaluation",
+    "Facts",
+    "Prediction",
+    "Task",
+    "TaskOptions",
+    "device_of",
+    "losses",
+    "plain",
+]
+
+SAMPLES = 5  # predictions shown at each validation
+
+
+class TaskOptions(Options):
+    """What the options of all tasks can do."""
+
+    kind: str
+
+    def open(self, place: Place, dev: Place) -> Data:
+        """The training and dev examples."""
+        return open_pairs(place, dev, self.read, self.kind, self.hold_back)
+
+    def read(self, place: Place) -> Pairs:
+        """The examples of a file."""
+        return place.read()
+
+    def hold_back(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
+        """Train and dev parts of examples that came without a dev part."""
+        return split_dev(pairs)
+
+    def usable(
+        self, pairs: Sequence[Pair], task: "Task | None" = None
+    ) -> tuple[Sequence[Pair], list[str]]:
+        """The examples that can be trained on, and a line for each reason others cannot."""
+        return list(pairs), []
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
+    ) -> tuple["Task", Any, list[Choice]]:
+        """The task of these examples, the options with nothing open, what was chosen and why.
+
+        model: the options of the model. like: a task whose vocabulary is taken over.
+        """
+        raise NotImplementedError
+
+    def surely(self) -> float:
+        """How sure a model must be to label examples for another one."""
+        raise UserError("unlabelled examples are of use to the tasks tag and classify only")
+
+    def load(self, folder: Path) -> "Task":
+        """The task that `save` wrote into a run folder."""
+        raise NotImplementedError
+
+
+class Task(ABC):
+    """Data to batches, outputs to answers, and the measures that fit."""
+
+    metric: str  # the measure that decides which model is best
+    unit = "examples"  # what examples are called
+    use = "regard predict {run} TEXT"  # what a trained model is for
+    nbest = True  # whether several answers can be asked for
+
+    def counted(self, count: int) -> str:
+        """So many examples, in words."""
+        return f"{count:,} {self.unit if count != 1 else self.unit.removesuffix('s')}"
+
+    @abstractmethod
+    def corpus(self, pairs: Sequence[Pair]) -> Corpus:
+        """The examples as numbers, ready for training."""
+
+    @abstractmethod
+    def facts(self, corpus: Corpus) -> Facts:
+        """What the choice of a model depends on."""
+
+    @abstractmethod
+    def build(self, options: Any) -> nn.Module:
+        """The model of these options, with what only the data knows: vocabulary sizes."""
+
+    @abstractmethod
+    def predict(
+        self,
+        model: nn.Module,
+        sources: Sequence[Any],
+        search: Any,
+        nbest: int = 1,
+        batch_size: int = 64,
+        work: Work = ALL,
+    ) -> list[Prediction]:
+        """The model's answers, in the order of the sources."""
+
+    @abstractmethod
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """Measures by name."""
+
+    @abstractmethod
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """95 % intervals of the same measures."""
+
+    @abstractmethod
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
+        """What is in the data, and what is odd."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Writes all that `load` needs."""
+
+    def parse(self, text: str) -> Any:
+        """A source as it is written in a line."""
+        return text
+
+    def examples(self, pairs: Iterable[Pair]) -> list[Example]:
+        """What is evaluated: by default each pair."""
+        return [Example(pair.source, (pair.target,)) for pair in pairs]
+
+    def details(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, Any]:
+        """What stands behind the scores: tables and figures, ready for JSON."""
+        return {}
+
+    def signatures(self, examples: Sequence[Example]) -> dict[str, str]:
+        """How measures were computed, for those that have several ways."""
+        return {}
+
+    def measures(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
+        """Measures that follow from the loss."""
+        return {}
+
+    def calibrate(self, model: nn.Module, examples: Sequence[Example]) -> bool:
+        """Fits what is fitted after training, on dev; True where something was."""
+        return False
+
+    def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
+        """The corpus in the order that suits a model."""
+        return corpus
+
+    def samples(
+        self, evaluation: "Evaluation", examples: Sequence[Example]
+    ) -> list[dict[str, Any]]:
+        """A few examples with their predictions, always the same ones, ready for JSON."""
+        places = random.Random(0).sample(range(len(examples)), k=len(examples))
+        return [
+            {
+                "source": plain(examples[i].source),
+                "prediction": evaluation.predictions[i].text,
+                "references": [plain(reference) for reference in examples[i].references],
+            }
+            for i in sorted(places[:SAMPLES])
+        ]
+
+    def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
+        """Trains a model in one step, by a formula."""
+        raise UserError(
+            "training.optimizer.kind=exact: only linear regression with loss mse and n-gram "
+            "language models are solved by a formula; choose adamw"
+        )
+
+    def evaluate(
+        self,
+        model: Any,
+        examples: Sequence[Example],
+        objective: Objective,
+        search: Any,
+        batch_size: int,
+    ) -> Evaluation:
+        """The measures of a model, or of an engine, on examples."""
+        sources = [example.source for example in examples]
+        mine = parallel.share(sources)
+        answers = self.predict(model, mine, search, batch_size=batch_size) if mine else []
+        predictions = parallel.gather(answers)
+        scores = self.score(predictions, examples)
+        if not isinstance(model, nn.Module):  # an engine only answers, so there is no loss
+            return Evaluation(scores, math.nan, predictions, self.details(predictions, examples))
+        pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
+        loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)
+        scores |= self.measures(loss, parts)
+        return Evaluation(scores, loss, predictions, self.details(predictions, examples))
+
+
+@torch.inference_mode()
+def losses(
+    model: nn.Module, batches: Iterator[Any], objective: Objective
+) -> tuple[float, dict[str, float]]:
+    """The loss and its parts, each divided by the count, over batches."""
+    device = device_of(model)
+    total, count, parts = 0.0, 0.0, Counter[str]()
+    for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
+        loss = objective(model, batch.to(device))
+        total += float(loss.sum)
+        parts.update(loss.parts)
+        count += loss.count
+    names = parallel.agreed(sorted(parts))
+    total, count, *sums = parallel.total([total, count, *(float(parts[name]) for name in names)])
+    if not count:  # no answer that training knows
+        return 0.0, {}
+    return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
+
+
+def plain(side: Any) -> str:
+    """A source or an answer as one text."""
+    if isinstance(side, str):
+        return side
+    return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in side)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model lies."""
+    return next(itertools.chain(model.parameters(), model.buffers())).device

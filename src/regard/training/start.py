@@ -1,0 +1,137 @@
+"""How a run begins, and how it goes on from its last checkpoint."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard.config.defaults import fill
+from regard.config.load import Config
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.files import read_json
+from regard.data.corpus.corpora import Corpus
+from regard.data.reading.read import Pair
+from regard.models.max_length import limited, refuse_long_corpus
+from regard.storage.run_files import FORMAT, read_config
+from regard.tasks.task import Choice, Task
+from regard.training.checkpoint import load_checkpoint
+from regard.training.run import Run, TrainingState, examples_of, fingerprints
+from regard.training.transfer import Origin, adopt, freeze, transplant
+
+
+def start_run(
+    folder: Path,
+    config: Config,
+    train: Sequence[Pair],
+    dev: Sequence[Pair],
+    origin: Origin | None = None,
+) -> Run:
+    """A new run: vocabularies, sizes and model, of its own or of `origin`. Nothing is written."""
+    if not dev:
+        raise UserError("the dev part is empty; training needs it to know its best model")
+    taken: list[Choice] = []
+    if origin is not None:
+        config, taken = adopt(config, origin)
+    like = origin.task if origin is not None else None
+    fitted = parallel.in_turn(lambda: _fit(config, train, like))
+    task, corpus, options, chosen, notes = fitted
+    config = config.model_copy(update={"task": options})
+    config, more = fill(config, task.facts(corpus))
+    run = _assemble(folder, config, task, corpus, dev, origin)
+    run.chosen, run.notes = taken + chosen + more, notes
+    if origin is not None:
+        run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
+    run.check = parallel.in_turn(lambda: task.check(train, dev))
+    return run
+
+
+def _fit(
+    config: Config, train: Sequence[Pair], like: Task | None
+) -> tuple[Task, Corpus, Any, list[Choice], list[str]]:
+    """The task of the training examples, they as numbers, and what was chosen and left out."""
+    task, options, chosen = config.task.fit(config.task.usable(train)[0], config.model, like)
+    kept, notes = options.usable(train, task)
+    return task, task.corpus(kept), options, chosen, notes
+
+
+def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
+    """A run as its last checkpoint left it; refused where the data are not the same."""
+    config = read_config(folder)
+    about = read_json(folder / "run.json")
+    if about.get("format", 0) < FORMAT:
+        raise UserError(
+            f"{folder}: begun by regard {about.get('version')}, whose batches had another order: "
+            f"it cannot go on as it was; train further from its best model with --from {folder}"
+        )
+    task = config.task.load(folder)
+    kept, _ = config.task.usable(train, task)
+    run = _assemble(folder, config, task, task.corpus(kept), dev, loaded=about.get("loaded", []))
+    facts = about.get("fingerprints", {})
+    for name, mark in fingerprints(run).items():
+        if facts.get(name) != mark:
+            then, now = about.get("examples", {}).get(name), examples_of(run)[name]
+            counts = f" ({then:,} examples then, {now:,} now)" if then and then != now else ""
+            raise UserError(
+                f"{folder}: the {name} data are not those this run began with{counts}; resume with "
+                "the same files, or start anew with another --out"
+            )
+    run.batches = config.training.accumulate * about.get("processes", 1)
+    if run.batches % parallel.size():
+        raise UserError(
+            f"{folder}: an update has {run.batches} batches, which cannot be divided evenly over "
+            f"{parallel.size()} processes; start as many processes as divide it"
+        )
+    load_checkpoint(run)
+    return run
+
+
+def _assemble(
+    folder: Path,
+    config: Config,
+    task: Task,
+    corpus: Corpus,
+    dev: Sequence[Pair],
+    origin: Origin | None = None,
+    loaded: Sequence[str] = (),
+) -> Run:
+    """Model and optimiser of a filled configuration, seeded."""
+    training = config.training
+    torch.manual_seed(training.seed)
+    device = parallel.device()
+    model = task.build(config.model)
+    refuse_long_corpus(model, corpus)
+    if limited(model):  # else they need not be made numbers yet
+        refuse_long_corpus(model, task.corpus(dev))
+    training.init.apply(model)
+    names = list(loaded) if origin is None else transplant(model, origin)
+    model = model.to(device)
+    freeze(model, training.freeze)
+    if not any(True for _ in model.parameters()) and training.optimizer.kind != "exact":
+        raise UserError(
+            f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
+            "trained step by step; leave the optimiser open"
+        )
+    if training.parallel == "fsdp" and parallel.size() > 1 and not training.optimizer.divisible:
+        raise UserError(
+            f"training.optimizer.kind={training.optimizer.kind}: needs whole matrices, and with "
+            "training.parallel=fsdp each process has a part; choose adamw, or parallel=ddp"
+        )
+    engine = parallel.wrap(model, training.parallel)
+    factors = dict.fromkeys(names, training.loaded_lr)
+    return Run(
+        folder=folder,
+        config=config,
+        task=task,
+        model=model,
+        engine=engine,
+        optimizers=training.optimizer.build(model, training.lr or 1.0, factors),
+        average=training.average.build(),
+        corpus=task.suited(corpus, model),
+        dev=task.examples(dev),
+        progress=TrainingState(),
+        device=device,
+        batches=training.accumulate * parallel.size(),
+        loaded=names,
+    )

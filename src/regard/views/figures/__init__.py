@@ -1,0 +1,1 @@
+"""The look of all figures: style, fonts, trees."""

@@ -1,0 +1,6 @@
+"""A model seen from inside while it answers: `regard.inspect` and `regard inspect`."""
+
+from regard.views.inspection.inspecting import inspect
+from regard.views.inspection.value import Inspection
+
+__all__ = ["Inspection", "inspect"]

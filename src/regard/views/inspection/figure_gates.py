@@ -1,0 +1,67 @@
+"""Gates of recurrent layers over the symbols: the mean of the units, and how far they differ."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from regard.core.errors import UserError
+from regard.views.figures.fonts import FontSet
+from regard.views.figures.style import COLOURS, INK, new_figure
+from regard.views.inspection.figure_maps import turn
+from regard.views.inspection.figure_views import symbols
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIGNED = ("cell", "new", "hidden")  # between -1 and 1; the others are open (1) or shut (0)
+
+
+def draw_gates(
+    title: str, inspection: dict[str, Any], layer: int | None, hand: FontSet
+) -> "Figure":
+    """A row a layer and direction, a column a gate; of one layer only where asked."""
+    layers = sorted({entry["layer"] for entry in inspection["gates"]})
+    if layer is not None and layer not in layers:
+        known = ", ".join(map(str, layers))
+        raise UserError(f"--layer {layer}: the layers with gates, from 0, are {known}")
+    rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for entry in inspection["gates"]:
+        if layer in (None, entry["layer"]):
+            rows.setdefault((entry["name"], entry["direction"]), []).append(entry)
+    count = max(map(len, rows.values()))
+    longest = max(len(entry["mean"]) for row in rows.values() for entry in row)
+    wide = min(max(1.8, 0.16 * longest), 4.0)
+    figure = new_figure(count * wide + 0.9, 1.5 * len(rows) + 0.9, title)
+    axes = figure.subplots(len(rows), count, squeeze=False)
+    for line, row in zip(axes, rows.values(), strict=True):
+        for panel in line[len(row) :]:
+            panel.remove()
+        labels = symbols(inspection, row[0]["rows"], hand)
+        for panel, entry in zip(line, row, strict=False):
+            _gate(panel, entry, labels, wide)
+        line[0].set_ylabel(_name(row[0]), fontsize=8)
+    return figure
+
+
+def _name(entry: dict[str, Any]) -> str:
+    """Which layer it is."""
+    way = f"\n{entry['direction']}" if entry["direction"] != "forward" else ""
+    return f"{entry['part']} {entry['layer']}{way}"
+
+
+def _gate(axes: "Axes", entry: dict[str, Any], labels: list[str], wide: float) -> None:
+    """One gate: the line is the mean, and eight of ten units are in the band, if they are known."""
+    at = range(len(entry["mean"]))
+    if len(entry["units"]):
+        low, high = numpy.quantile(numpy.asarray(entry["units"]), [0.1, 0.9], axis=1)
+        axes.fill_between(at, low, high, color=COLOURS[3], alpha=0.3, linewidth=0)
+    axes.plot(at, entry["mean"], color=COLOURS[0], marker="o", markersize=2.5)
+    axes.set_ylim(-1.05 if entry["gate"] in SIGNED else -0.03, 1.05)
+    axes.set_title(entry["gate"], fontsize=8.5)
+    size = min(8.0, 0.8 * 72 * wide / len(labels))
+    if size >= 4:
+        axes.set_xticks(at, labels)
+        axes.tick_params(axis="x", labelcolor=INK, length=0, labelsize=size)
+        turn(axes, labels, 72 * wide / len(labels) / (0.62 * size))
+    axes.tick_params(axis="y", labelsize=7, length=0)

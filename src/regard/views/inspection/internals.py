@@ -1,0 +1,145 @@
+"""What is seen inside a model while it answers: attention, its heads silenced, gradients, gates.
+
+R parts of the answer, H heads, T rows, S columns, D width of a layer.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.inference.model_capture import capture, silence
+from regard.nn.capture import Seen
+from regard.search.callbacks import tell_nothing
+from regard.views.inspection.notes import Note
+from regard.views.inspection.question import Question, Scored
+from regard.views.inspection.value import AttentionMap, Axis, Gate, Part, Saliency, Way
+
+AXES: dict[Part, tuple[Axis, Axis]] = {
+    "encoder": ("source", "source"),
+    "decoder": ("target", "inputs"),
+    "cross": ("target", "source"),
+    "pool": ("one", "source"),
+}
+READ = ("frontend", "frontend.symbols", "target")  # where symbols become vectors
+UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What was seen, and what could not be."""
+
+    attention: tuple[AttentionMap, ...] = ()
+    saliency: Saliency | None = None
+    gates: tuple[Gate, ...] = ()
+    notes: tuple[Note, ...] = ()
+
+    def seen(self) -> dict[str, Any]:
+        """What was seen, under the names that an inspection has for it."""
+        return {name: getattr(self, name) for name in ("attention", "saliency", "gates")}
+
+
+def inside(question: Question, rows: Axis) -> Inside:
+    """All that can be seen. rows: what the parts of the answer are, target symbols or one."""
+    with torch.inference_mode(), capture(question.model) as seen:
+        question.read()
+    notes: list[Note] = []
+    attention = maps_of(question, seen)
+    if not attention:
+        notes.append(Note("attention.none"))
+    elif not attention[0].silenced:
+        notes.append(Note("heads.dear", symbols=question.lengths()[1]))
+    gates = gates_of(seen)
+    if gates and gates[0].units is None:
+        notes.append(Note("gates.means", most=UNITS))
+    return Inside(attention, saliency_of(question, rows), gates, tuple(notes))
+
+
+def maps_of(question: Question, seen: Seen) -> tuple[AttentionMap, ...]:
+    """The attention of all layers, and what each head is worth."""
+    heads = {name: weights.shape[1] for name, weights in seen.attention.items()}
+    worth = {} if question.dear(sum(heads.values())) else silenced(question, heads)
+    spread, found = seen.entropy(), []
+    for name, weights in seen.attention.items():
+        part, entropy = part_of(name), tuple(spread[name][0].tolist())
+        about = (name, part, layer_of(name), *AXES[part])
+        found.append(AttentionMap(*about, weights[0].float().cpu(), entropy, worth.get(name, ())))
+    return tuple(found)
+
+
+@torch.inference_mode()
+def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
+    """How the score of the whole answer changes when each head of each attention is silent."""
+    if not heads:
+        return {}
+    before = question.total()
+    places = [(name, head) for name, count in heads.items() for head in range(count)]
+    found: dict[str, list[float]] = {name: [] for name in heads}
+    if not isinstance(question, Scored):
+        for name, head in places:
+            with silence(question.model, {name: [head]}):
+                found[name].append(question.total() - before)
+        return {name: tuple(changes) for name, changes in found.items()}
+    for first in range(0, len(places), question.at_once()):
+        tell_nothing()
+        some = places[first : first + question.at_once()]  # a copy for each
+        masks = {name: torch.zeros(len(some), count).bool() for name, count in heads.items()}
+        for copy, (name, head) in enumerate(some):
+            masks[name][copy, head] = True
+        with silence(question.model, masks):
+            after = question.scores(len(some)).double().sum(1)
+        for (name, _), change in zip(some, (after - before).tolist(), strict=True):
+            found[name].append(change)
+    return {name: tuple(changes) for name, changes in found.items()}
+
+
+def saliency_of(question: Question, rows: Axis) -> Saliency | None:
+    """The norm of the gradient of each part of the answer by each symbol that was read."""
+    parts = list(range(question.lengths()[0]))
+    found: dict[str, list[Tensor]] = {}
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
+        for first in range(0, len(parts), question.at_once()):
+            tell_nothing()
+            with capture(question.model) as seen:
+                score = question.each(parts[first : first + question.at_once()]).sum()
+            for name, values in seen.saliency(score).items():
+                if name in READ:  # letters of words have other rows, not the same in all passes
+                    found.setdefault(name, []).append(values.detach().float().cpu())
+    joined = {name: torch.cat(some) for name, some in found.items()}
+    source = joined.get("frontend", joined.get("frontend.symbols"))
+    read = joined.get("target")
+    before = None if read is None else Saliency(rows, "inputs", read)
+    return before if source is None else Saliency(rows, "source", source, before)
+
+
+def gates_of(seen: Seen) -> tuple[Gate, ...]:
+    """The gates of all recurrent layers over time, and what the layers give."""
+    layers = [name for name in seen.hidden if name in seen.gates]
+    layers = [name for name in layers if name.startswith(("encoder", "decoder"))]
+    views = {name: {**seen.gates[name], "hidden": seen.hidden[name]} for name in layers}
+    total = sum(view.numel() for gates in views.values() for view in gates.values())
+    found = []
+    for name, gates in views.items():
+        part = part_of(name)
+        rows: Axis = "source" if part == "encoder" else "inputs"
+        way: Way = "backward" if ".backwards." in name else "forward"
+        for gate, view in gates.items():
+            units = view[0].float().cpu()
+            mean, kept = tuple(units.mean(-1).tolist()), units if total <= UNITS else None
+            found.append(Gate(name, part, layer_of(name), way, gate, rows, mean, kept))
+    return tuple(found)
+
+
+def part_of(name: str) -> Part:
+    """Which part of a model the path of a module belongs to."""
+    if name.endswith((".cross", ".score")):
+        return "cross"
+    return "pool" if name == "pool" else "encoder" if name.startswith("encoder") else "decoder"
+
+
+def layer_of(name: str) -> int:
+    """The number of a layer in the path of a module, the first one; 0 where there is none."""
+    found = re.search(r"\.(\d+)(\.|$)", name)
+    return int(found[1]) if found else 0

@@ -1,0 +1,169 @@
+"""What an inspection gives: one value that becomes JSON, a page, a picture or lines of text.
+
+H heads, T target symbols, S source symbols, D width of a layer.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from regard.core.version import __version__
+from regard.views.inspection.notes import Note
+
+FORMAT = 1  # of the dictionary; readers may refuse what they do not know
+DIGITS = 6  # behind the point
+Part = Literal["encoder", "decoder", "cross", "pool"]
+Way = Literal["forward", "backward"]
+Axis = Literal["source", "target", "inputs", "one"]
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text and the symbols it was cut into, as they are printed."""
+
+    text: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OutputStep:
+    """One symbol of the answer. p: its probability, or None where it is a number, which is then
+    the value; others: what else was likely, most probable first; given: whether the user gave it
+    (the prompt of a language model)."""
+
+    symbol: str
+    p: float | None
+    others: tuple[tuple[str, float], ...] = ()
+    value: float | None = None
+    given: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON; a number has a value in place of a probability."""
+        chance = {"value": self.value} if self.p is None else {"p": self.p}
+        others = [list(pair) for pair in self.others]
+        return {"symbol": self.symbol, **chance, "others": others} | (
+            {"given": True} if self.given else {}
+        )
+
+
+@dataclass(frozen=True)
+class AttentionMap:
+    """The attention of one layer. heads: (H, rows, columns), each row sums to 1; entropy: of each
+    head, in nats, the mean over its rows; silenced: how the log probability of the whole answer
+    (or the number that is answered) changes when a head is silenced."""
+
+    name: str
+    part: Part
+    layer: int
+    rows: Axis
+    columns: Axis
+    heads: Tensor
+    entropy: tuple[float, ...]
+    silenced: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One gate of a recurrent layer over time, or its output (`hidden`). mean: over the units;
+    units: (T, D), or None where that would be too much."""
+
+    name: str
+    part: Part
+    layer: int
+    direction: Way
+    gate: str
+    rows: Axis
+    mean: tuple[float, ...]
+    units: Tensor | None
+
+
+@dataclass(frozen=True)
+class Saliency:
+    """How strongly each row depends on each column: (rows, columns) norms of gradients."""
+
+    rows: Axis
+    columns: Axis
+    values: Tensor
+    before: "Saliency | None" = None  # the same by what the decoder has read
+
+    def as_dict(self) -> dict[str, Any]:
+        """Ready for JSON; of six digits, since the surer an answer, the smaller its gradients."""
+        values = [[significant(value) for value in row] for row in self.values.double().tolist()]
+        found = {"rows": self.rows, "columns": self.columns, "values": values}
+        return found if self.before is None else found | {"before": self.before.as_dict()}
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that is seen while a model answers one text; see docs/inspect.md.
+
+    model: as `about` gives it. given: whether the target was given. inputs: what the decoder read.
+    cut: whether the answer came to its limit. unknown: symbols that training never saw. tree: of
+    the search, ready for JSON. notes: what is not shown, and why.
+    """
+
+    model: dict[str, Any]
+    source: TokenizedText
+    target: TokenizedText
+    steps: tuple[OutputStep, ...]
+    given: bool = False
+    inputs: tuple[str, ...] = ()
+    score: float | None = None
+    cut: bool = False
+    unknown: tuple[str, ...] = ()
+    attention: tuple[AttentionMap, ...] = ()
+    saliency: Saliency | None = None
+    gates: tuple[Gate, ...] = ()
+    tree: dict[str, Any] | None = None
+    notes: tuple[Note, ...] = field(default=())
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON.
+
+        Only saliency has six digits, wherever the point is.
+        """
+        found = {
+            "format": FORMAT,
+            "version": __version__,
+            "model": self.model,
+            "source": vars(self.source),
+            "target": {**vars(self.target), "given": self.given},
+            "inputs": self.inputs,
+            "score": self.score,
+            "cut": self.cut,
+            "unknown": self.unknown,
+            "steps": [step.as_dict() for step in self.steps],
+            "attention": [vars(one) for one in self.attention],
+            "saliency": None,
+            "gates": [vars(one) | {"units": _units(one)} for one in self.gates],
+            "tree": self.tree,
+            "notes": [str(note) for note in self.notes],
+            "note_keys": [note.as_dict() for note in self.notes],
+        }
+        ready = {name: plain(value) for name, value in found.items()}
+        return ready | {"saliency": self.saliency and self.saliency.as_dict()}
+
+
+def _units(gate: Gate) -> Any:
+    return () if gate.units is None else gate.units
+
+
+def significant(number: float) -> float | None:
+    """A number of six digits, wherever its point is; None for what is no number."""
+    return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else None
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it: lists, numbers of six decimals, None for what is no number."""
+    if isinstance(value, Tensor):
+        numbers = value.double().numpy()
+        whole = bool(np.isfinite(numbers).all())
+        return numbers.round(DIGITS).tolist() if whole else plain(numbers.tolist())
+    if isinstance(value, float):
+        return round(value, DIGITS) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return [plain(one) for one in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,93 @@
+"""Activations, the softmax and label smoothing."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from regard.objectives.cross_entropy import SmoothedLoss
+from regard.views.figures.style import COLOURS, FAINT, chosen, new_figure, panels
+from regard.views.plots.plot_args import PlotArgs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "silu": F.silu,
+    "tanh": torch.tanh,
+    "sigmoid": torch.sigmoid,
+}
+SCORES = (3.0, 2.0, 1.0, 0.5, 0.0, -1.0)
+TEMPERATURES = (0.3, 1.0, 3.0)
+SMOOTHING = (0.0, 0.1, 0.4)
+
+
+def draw_activations(wish: PlotArgs) -> "Figure":
+    """Each function and its slope."""
+    names = chosen(wish.kinds, list(ACTIVATIONS))
+    figure = new_figure(2.5 * len(names) + 0.4, 2.8, "Activations and their slopes")
+    for name, axes in zip(names, panels(figure, 1, len(names), sharey=True), strict=True):
+        x = torch.linspace(-4, 4, 400).requires_grad_()
+        y = ACTIVATIONS[name](x)
+        (slope,) = torch.autograd.grad(y.sum(), x)
+        axes.plot(x.detach(), y.detach(), color=COLOURS[0], label="value")
+        axes.plot(x.detach(), slope, color=COLOURS[1], linestyle=(0, (4, 1.5)), label="slope")
+        axes.set_title(name)
+        axes.set_ylim(-1.25, 2.25)
+        axes.set_xlim(-4, 4)
+        axes.set_xlabel("input")
+        if name == names[0]:
+            axes.legend(loc="upper left")
+    return figure
+
+
+def draw_softmax(wish: PlotArgs) -> "Figure":
+    """Probabilities of the same scores at several temperatures."""
+    rows = [torch.tensor(SCORES).div(t).softmax(-1).tolist() for t in TEMPERATURES]
+    titles = [f"temperature {t:g}" for t in TEMPERATURES]
+    figure = _bars("Softmax: scores to probabilities", rows, titles)
+    figure.axes[0].set_ylabel("probability")
+    figure.supxlabel("score of the symbol", fontsize=9.5)
+    return figure
+
+
+def draw_smoothing(wish: PlotArgs) -> "Figure":
+    """What a model is to say of a symbol, at several shares of smoothing."""
+    figure = _bars(
+        "Label smoothing: what the model is to say",
+        [_target(smoothing) for smoothing in SMOOTHING],
+        [f"smoothing {smoothing:g}" for smoothing in SMOOTHING],
+    )
+    for axes in figure.axes:
+        axes.set_xticks(range(len(SCORES)), ["true", *"abcde"])
+    figure.axes[0].set_ylabel("probability")
+    return figure
+
+
+def _target(smoothing: float) -> list[float]:
+    """The probabilities at which the smoothed loss has no slope: p less its gradient."""
+    scores = torch.zeros(1, len(SCORES), requires_grad=True)
+    loss, _ = SmoothedLoss.apply(scores, torch.tensor([0]), smoothing)
+    loss.backward()
+    assert scores.grad is not None
+    return (scores.softmax(-1) - scores.grad)[0].tolist()
+
+
+def _bars(title: str, rows: list[list[float]], titles: list[str]) -> "Figure":
+    """Distributions side by side, the largest in colour, with their numbers."""
+    figure = new_figure(8.4, 2.8, title)
+    places = panels(figure, 1, len(rows), sharey=True)
+    for row, name, axes in zip(rows, titles, places, strict=True):
+        colours = [COLOURS[0] if value == max(row) else COLOURS[3] for value in row]
+        bars = axes.bar(range(len(row)), row, color=colours, width=0.75)
+        labels = [f"{value:.2f}" if value >= 0.005 else "" for value in row]
+        axes.bar_label(bars, labels, fontsize=8, color=FAINT, padding=2)
+        axes.set_xticks(range(len(row)), [f"{score:g}" for score in SCORES])
+        axes.set_title(name)
+        axes.set_ylim(0, 1.1)
+        axes.grid(False, axis="x")
+    return figure

@@ -1,0 +1,157 @@
+"""Paths of optimisers over surfaces with two weights: torch's own optimisers, really run."""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, get_args
+
+import torch
+from torch import Tensor, nn
+
+from regard.optim.optimizers import Optimizer
+from regard.optim.schedules import LinearSchedule
+from regard.views.figures.style import COLOURS, INK, bare, chosen, new_figure, panels
+from regard.views.plots.plot_args import PlotArgs
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Path = list[tuple[float, float]]
+STEPS = 60
+RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
+# without decay adamw is adam
+LEFT_OUT = ("auto", "exact", "adamw")
+KINDS: dict[str, type[Any]] = {
+    kind.model_fields["kind"].default: kind
+    for kind in get_args(get_args(Optimizer)[0])
+    if kind.model_fields["kind"].default not in LEFT_OUT
+}
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function of two weights, where it is begun and where its lowest point is."""
+
+    name: str
+    value: Callable[[Tensor, Tensor], Tensor]
+    start: tuple[float, float]
+    lowest: tuple[float, float]
+    window: tuple[float, float, float, float]  # left, right, bottom, top
+
+
+SURFACES = (
+    Surface(
+        "A ravine",
+        lambda x, y: 0.1 * x**2 + 3 * y**2,
+        (-4.5, 1.6),
+        (0.0, 0.0),
+        (-5, 1.5, -2.2, 2.2),
+    ),
+    Surface(
+        "A saddle",
+        lambda x, y: x**2 + (y**2 - 1) ** 2 / 2,
+        (-1.8, 0.02),
+        (0.0, 1.0),
+        (-2.1, 1.1, -0.8, 1.6),
+    ),
+    Surface(
+        "A bent valley (Rosenbrock)",
+        lambda x, y: (1 - x) ** 2 + 5 * (y - x**2) ** 2,
+        (-1.2, 1.6),
+        (1.0, 1.0),
+        (-1.7, 1.7, -0.7, 2.2),
+    ),
+)
+
+
+class Point(nn.Module):
+    """A model of two weights: a matrix of one row, so that Muon takes it too."""
+
+    def __init__(self, start: tuple[float, float]) -> None:
+        super().__init__()
+        self.place = nn.Parameter(torch.tensor([start]))
+
+
+def path(kind: str, surface: Surface, lr: float) -> Path:
+    """Where an optimiser goes, step by step, at a rate that falls in a line to 0."""
+    point, schedule = Point(surface.start), LinearSchedule(warmup=0)
+    built = KINDS[kind]().build(point, lr, {})
+    places = [surface.start]
+    for step in range(STEPS):
+        surface.value(*point.place[0]).backward()
+        for optimizer in built:
+            for group in optimizer.param_groups:
+                group.update(lr=lr * schedule.factor(step / STEPS, step), weight_decay=0.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        x, y = point.place.detach()[0].tolist()
+        places.append((x, y))
+    return places
+
+
+def cost(surface: Surface, places: Path) -> float:
+    """How late and how high a path is: the mean height, in logs; endless if it leaves the window.
+
+    Detours count a little, by the straight line from the start to the lowest point.
+    """
+    left, right, bottom, top = surface.window
+    if not all(left < x < right and bottom < y < top for x, y in places):
+        return math.inf
+    x, y = torch.tensor(places, dtype=torch.float64).T
+    lowest = surface.value(*torch.tensor(surface.lowest, dtype=torch.float64))
+    height = (surface.value(x, y) - lowest + 1e-3).log().mean()
+    length = sum(math.dist(*pair) for pair in itertools.pairwise(places))
+    return float(height) + 0.3 * length / math.dist(surface.start, surface.lowest)
+
+
+def best_path(kind: str, surface: Surface) -> Path:
+    """The path at the best of the rates."""
+    return min((path(kind, surface, lr) for lr in RATES), key=lambda each: cost(surface, each))
+
+
+def draw(wish: PlotArgs) -> "Figure":
+    """A column for each surface, and at most four paths in a panel."""
+    names = chosen(wish.kinds, list(KINDS))
+    rows = [names[start : start + 4] for start in range(0, len(names), 4)]
+    figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimisers on their way down")
+    axes = iter(panels(figure, len(rows), len(SURFACES)))
+    for row in rows:
+        for surface in SURFACES:
+            panel = next(axes)
+            _contours(panel, surface)
+            for name in row:
+                x, y = zip(*best_path(name, surface), strict=True)
+                colour = COLOURS[list(KINDS).index(name) % len(COLOURS)]
+                panel.plot(x, y, color=colour, zorder=3, label=name, marker="o", markersize=2.2)
+            if row is rows[0]:
+                panel.set_title(surface.name)
+            if row is rows[-1]:
+                panel.set_xlabel("one weight")
+            if surface is SURFACES[0]:
+                panel.set_ylabel("the other weight")
+    lines = [line for panel in figure.axes for line in panel.get_lines()]
+    named = {str(line.get_label()): line for line in lines}
+    legend = [named[name] for name in names]
+    figure.legend(legend, names, loc="outside lower center", ncols=len(names), handlelength=1.5)
+    return figure
+
+
+def _contours(axes: "Axes", surface: Surface) -> None:
+    """The surface as lines of equal height, its start and its lowest point."""
+    left, right, bottom, top = surface.window
+    x, y = torch.meshgrid(
+        torch.linspace(left, right, 200), torch.linspace(bottom, top, 200), indexing="xy"
+    )
+    z = surface.value(x, y).sqrt()
+    levels = torch.linspace(0, float(z.max()), 18).tolist()
+    axes.contourf(x, y, z, levels=levels, cmap="Greys", alpha=0.22)
+    axes.contour(x, y, z, levels=levels, colors="#c4c6c0", linewidths=0.6)
+    bare(axes)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_xlim(left, right)
+    axes.set_ylim(bottom, top)
+    axes.plot(*surface.start, "o", color=INK, markersize=6, zorder=5)
+    axes.plot(*surface.lowest, "*", color=INK, markersize=12, zorder=5)

@@ -1,0 +1,96 @@
+"""The tree of a search: what was looked at, what was kept, and which way won."""
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.special import BOS, EOS
+from regard.data.tensors.state import State
+from regard.search import Beam
+from regard.search.explore import Key, SearchTree, explore
+from regard.views.figures.tree_plot import Colours, draw_tree
+from regard.views.plots.plot_args import PlotArgs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# What follows what, and how probable it is. Greedily: a, c and the end, .24 in all.
+# But b and then the end has .36.
+A, B, C = 5, 6, 7
+NAMES = {A: "a", B: "b", C: "c"}
+TABLE = {
+    BOS: {A: 0.6, B: 0.4},
+    A: {A: 0.25, C: 0.4, EOS: 0.35},
+    B: {B: 0.1, EOS: 0.9},
+    C: {EOS: 1.0},
+}
+
+
+class Toy:
+    """A model of three letters whose probabilities are written down."""
+
+    def start(self, source: Padded) -> State:
+        return State(source.data, source.data)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        logits = torch.full((len(symbols), 1, 1 + C), float("-inf"))
+        for row, last in enumerate(symbols[:, -1].tolist()):
+            for symbol, p in TABLE[last].items() if last in TABLE else [(EOS, 1.0)]:
+                logits[row, 0, symbol] = math.log(p)
+        return logits, State(state.memory, symbols)
+
+
+def draw(wish: PlotArgs) -> "Figure":
+    """The tree of a toy on which greedy search loses, or of a model's search for a text."""
+    if (wish.run is None) != (wish.text is None):
+        raise UserError("search: RUN and --text TEXT belong together; without both, a toy is drawn")
+    if wish.run is None or wish.text is None:
+        beam = wish.beam or 2
+        source, search = pad([[A]]), Beam(beam=beam, alpha=0, stop="full")
+        found = explore(Toy(), source, torch.tensor([5]), search)
+        return _figure(found, NAMES, beam, "")
+    return _of_model(wish.run, wish.text, wish.beam)
+
+
+def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
+    from regard.estimators import load
+    from regard.tasks.answering import Answering, as_engine, on_device
+
+    estimator = load(run)
+    task = estimator.task_
+    if not isinstance(task, Answering):
+        raise UserError(f"{run}: a {estimator.task} model searches no outputs; a transducer does")
+    search = estimator.search(kind="beam", beam=beam)
+    row = [*task.source.encode(text), EOS]
+    engine = as_engine(estimator.model_)
+    limits = task.limits([len(row)], search, engine)
+    found = explore(engine.stepper(), on_device(pad([row]), engine.device), limits, search)
+    ids = {symbol for key in found.nodes for symbol in key} - {EOS}
+    return _figure(found, {id: task.target.name(id) for id in ids}, search.beam, text)
+
+
+def _figure(found: SearchTree, names: dict[int, str], beam: int, text: str) -> "Figure":
+    """The tree with its two ways in colour, and what they came to."""
+    labels = {key: names.get(key[-1], "end") for key in found.nodes}
+    notes = {key: _note(found, key) for key, node in found.nodes.items() if node.fate == "ends"}
+    ways = {
+        f"greedy: {_note(found, found.greedy)}": (found.greedy, Colours.greedy),
+        f"best of a beam of {beam}: {_note(found, found.best)}": (found.best, Colours.best),
+    }
+    title = f"The search for {text!r}" if text else "Greedy search loses, a beam wins"
+    styles = {key: node.fate for key, node in found.nodes.items()}
+    chances = {key: node.p for key, node in found.nodes.items()}
+    return draw_tree(title, labels, chances, styles, notes, ways)
+
+
+def _note(found: SearchTree, key: Key) -> str:
+    """How good an output is: its probability, or its score where lengths count."""
+    total, score = found.nodes[key].total, found.scores.get(key)
+    if score is None or math.isclose(score, total, abs_tol=1e-6):
+        return f"p = {math.exp(total):.2g}"
+    return f"score {score:.3f}"

@@ -1,0 +1,165 @@
+"""One page about several runs of a task: scores, curves on the same axes, settings, samples."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from regard.core.errors import UserError
+from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.storage.run_folder import points
+from regard.views.report.best import best_section, run_label, run_names
+from regard.views.report.curves import Series, draw
+from regard.views.report.overview import Summary, differing, plain
+from regard.views.report.prediction_table import answers_section
+from regard.views.report.report_page import LOSSES
+from regard.views.report.score_table import known_first, measure, record_scores, shown
+from regard.views.report.template import fill_page, write_page
+
+STYLES = ("page.css", "compare.css")
+
+
+def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
+    """The path of the page that compares these runs; refused where they have no common measure."""
+    _refuse_mixtures(runs)
+    names = run_names(runs)
+    data = sorted({run.data for run in runs if run.data})
+    page = fill_page(
+        title=f"{len(runs)} runs compared",
+        eyebrow="<span>A comparison of training runs of regard</span>",
+        name=f"{len(runs)} runs" + (f" of {data[0]}" if len(data) == 1 else ""),
+        command="",
+        sections=[
+            _warnings(runs, data),
+            best_section(runs, names),
+            _curves_section(runs, names),
+            _settings_section(runs, names),
+            _scores_section(runs, names),
+            answers_section(runs, names),
+        ],
+        notes=[f"{run.folder}: {note}" for run in runs for note in run.notes],
+        styles=STYLES,
+    )
+    return write_page(target, page)
+
+
+def _refuse_mixtures(runs: Sequence[Summary]) -> None:
+    kinds = {(run.task, run.metric) for run in runs}
+    if len(kinds) > 1:
+        lines = [f"  {run.folder}: {run.task or '?'}, {run.metric or '?'}" for run in runs]
+        raise UserError(
+            "\n".join(["only runs of one task and one measure can be compared; given were", *lines])
+        )
+
+
+def _warnings(runs: Sequence[Summary], data: list[str]) -> str:
+    """What makes the scores hard to compare."""
+    lines = []
+    if len(data) > 1:
+        lines.append(f"Trained on different data: {', '.join(data)}.")
+    marks = [run.run.facts.get("fingerprints") or {} for run in runs]
+    if len({str(mark.get("dev")) for mark in marks}) > 1:
+        lines.append("Measured on different dev parts: compare the scores with care.")
+    unfinished = [run for run in runs if run.state != "finished"]
+    if unfinished:
+        lines.append(
+            f"{len(unfinished)} of {len(runs)} not finished: the best validation so far stands "
+            "for the final score."
+        )
+    return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
+
+
+def _curves_section(runs: Sequence[Summary], names: list[str]) -> str:
+    """Each curve of all runs on the same axes, by step and by minute."""
+    by_step, by_minute = (_figures(runs, names, axis) for axis in ("step", "minute"))
+    if not by_step:
+        return ""
+    legend = "".join(f"<li>{run_label(place, name)}</li>" for place, name in enumerate(names))
+    choice = "".join(
+        f'<label><input type="radio" name="over" value="{axis}"{checked}> {axis}s</label>'
+        for axis, checked in (("step", " checked"), ("minute", ""))
+    )
+    return (
+        '<section class="over"><h2>Training</h2>'
+        f'<fieldset class="choice"><legend>over</legend>{choice}</fieldset>'
+        f'<ul class="names">{legend}</ul>'
+        f'<div class="curves by-step">{by_step}</div>'
+        f'<div class="curves by-minute">{by_minute}</div></section>'
+    )
+
+
+def _figures(runs: Sequence[Summary], names: list[str], axis: str) -> str:
+    metric, loss = runs[0].metric, LOSSES.get(runs[0].task, "Loss, nats per symbol")
+    label = measure(metric, runs[0].run)
+    better = "higher is better" if HIGHER_IS_BETTER.get(metric, True) else "lower is better"
+    wanted = [
+        (f"{label[:1].upper()}{label[1:]} on dev", "dev", ("scores", metric), better),
+        (f"{loss}, on dev", "dev", ("loss",), "lower is better"),
+        (f"{loss}, in training", "train", ("loss",), "lower is better"),
+        ("Learning rate", "train", ("lr",), " "),
+    ]
+    drawn = []
+    for title, part, path, note in wanted:
+        series = []
+        for run, name in zip(runs, names, strict=True):
+            records = run.run.dev if part == "dev" else run.run.train
+            if axis == "minute":
+                timed = points(records, *path, over="seconds")
+                series.append(Series(name, [(round(x / 60, 4), y) for x, y in timed]))
+            else:
+                series.append(Series(name, points(records, *path)))
+        drawn.append(draw(title, series, note=note, from_zero=part == "train", axis=axis))
+    return "".join(f'<div class="wide">{figure}</div>' for figure in drawn if figure)
+
+
+def _settings_section(runs: Sequence[Summary], names: list[str]) -> str:
+    """A row for each setting that differs, a column for each run."""
+    keys = differing(runs)
+    if not keys:
+        return '<section><h2>Settings</h2><p class="note">All settings are the same.</p></section>'
+    rows = [
+        f'<tr><th scope="row"><code>{escape(key)}</code></th>'
+        + "".join(f"<td><code>{_setting(run, key)}</code></td>" for run in runs)
+        + "</tr>"
+        for key in keys
+    ]
+    return f"<section><h2>Settings that differ</h2>{_side_by_side(rows, names)}</section>"
+
+
+def _setting(run: Summary, key: str) -> str:
+    return escape(plain(run.settings[key])) if key in run.settings else "&ndash;"
+
+
+def _scores_section(runs: Sequence[Summary], names: list[str]) -> str:
+    """A row for each measure, a column for each run, the best one bold."""
+    scores = [record_scores(run.run.final or (run.run.dev or [{}])[-1]) for run in runs]
+    rows = []
+    for name in known_first({name for found in scores for name in found}):
+        higher = HIGHER_IS_BETTER.get(name, True)
+        values = [found.get(name) for found in scores]
+        there = {value for value in values if value is not None}
+        top = (max if higher else min)(there) if len(there) > 1 else None
+        cells = "".join(
+            f'<td class="number{" winner" if value is not None and value == top else ""}">'
+            f"{shown(name, value, 2) if value is not None else '&ndash;'}</td>"
+            for value in values
+        )
+        title = "higher is better" if higher else "lower is better"
+        label = f"{escape(measure(name, runs[0].run))} <span class=note>{escape(name)}</span>"
+        rows.append(f'<tr><th scope="row" title="{title}">{label}</th>{cells}</tr>')
+    if not rows:
+        return ""
+    note = '<p class="note">Of the best model on the whole dev part; of a run that is not '
+    note += "finished, of its last validation.</p>"
+    return f"<section><h2>Scores</h2>{note}{_side_by_side(rows, names, 'number')}</section>"
+
+
+def _side_by_side(rows: list[str], names: list[str], style: str = "") -> str:
+    heads = "".join(
+        f'<th scope="col" class="{style}">{run_label(place, name)}</th>'
+        for place, name in enumerate(names)
+    )
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="beside each other">'
+        f'<table class="beside"><thead><tr><td></td>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
