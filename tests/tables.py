@@ -15,7 +15,7 @@ from torch import Tensor
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS, PAD
 from regard.data.tensors.state import State
-from regard.nn.capture_hooks import watched
+from regard.nn.capture_hooks import active_recorder
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 
 Table = dict[str, dict[str, float]]
@@ -66,7 +66,7 @@ class Tables:
             if self.looks is not None:
                 weights = torch.tensor(self.looks.get(so_far, [1.0]))
                 attention[row, 0, t, : len(weights)] = weights
-        watching = watched()
+        watching = active_recorder()
         if watching is not None:
             watching.cross.append(attention)
         return logits, State(state.memory, seen)

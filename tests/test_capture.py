@@ -18,7 +18,7 @@ from regard.inference.model_capture import attentions
 from regard.inference.torch_engine import TorchEngine
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
-from regard.nn.capture_hooks import captured, watched, watching
+from regard.nn.capture_hooks import active_recorder, is_recording, recording
 from regard.search import Beam
 from regard.search.force import align
 
@@ -55,10 +55,10 @@ def test_nothing_is_kept_after_it_ends(model: Any, source: Padded) -> None:
     assert set(counts.values()) == {1} and len(counts) == 6
     run(model, source)
     assert {name: len(calls) for name, calls in seen.calls.items()} == counts
-    assert watched() is None and not captured()
+    assert active_recorder() is None and not is_recording()
     with pytest.raises(ZeroDivisionError), regard.capture(model), regard.silence(model, {}):
         raise ZeroDivisionError
-    assert watched() is None
+    assert active_recorder() is None
 
 
 def test_other_threads_see_and_hear_nothing(model: Any, source: Padded) -> None:
@@ -78,7 +78,7 @@ def test_contexts_within_contexts(model: Any, source: Padded) -> None:
     other = build(1)
     with regard.capture(model) as outer, regard.capture(other) as elsewhere:
         run(model, source)
-        with regard.capture(model) as inner, watching() as nameless:
+        with regard.capture(model) as inner, recording() as nameless:
             run(model, source)
         run(model, source)
         assert not elsewhere.attention

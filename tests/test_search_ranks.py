@@ -77,10 +77,10 @@ def test_coverage_counts_what_is_not_seen_at_all() -> None:
 def test_coverage_of_a_model_that_does_not_look() -> None:
     class Blind(Tables):
         def step(self, *args):  # type: ignore[no-untyped-def]
-            from regard.nn.capture_hooks import watched
+            from regard.nn.capture_hooks import active_recorder
 
             found = super().step(*args)
-            watched().cross.clear()  # type: ignore[union-attr]
+            active_recorder().cross.clear()  # type: ignore[union-attr]
             return found
 
     stepper = Blind(TWO)

@@ -20,7 +20,7 @@ from regard.inference.torch_engine import TorchEngine
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.callbacks import Outputs, Unwanted, followed
 from regard.search.lexical import Lexicon, learn_lexicon
@@ -185,7 +185,7 @@ def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
     with torch.inference_mode():
         expected, _ = model.vectors(first, model.start(source))
         found, _ = twin.vectors(first, twin.start(source))
-        with watching():
+        with recording():
             watched, _ = twin.vectors(first, twin.start(source))
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(watched, expected)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import regard
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS, EOS
-from regard.data.tensors.state import tree_map
+from regard.data.tensors.tree import tree_map
 from regard.search.sample import Sample, sample, sample_many
 from regard.storage.weights import save_weights
 from regard.tasks import token_nll

@@ -11,7 +11,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 from regard.search.force import align, force, next_symbols
 from regard.search.scoring import Scoring
 
@@ -76,7 +76,7 @@ def test_alignments_are_the_attention_of_the_steps(
         assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
         state = model.start(pad([source.data[row, :size].tolist()]))
         for t, symbol in enumerate([BOS, *targets[row]]):
-            with watching() as seen:
+            with recording() as seen:
                 _, state = model.step(torch.tensor([[symbol]]), state)
             assert torch.allclose(seen.alignment()[0, 0], weights[t], atol=1e-5)
 

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
-from regard.data.tensors.state import State, tree_map
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import tree_map
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import LeanStepper, lean
 from regard.nn.attention_scores import FixedContext
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 from regard.nn.kernels.cache import Cache
 from regard.nn.quantize import quantize
 from regard.search import TokenConstraints
@@ -81,7 +82,7 @@ def test_the_twin_steps_alike(
     for step in range(STEPS):
         logits, here = model.step(symbols, here)
         if step == STEPS - 4:
-            with watching() as seen:
+            with recording() as seen:
                 twin_logits, there = twin.step(symbols, there)
             if not isinstance(getattr(model.decoder, "score", None), FixedContext):
                 assert seen.alignment().shape[:2] == symbols.shape

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.models.generator import GeneratorOptions
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 from regard.search import Beam
 
 from .conftest import MODELS, tiny
@@ -29,7 +29,7 @@ def by_force(model: nn.Module, source: Padded, row: int, looks: bool) -> tuple[T
     inputs = torch.cat([torch.full((len(OUTPUTS), 1), BOS), true.data[:, :-1]], 1)
     real = int(source.mask[row].sum())
     one = pad([source.data[row, :real].tolist()] * len(OUTPUTS))
-    with watching() as seen:
+    with recording() as seen:
         logits, _ = model.step(inputs, model.start(one))
     logp = logits.log_softmax(-1).gather(-1, true.data.unsqueeze(-1)).squeeze(-1)
     total = (logp * true.mask).sum(1)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
-from regard.data.tensors.state import tree_map
+from regard.data.tensors.tree import tree_map
 from regard.nn.kernels.cache import Cache
 
 from .conftest import few

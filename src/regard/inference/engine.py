@@ -11,8 +11,8 @@ from regard.core.errors import UserError
 from regard.core.threads import in_threads, one_thread_each
 from regard.core.workers import in_workers, workers_there
 from regard.data.tensors.padded import Padded
-from regard.nn.ablation import silenced
-from regard.nn.capture_hooks import captured
+from regard.nn.ablation import is_ablating
+from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.force import Stepper
@@ -80,7 +80,7 @@ class Engine(ABC):
 
     def _workers(self, count: int) -> int:
         """How many processes so many sources are worth."""
-        seen = captured() or silenced()
+        seen = is_recording() or is_ablating()
         return workers_there() if self.forks and count >= WORTH and not seen else 1
 
     def spread(
@@ -90,7 +90,7 @@ class Engine(ABC):
 
         What is captured or silenced is so in this thread, so then all is done here.
         """
-        if captured() or silenced():
+        if is_recording() or is_ablating():
             return [work(part) for part in parts]
         count = sum(map(len, parts))
         workers = self._workers(count)

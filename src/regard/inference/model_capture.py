@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.core.suggest import nearest
-from regard.nn.ablation import silencing
+from regard.nn.ablation import ablating
 from regard.nn.capture import Seen
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 
 Heads = Sequence[int] | Tensor
 
@@ -23,7 +23,7 @@ def capture(model: Any) -> AbstractContextManager[Seen]:
     `seen["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call, and so on:
     see `Seen`. Only what this thread computes is seen.
     """
-    return watching(module_of(model))
+    return recording(module_of(model))
 
 
 def silence(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[None]:
@@ -42,7 +42,7 @@ def silence(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[No
         count = known[name]
         assert isinstance(count, int)
         masks[id(names[name])] = _mask(name, chosen, count)
-    return silencing(masks)
+    return ablating(masks)
 
 
 def attentions(model: Any) -> list[str]:

@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.inference.engine import Engine
 from regard.inference.packages import need
-from regard.nn.capture_hooks import look, watched
+from regard.nn.capture_hooks import active_recorder, record_attention
 from regard.nn.positions import too_long
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.force import Stepper
@@ -84,7 +84,9 @@ class OnnxEngine(Engine):
             past = {name: given[f"next/{name.removeprefix('past/')}"] for name in past}
             at += 1
         if weights:
-            look(None, lambda: torch.stack([_unfold(one) for one in weights], 2), at="source")
+            record_attention(
+                None, lambda: torch.stack([_unfold(one) for one in weights], 2), at="source"
+            )
         joined = logits[0] if len(logits) == 1 else torch.cat(logits, 1)
         return joined, State(state.memory, {"at": at, "tensors": past})
 
@@ -93,7 +95,7 @@ class OnnxEngine(Engine):
         session = self._session(graph, torch.get_num_threads())
         given = {name: value.contiguous().numpy() for name, value in inputs.items()}
         names = self._outputs[graph]
-        if watched() is None:
+        if active_recorder() is None:
             names = [name for name in names if name != "attention"]
         found = session.run(names, given)
         return {name: torch.from_numpy(value) for name, value in zip(names, found, strict=True)}

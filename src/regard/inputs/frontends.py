@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import SPECIALS, UNK
-from regard.nn.capture_hooks import entered
+from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import Dropout, own_generator
 from regard.nn.int8 import Int8Embedding, Weights
 from regard.nn.recurrent import Bidirectional, ends
@@ -29,7 +29,7 @@ class Embedding(nn.Module):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return entered(self, F.embedding(symbols, self.weight) * self.scale)
+        return record_input(self, F.embedding(symbols, self.weight) * self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
         """The same with int8 weights."""
@@ -61,7 +61,7 @@ class VectorFrontend(nn.Module):
     def forward(self, batch: Batch) -> Padded:
         """(B, 1, F) to (B, 1, D)."""
         assert batch.source is not None
-        return batch.source._replace(data=self.adapt(entered(self, batch.source.data)))
+        return batch.source._replace(data=self.adapt(record_input(self, batch.source.data)))
 
 
 class WordFrontend(nn.Module):
@@ -90,7 +90,7 @@ class WordFrontend(nn.Module):
             assert batch.letters is not None
             spelt = self.spelling(batch.letters)  # (U, C)
             x = torch.cat([x, F.embedding(places, spelt)], -1)
-        return batch.source._replace(data=entered(self, self.join(x)))
+        return batch.source._replace(data=record_input(self, self.join(x)))
 
 
 def hide(symbols: Tensor, share: float) -> Tensor:

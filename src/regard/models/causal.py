@@ -14,13 +14,14 @@ from torch import Tensor, nn
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import BOS, EOS
-from regard.data.tensors.state import State, Tree, tree_map
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree, tree_map
 from regard.inputs.frontends import Embedding
 from regard.models.decoders import TransformerDecoder
 from regard.models.encoders import Auto, SelfLayer, TransformerOptions
 from regard.models.generator import Head
 from regard.models.window import Mlp, MlpEncoder
-from regard.nn.capture_hooks import reading
+from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Cell, Recurrence
 
@@ -96,7 +97,7 @@ class CausalModel(nn.Module):
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)
-        with reading(mask):
+        with padding_mask(mask):
             h, state = self.decoder(self.target(opened(inputs)), state)
         whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from regard.core.options import Options
 from regard.data.tensors.padded import Padded
-from regard.data.tensors.state import State, Tree, tree_map
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree, tree_map
 from regard.models.encoders import Auto, TransformerOptions
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.attention_scores import ScoreKind, build_score
-from regard.nn.capture_hooks import show, together
+from regard.nn.capture_hooks import merge_steps, record_hidden
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache, alive, sight
@@ -111,7 +112,7 @@ class DecoderLayer(nn.Module):
         found, keys = self.cross(self.look.enter(x), memory, keys)
         x = self.look.leave(x, found)
         x = self.feed.leave(x, self.feedforward(self.feed.enter(x)))
-        show(self, x)
+        record_hidden(self, x)
         return x, keys, past
 
 
@@ -158,7 +159,7 @@ class RecurrentDecoder(nn.Module):
         else:
             last = x.new_zeros(len(x), 1, self.join.out_features) if last is None else last
             steps = []
-            with together():
+            with merge_steps():
                 for t in range(x.shape[1]):
                     h, hidden = self.body(torch.cat([x[:, t : t + 1], last], -1), hidden)
                     last, keys = self._attend(h, memory, keys)

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from regard.core.options import Options
 from regard.data.tensors.padded import Padded
-from regard.data.tensors.state import Tree
+from regard.data.tensors.tree import Tree
 from regard.models.window import Linear, Mlp, Window
 from regard.nn.attention import SelfAttention
-from regard.nn.capture_hooks import reading, show
+from regard.nn.capture_hooks import padding_mask, record_hidden
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import Activation, FeedForward
 from regard.nn.kernels import Attention, Softmax
@@ -41,7 +41,7 @@ class TransformerEncoder(nn.Module):
         if source.bias is not None:
             mask = source.bias.masked_fill(~mask, float("-inf"))
         x = self.dropout(self.positions.embed(source.data, 0))
-        with reading(source.mask):
+        with padding_mask(source.mask):
             for layer in self.layers:
                 x = layer(x, mask)
         return Padded(self.norm(x), source.mask)
@@ -63,7 +63,7 @@ class SelfLayer(nn.Module):
         mixed, past = self.attention(self.attend.enter(x), mask, past, causal)
         x = self.attend.leave(x, mixed)
         x = self.feed.leave(x, self.feedforward(self.feed.enter(x)))
-        show(self, x)
+        record_hidden(self, x)
         return x, past
 
 

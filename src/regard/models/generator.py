@@ -18,7 +18,7 @@ from regard.data.tensors.state import State
 from regard.inputs.frontends import Embedding, SymbolFrontend
 from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
 from regard.models.encoders import Auto, Encoder
-from regard.nn.capture_hooks import reading
+from regard.nn.capture_hooks import padding_mask
 from regard.nn.int8 import Int8Linear, Weights
 
 
@@ -64,7 +64,7 @@ class Generator(nn.Module):
         symbols, mask = batch.target.data, batch.target.mask
         inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
         state = self.start(batch.source)
-        with reading(mask):
+        with padding_mask(mask):
             h, _ = self.decoder(self.target(inputs), state)
         return self.head(h[mask])
 

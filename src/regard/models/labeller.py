@@ -14,8 +14,8 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
 from regard.inputs.frontends import Embedding, SymbolFrontend, VectorFrontend, Words
 from regard.models.encoders import Auto, Encoder
-from regard.nn.ablation import hush
-from regard.nn.capture_hooks import look
+from regard.nn.ablation import zero_ablated
+from regard.nn.capture_hooks import record_attention
 
 PoolKind = Literal["mean", "max", "last", "first", "attention"]
 
@@ -81,8 +81,8 @@ class Pool(nn.Module):
             return x.gather(1, last).squeeze(1)
         if self.weigh is not None:
             weight = self.weigh(x).masked_fill(~real, float("-inf")).softmax(1)  # (B, S, 1)
-            look(self, lambda: weight.transpose(1, 2).unsqueeze(1), at="itself")
-            return hush(self, (x * weight).sum(1, keepdim=True)).squeeze(1)
+            record_attention(self, lambda: weight.transpose(1, 2).unsqueeze(1), at="itself")
+            return zero_ablated(self, (x * weight).sum(1, keepdim=True)).squeeze(1)
         return (x * real).sum(1) / real.sum(1)
 
 

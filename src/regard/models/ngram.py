@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
-from regard.data.tensors.state import State, Tree
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree
 
 NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
 

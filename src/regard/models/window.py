@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.core.options import Options
 from regard.data.tensors.padded import Padded
-from regard.nn.capture_hooks import show
+from regard.nn.capture_hooks import record_hidden
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import ACTIVATIONS, Activation
 
@@ -46,7 +46,7 @@ class MlpEncoder(nn.Module):
         """(..., inputs) to (..., D)."""
         for layer in self.layers:
             x = self.activation(layer(self.dropout(x)))
-            show(layer, x)
+            record_hidden(layer, x)
         return self.dropout(x)
 
 

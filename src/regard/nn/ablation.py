@@ -1,49 +1,38 @@
-"""Heads that are silent: what changes without them?
+"""Heads that are ablated: what changes without them?
 
 B rows, H heads, T length, K head width.
 """
 
 import contextlib
-import threading
-from collections.abc import Iterator
 
 from torch import Tensor, nn
 
+from regard.core.context import Slot
 from regard.core.errors import UserError
 
-
-class _Here(threading.local):
-    """The silent heads of a thread: a mask (1, H) or (B, H) by the id of their module."""
-
-    silent: dict[int, Tensor] = {}  # noqa: RUF012, replaced and never changed
+# The ablated heads of a thread: a mask (1, H) or (B, H) by the id of their module.
+ABLATED: Slot[dict[int, Tensor]] = Slot("ablated", {})
 
 
-_here = _Here()
+def ablating(heads: dict[int, Tensor]) -> contextlib.AbstractContextManager[None]:
+    """Within, in this thread, these heads find nothing: (1, H) or (B, H), True is ablated.
 
-
-@contextlib.contextmanager
-def silencing(heads: dict[int, Tensor]) -> Iterator[None]:
-    """Within, in this thread, these heads find nothing: (1, H) or (B, H), True is silent.
-
-    Those that were silent around it stay so.
+    Those that were ablated around it stay so.
     """
-    before = _here.silent
+    before = ABLATED.get()
     both = {part: mask | before[part] for part, mask in heads.items() if part in before}
-    _here.silent = before | heads | both
-    try:
-        yield
-    finally:
-        _here.silent = before
+    return ABLATED.set(before | heads | both)
 
 
-def silenced() -> bool:
-    """Whether any head is silent."""
-    return bool(_here.silent)
+def is_ablating() -> bool:
+    """Whether any head is ablated."""
+    return bool(ABLATED.get())
 
 
-def hush(part: nn.Module, found: Tensor) -> Tensor:
-    """What the heads of an attention found (B, H, ...), with zeros where they are silent."""
-    mask = _here.silent.get(id(part)) if _here.silent else None
+def zero_ablated(part: nn.Module, found: Tensor) -> Tensor:
+    """What the heads of an attention found (B, H, ...), with zeros where they are ablated."""
+    ablated = ABLATED.get()
+    mask = ablated.get(id(part)) if ablated else None
     if mask is None:
         return found
     if len(mask) not in (1, len(found)):

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
-from regard.nn.ablation import hush
-from regard.nn.capture_hooks import look
+from regard.nn.ablation import zero_ablated
+from regard.nn.capture_hooks import record_attention
 
 ROUNDING = {torch.float64: 1e-9, torch.float32: 1e-4}  # of the largest value
 
@@ -48,8 +48,8 @@ class SelfAttention(nn.Module):
             found = _unfolded(found, x)
             return found if shared is None else _placed(found, shared)
 
-        look(self, weights, at="itself")
-        out = hush(self, out)
+        record_attention(self, weights, at="itself")
+        out = zero_ablated(self, out)
         return unfold(self.join(out.transpose(1, 2).flatten(2)), x), after
 
 
@@ -83,12 +83,12 @@ class CrossAttention(nn.Module):
         mask = memory.mask[:, None, None, :]  # (B, 1, 1, S)
         out, _ = self.kernel(q, *keys, mask, None, False)
         looked = (q, *keys)
-        look(
+        record_attention(
             self,
             lambda: _unfolded(explicit(self.kernel, looked, mask, False, out), x),
             at="source",
         )
-        found = hush(self, out)
+        found = zero_ablated(self, out)
         return unfold(self.join(found.transpose(1, 2).flatten(2)), x), keys
 
 

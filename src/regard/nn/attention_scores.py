@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
-from regard.nn.ablation import hush
-from regard.nn.capture_hooks import look
+from regard.nn.ablation import zero_ablated
+from regard.nn.capture_hooks import record_attention
 
 ScoreKind = Literal["none", "additive", "dot", "scaled_dot", "bilinear"]
 
@@ -44,8 +44,8 @@ class ScoredContext(nn.Module):
         if keys is None:
             keys = self.project(memory)
         weights = self.weights(fold(h, len(memory.data)), memory, keys)
-        look(self, lambda: unfold(weights, h).unsqueeze(1), at="source")
-        found = hush(self, (weights @ memory.data).unsqueeze(1)).squeeze(1)
+        record_attention(self, lambda: unfold(weights, h).unsqueeze(1), at="source")
+        found = zero_ablated(self, (weights @ memory.data).unsqueeze(1)).squeeze(1)
         return unfold(found, h), keys
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:

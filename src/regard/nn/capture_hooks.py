@@ -1,53 +1,46 @@
-"""The door through which a model is seen from outside while it runs.
+"""How a model is recorded while it runs: attention, hidden vectors, gates, inputs.
 
-Every part of a model that has something to show comes to this door, under its own module:
+Every part of a model that has something to record calls a function here, under its own module:
 
-- An attention (a module with `heads`, a number) calls `look(self, weights, ...)` in each forward.
-  `weights` is a function, called only if somebody looks, that gives the map (k*B, H, T, S): a row
-  for each query, in the order of the rows of its input; a column for each place it can see; 0
-  where it must not look; each row sums to one. The function is the explicit twin of the fast
-  path: an inner attention (a kernel) has `weights(q, keys, mask, causal)` for it, with the keys of
-  all places; what it keeps of the past has them as `keys` and `values`. `attention.explicit`
-  checks that weights times values is what the fast path gave. Attention to the source says so
-  (`at="source"`), since it is an alignment as well.
-- The same module passes what its heads found through `silence.hush`, before they are joined.
-- A layer calls `show(self, x)` with what it gives, (k*B, T, D); one that has gates adds a
+- An attention (a module with `heads`, a number) calls `record_attention(self, weights, ...)` in each
+  forward. `weights` is a function, called only if somebody records, that gives the map
+  (k*B, H, T, S): a row for each query, in the order of the rows of its input; a column for each
+  position it can attend to; 0 where it must not; each row sums to one. Attention to the source says
+  so (`at="source"`), since it is an alignment as well.
+- The same module passes the output of its heads through `ablation.zero_ablated`, before they are
+  joined.
+- A layer calls `record_hidden(self, x)` with its output, (k*B, T, D); one that has gates adds a
   function that gives them, each (k*B, T, D), by their names.
-- What makes vectors of symbols returns `entered(self, x)`.
-- Code that goes symbol by symbol where others go all at once does so within `together()`;
-  code that knows which places are padding computes within `reading(mask)`, code that turns rows
-  round within `turned(places)`.
+- What makes vectors of symbols returns `record_input(self, x)`.
+- Code that goes symbol by symbol where others go all at once does so within `merge_steps()`;
+  code that knows which positions are padding computes within `padding_mask(mask)`, code that
+  reverses rows within `reversed_order(places)`.
 
-A new kernel, layer or decoder that keeps to this is seen by everything that looks. Nothing is
-computed and nothing kept where nobody looks, and only the thread that looks sees anything.
+A new kernel, layer or decoder that keeps to this is seen by everything that records. Nothing is
+computed and nothing kept unless somebody records, and only in the thread that records.
 
-B rows, k beams, T length, S places looked at, H heads, D width.
+B rows, k beams, T length, S positions attended to, H heads, D width.
 """
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
+from regard.core.context import Slot
 from regard.nn.capture import Seen
 
-
-class _Here(threading.local):
-    """What is looked at in a thread. watchers: the innermost last."""
-
-    watchers: tuple[Seen, ...] = ()
-    real: Tensor | None = None
-    places: Tensor | None = None
-
-
-_here = _Here()
+# Of this thread: who records, the innermost last; which positions are real (B, T); and the places
+# (B, T, 1) by which rows are reversed.
+RECORDERS: Slot[tuple[Seen, ...]] = Slot("recorders", ())
+REAL: Slot[Tensor | None] = Slot("real", None)
+PLACES: Slot[Tensor | None] = Slot("places", None)
 
 
 @contextlib.contextmanager
-def watching(model: nn.Module | None = None) -> Iterator[Seen]:
+def recording(model: nn.Module | None = None) -> Iterator[Seen]:
     """Within, in this thread, what the parts of the model show is kept, by their paths.
 
     Without a model only attention to the source is kept. Those who watch around it see it too.
@@ -55,40 +48,39 @@ def watching(model: nn.Module | None = None) -> Iterator[Seen]:
     names = None
     if model is not None:
         names = {id(part): name for name, part in model.named_modules()}
-    before, seen = _here.watchers, Seen(names)
-    _here.watchers = (*before, seen)
-    try:
+    seen = Seen(names)
+    with RECORDERS.set((*RECORDERS.get(), seen)):
         yield seen
-    finally:
-        _here.watchers = before
 
 
-def watched() -> Seen | None:
+def active_recorder() -> Seen | None:
     """Where attention to the source is kept, if anybody is watching."""
-    return _here.watchers[-1] if _here.watchers else None
+    recorders = RECORDERS.get()
+    return recorders[-1] if recorders else None
 
 
-def captured() -> bool:
+def is_recording() -> bool:
     """Whether anybody looks at more than attention to the source."""
-    return any(seen.names is not None for seen in _here.watchers)
+    return any(seen.names is not None for seen in RECORDERS.get())
 
 
-def captures(part: nn.Module) -> list[Seen]:
+def recorders_of(part: nn.Module) -> list[Seen]:
     """Those who look at a module."""
-    return [seen for seen in _here.watchers if seen.names and id(part) in seen.names]
+    return [seen for seen in RECORDERS.get() if seen.names and id(part) in seen.names]
 
 
-def look(
+def record_attention(
     part: nn.Module | None, weights: Callable[[], Tensor], at: Literal["source", "itself"]
 ) -> None:
     """An attention shows its map (k*B, H, T, S).
 
     part: None where there is no module, so that it has no name.
     """
-    if not _here.watchers:
+    recorders = RECORDERS.get()
+    if not recorders:
         return
-    named = [] if part is None else captures(part)
-    nameless = [seen for seen in _here.watchers if seen.names is None and at == "source"]
+    named = [] if part is None else recorders_of(part)
+    nameless = [seen for seen in recorders if seen.names is None and at == "source"]
     if not named and not nameless:
         return
     found = weights()
@@ -96,15 +88,17 @@ def look(
         assert seen.names is not None
         name = seen.names[id(part)]
         seen.attention.add(name, found)
-        seen.real.add(name, _here.real)
+        seen.real.add(name, REAL.get())
     if at == "source":
         for seen in (*named, *nameless):
             seen.cross.append(found)
 
 
-def show(part: nn.Module, x: Tensor, gates: Callable[[], dict[str, Tensor]] | None = None) -> None:
+def record_hidden(
+    part: nn.Module, x: Tensor, gates: Callable[[], dict[str, Tensor]] | None = None
+) -> None:
     """A layer shows what it gives, (k*B, T, D), and its gates where it has any."""
-    found = captures(part) if _here.watchers else []
+    found = recorders_of(part)
     if not found:
         return
     opened = {} if gates is None else {name: _turned_back(g) for name, g in gates().items()}
@@ -115,9 +109,9 @@ def show(part: nn.Module, x: Tensor, gates: Callable[[], dict[str, Tensor]] | No
             seen.gates.add(seen.names[id(part)], opened)
 
 
-def entered(part: nn.Module, x: Tensor) -> Tensor:
+def record_input(part: nn.Module, x: Tensor) -> Tensor:
     """The vectors of symbols (B, T, D) as they go in: with a gradient if somebody looks."""
-    found = captures(part) if _here.watchers else []
+    found = recorders_of(part)
     if found and torch.is_grad_enabled() and not x.requires_grad:
         x = x.detach().requires_grad_()
     for seen in found:
@@ -128,34 +122,24 @@ def entered(part: nn.Module, x: Tensor) -> Tensor:
 
 def _turned_back(x: Tensor) -> Tensor:
     """(B, T, D) in the order of the symbols, where they were turned round."""
-    places = _here.places
+    places = PLACES.get()
     return x if places is None else x.gather(1, places.expand_as(x))
 
 
 @contextlib.contextmanager
-def together() -> Iterator[None]:
+def merge_steps() -> Iterator[None]:
     """Within, what is shown of one symbol after the other becomes one view of them all."""
-    before = [(seen, seen.counts()) for seen in _here.watchers]
+    before = [(seen, seen.counts()) for seen in RECORDERS.get()]
     yield
     for seen, counts in before:
         seen.join(counts)
 
 
-@contextlib.contextmanager
-def reading(real: Tensor) -> Iterator[None]:
+def padding_mask(real: Tensor) -> contextlib.AbstractContextManager[None]:
     """Within, rows of attention are those of symbols of which these (B, T) are no padding."""
-    before, _here.real = _here.real, real
-    try:
-        yield
-    finally:
-        _here.real = before
+    return REAL.set(real)
 
 
-@contextlib.contextmanager
-def turned(places: Tensor) -> Iterator[None]:
+def reversed_order(places: Tensor) -> contextlib.AbstractContextManager[None]:
     """Within, rows are turned round by these places (B, T, 1); layers show them in order."""
-    before, _here.places = _here.places, places
-    try:
-        yield
-    finally:
-        _here.places = before
+    return PLACES.set(places)

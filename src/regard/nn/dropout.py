@@ -1,13 +1,13 @@
 """Dropout that costs next to nothing on a CPU."""
 
 import contextlib
-import threading
-from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from regard.core.context import Slot
 
 POOL = 1 << 23
 
@@ -41,26 +41,21 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-_own = threading.local()
+# Where this thread draws its noise from; None: torch's generator.
+GENERATOR: Slot[torch.Generator | None] = Slot("generator", None)
 
 
 def own_generator() -> torch.Generator | None:
     """Where this thread draws its noise from; None: torch's generator."""
-    found: torch.Generator | None = getattr(_own, "generator", None)
-    return found
+    return GENERATOR.get()
 
 
-@contextlib.contextmanager
-def drawing_from(generator: torch.Generator) -> Iterator[None]:
+def drawing_from(generator: torch.Generator) -> contextlib.AbstractContextManager[None]:
     """Within, this thread draws its noise from a generator of its own.
 
     Threads that shared torch's would take its numbers in an order that differs each time.
     """
-    _own.generator = generator
-    try:
-        yield
-    finally:
-        _own.generator = None
+    return GENERATOR.set(generator)
 
 
 @lru_cache(maxsize=4)

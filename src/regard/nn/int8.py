@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.nn.capture_hooks import entered
+from regard.nn.capture_hooks import record_input
 
 LARGEST = 127  # of int8 on both sides of zero
 TILE = 1 << 19  # numbers turned back into fp32 at a time: two megabytes, which a cache holds
@@ -117,7 +117,7 @@ class Int8Embedding(Int8):
 
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return entered(self, self.matrix.rows(symbols).mul_(self.scale))
+        return record_input(self, self.matrix.rows(symbols).mul_(self.scale))
 
 
 class Int8Recurrent(Int8):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded
-from regard.nn.capture_hooks import show, turned
+from regard.nn.capture_hooks import record_hidden, reversed_order
 from regard.nn.dropout import Dropout
 from regard.nn.gates import gates
 
@@ -58,7 +58,7 @@ class Recurrence(nn.Module):
             read = self.dropout(x) if i > 0 else x
             out, end = layer(read, start)
             first = None if hidden is None else tuple(part[:, i] for part in hidden)
-            show(layer, out, partial(gates, layer, read, first, out))
+            record_hidden(layer, out, partial(gates, layer, read, first, out))
             last.append(tuple(end) if self.parts == 2 else (end,))
             x = out + x if i > 0 else out
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
@@ -71,7 +71,7 @@ class Recurrence(nn.Module):
             read = self.dropout(x) if i > 0 else x
             after = one_step(layer, read, before)
             out = after[0].unsqueeze(1)
-            show(layer, out, partial(gates, layer, read.unsqueeze(1), before, out))
+            record_hidden(layer, out, partial(gates, layer, read.unsqueeze(1), before, out))
             last.append(after)
             x = after[0] + x if i > 0 else after[0]
         return x.unsqueeze(1), tuple(torch.stack(part, 1) for part in zip(*last, strict=True))
@@ -108,7 +108,7 @@ class Bidirectional(nn.Module):
         for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             seen = self.dropout(x) if i > 0 else x
             left, _ = ahead(seen)  # (B, S, D/2)
-            with turned(flip):
+            with reversed_order(flip):
                 right, _ = back(seen.gather(1, flip.expand_as(seen)))
             both = torch.cat([left, right.gather(1, flip.expand_as(right))], -1)  # (B, S, D)
             x = both + x if i > 0 else both
@@ -118,8 +118,8 @@ class Bidirectional(nn.Module):
 def reversal(mask: Tensor) -> Tensor:
     """(B, S) places that turn each row round within its real length; padding stays behind."""
     places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    turned = mask.sum(1, keepdim=True) - 1 - places
-    return torch.where(mask, turned, places)
+    mirrored = mask.sum(1, keepdim=True) - 1 - places
+    return torch.where(mask, mirrored, places)
 
 
 def ends(x: Padded, both: bool) -> Tensor:

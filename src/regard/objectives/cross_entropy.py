@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch
-from regard.data.tensors.state import Tree
+from regard.data.tensors.tree import Tree
 
 
 @dataclass

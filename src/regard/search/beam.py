@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
-from regard.nn.capture_hooks import watching
+from regard.nn.capture_hooks import recording
 from regard.search.callbacks import Begun, tell
 from regard.search.constrained import Must
 from regard.search.finished import Finished
@@ -99,7 +99,7 @@ def _looked(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[Te
     """A step; where coverage counts, the attention is added to it."""
     if live.cover is None:
         return step(last, state)
-    with watching() as seen:
+    with recording() as seen:
         logits, state = step(last, state)
     live.cover = live.cover + seen.alignment()[:, -1].view_as(live.cover)
     return logits, state

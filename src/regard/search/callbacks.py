@@ -1,10 +1,10 @@
 """The door through which a search is followed, step by step, while it goes on."""
 
 import contextlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from regard.core.context import Slot
 from regard.search.hypothesis import Hypothesis
 
 
@@ -36,26 +36,20 @@ class Unwanted(Exception):
     settled: Settled = {}  # noqa: RUF012, replaced and never changed
 
 
-_here = threading.local()
+FOLLOWER: Slot[Follower | None] = Slot("follower", None)
 
 
-@contextlib.contextmanager
-def followed(follower: Follower | None) -> Iterator[None]:
+def followed(follower: Follower | None) -> contextlib.AbstractContextManager[None]:
     """Within, in this thread, each step of a search is told to the follower.
 
     None: to whoever follows already.
     """
-    before = current()
-    _here.follower = follower or before
-    try:
-        yield
-    finally:
-        _here.follower = before
+    return FOLLOWER.set(follower or current())
 
 
 def current() -> Follower | None:
     """Who follows the searches of this thread, if anybody does."""
-    return getattr(_here, "follower", None)
+    return FOLLOWER.get()
 
 
 def tell(

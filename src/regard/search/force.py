@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.nn.capture_hooks import captured, reading, watching
+from regard.nn.capture_hooks import is_recording, padding_mask, recording
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 
@@ -42,11 +42,11 @@ def force(
     scoring = scoring or Scoring()
     true = pad([[*target, EOS] for target in targets])
     inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
-    width = max(1, MOST // (len(targets) * size)) if not captured() else inputs.shape[1]
+    width = max(1, MOST // (len(targets) * size)) if not is_recording() else inputs.shape[1]
     state, parts = stepper.start(source), []
     for at in range(0, inputs.shape[1], width):
         some = slice(at, at + width)
-        with reading(true.mask[:, some]):
+        with padding_mask(true.mask[:, some]):
             logits, state = stepper.step(inputs[:, some], state)
         wanted = true.data[:, some].to(logits.device)[..., None]
         parts.append(logits.float().log_softmax(-1).gather(-1, wanted).squeeze(-1).cpu())
@@ -64,7 +64,7 @@ def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Te
     """For each target the attention (T + 1, S) of its symbols and EOS to its source symbols."""
     true = pad([[*target, EOS] for target in targets])
     inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
-    with watching() as seen, reading(true.mask):
+    with recording() as seen, padding_mask(true.mask):
         stepper.step(inputs, stepper.start(source))
     weights = seen.alignment().cpu()  # (B, T, S)
     sizes = source.mask.sum(1).tolist()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.data.corpus.stream import StreamCorpus
 from regard.data.tensors.padded import Batch
-from regard.data.tensors.state import tree_map
+from regard.data.tensors.tree import tree_map
 from regard.tasks.task import device_of
 
 READ = 512  # symbols a model that carries its memory reads at once

@@ -19,7 +19,7 @@ from torch import Tensor
 from regard.core import parallel
 from regard.core.errors import UserError, say
 from regard.core.files import read_json, write_bytes, write_json
-from regard.data.tensors.state import leaves, tree_of
+from regard.data.tensors.tree import leaves, tree_of
 from regard.storage.weights import load_weights, once, read_tensors, save_weights
 from regard.training.run import Run, TrainingState
 

@@ -14,7 +14,7 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example
-from regard.data.tensors.state import Tree
+from regard.data.tensors.tree import Tree
 from regard.optim.average import Average
 from regard.tasks.task import Choice, DataCheck, Task
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.core.threads import in_threads
 from regard.data.tensors.padded import Batch, Padded
-from regard.data.tensors.state import tree_cat, tree_map
+from regard.data.tensors.tree import tree_cat, tree_map
 from regard.nn.dropout import drawing_from
 from regard.objectives.cross_entropy import Loss
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.special import PAD
-from regard.data.tensors.state import Tree, tree_map
+from regard.data.tensors.tree import Tree, tree_map
 
 
 class Padded(NamedTuple):

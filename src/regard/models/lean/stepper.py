@@ -12,8 +12,8 @@ from regard.data.tensors.state import State
 from regard.models.generator import Generator
 from regard.models.lean.bare import bare_head
 from regard.models.lean.lean_encoder import lean_encoder
-from regard.nn.ablation import silenced
-from regard.nn.capture_hooks import captured, watched
+from regard.nn.ablation import is_ablating
+from regard.nn.capture_hooks import active_recorder, is_recording
 
 
 class LeanStepper(ABC):
@@ -29,7 +29,7 @@ class LeanStepper(ABC):
 
     def start(self, source: Padded) -> State:
         """The decoder's state before its first symbol; seen, it is the model's."""
-        if captured() or silenced():
+        if is_recording() or is_ablating():
             return self.model.start(source)
         return self.begin(self.encode(source))
 
@@ -62,5 +62,5 @@ class LeanStepper(ABC):
 
 def _plain(symbols: Tensor, state: State) -> bool:
     """Whether a step is one symbol for each row, from a state of our own, and nobody watches."""
-    undisturbed = watched() is None and not silenced()
+    undisturbed = active_recorder() is None and not is_ablating()
     return symbols.shape[1] == 1 and "bias" in state.memory and undisturbed

@@ -8,10 +8,12 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from regard.data.tensors.tree import Selects
+
 ROOM = 32  # entries that a new cache has room for, at least
 
 
-class Cache:
+class Cache(Selects):
     """Keys and values (B, H, n, K), in memory that grows without being copied at each step.
 
     The beams of a sentence share its row: each step adds an entry for each beam, and which
@@ -83,8 +85,10 @@ class Cache:
         both[:, :, :, : self.count] = self.memory[:, :, :, : self.count]
         return Cache(both, self.count, [self.count])
 
-    def select(self, sentences: Tensor) -> "Cache":
-        """The cache of these sentences."""
+    def select(self, rows: Tensor, sentences: Tensor | None) -> "Cache":
+        """The cache of these sentences: it has a row for each of them, whatever their beams do."""
+        if sentences is None:
+            return self
         return Cache(self.memory.index_select(1, sentences), self.count, [self.count])
 
     def take(self, entries: Tensor) -> "Cache":

@@ -1,0 +1,70 @@
+"""Trees: tensors in dicts, lists and tuples."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Tree = Any  # tensors and other leaves in dicts, lists and tuples; None and numbers are left alone
+
+
+class Selects(ABC):
+    """A leaf that is not a plain tensor with rows first, but knows how to select rows itself."""
+
+    @abstractmethod
+    def select(self, rows: Tensor, sentences: Tensor | None) -> "Selects":
+        """What is left for these rows; sentences: those they belong to, None where all stay."""
+
+
+def tree_map(function: Callable[[Any], Any], tree: Tree) -> Tree:
+    """The same tree with `function` applied to each tensor and each leaf that selects."""
+    if isinstance(tree, Tensor | Selects):
+        return function(tree)
+    if isinstance(tree, dict):
+        return {key: tree_map(function, value) for key, value in tree.items()}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return type(tree)(*(tree_map(function, value) for value in tree))
+    if isinstance(tree, list | tuple):
+        return type(tree)(tree_map(function, value) for value in tree)
+    return tree
+
+
+def tree_cat(trees: list[Tree]) -> Tree:
+    """Trees of the same shape as one, their rows below each other."""
+    first = trees[0]
+    if isinstance(first, Tensor):
+        return torch.cat(trees)
+    if isinstance(first, dict):
+        return {key: tree_cat([tree[key] for tree in trees]) for key in first}
+    if isinstance(first, list | tuple):
+        return type(first)(tree_cat(list(below)) for below in zip(*trees, strict=True))
+    return first
+
+
+def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
+    """The tensors of a tree of dicts and tuples, by their path."""
+    if isinstance(tree, Tensor):
+        return {path: tree}
+    below = tree.items() if isinstance(tree, dict) else enumerate(tree or ())
+    found: dict[str, Tensor] = {}
+    for key, value in below:
+        found |= leaves(value, f"{path}/{key}" if path else str(key))
+    return found
+
+
+def tree_of(tensors: dict[str, Tensor]) -> Tree:
+    """The way back from `leaves`; None where there is no tensor."""
+    if "" in tensors:
+        return tensors[""]
+    below: dict[str, dict[str, Tensor]] = {}
+    for path, tensor in tensors.items():
+        key, _, rest = path.partition("/")
+        below.setdefault(key, {})[rest] = tensor
+    built = {key: tree_of(part) for key, part in below.items()}
+    if not built:
+        return None
+    if all(key.isdecimal() for key in built):
+        return tuple(built[key] for key in sorted(built, key=int))
+    return built
