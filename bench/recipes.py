@@ -27,7 +27,7 @@ from regard.training.start import start_run
 RECURRENT = ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"]
 TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer"]
 ADAMW, MUON = "training.optimizer.kind=adamw", "training.optimizer.kind=muon"
-ADDITIVE, BILINEAR = "model.decoder.score=additive", "model.decoder.score=bilinear"
+ADDITIVE, BILINEAR = "model.decoder.cross=additive", "model.decoder.cross=bilinear"
 LONG, SHORT = "model.embedding=0", "model.embedding=64"
 LSTM = [*RECURRENT, ADAMW, "training.tokens=800"]
 SMALL = [

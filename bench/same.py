@@ -29,9 +29,12 @@ from surroundings import REPOSITORY, RESULTS, folder, machine
 CLOCK = ("seconds", "tokens_per_second")  # fields of metrics.jsonl that no two runs share
 WORDS, SENTENCES = 1000, 300
 
-# Settings that have another name in older versions: new name, old name. A version knows the new
-# name if its sources have the last word of it.
-RENAMED: dict[str, str] = {}
+# Settings that have another name in older versions: the new name, the old name, and a word that
+# the sources of a version have if it knows the new name.
+RENAMED = [
+    (".norm_position", ".norm_place", "norm_position"),
+    ("decoder.cross", "decoder.score", "RecurrentCross"),
+]
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ CASES = [
     Case(
         "transformer-post",
         "g2p",
-        (*TRANSFORMER, *sides("norm_place=post")),
+        (*TRANSFORMER, *sides("norm_position=post")),
         after=("greedy", "beam", "onnx", "ctranslate2"),
     ),
     Case(
@@ -78,7 +81,7 @@ CASES = [
         (
             *("model.encoder.kind=transformer", "model.encoder.layers=2", "model.encoder.width=64"),
             *("model.decoder.kind=recurrent", "model.decoder.cell=gru", "model.decoder.width=64"),
-            "model.decoder.score=additive",
+            "model.decoder.cross=additive",
         ),
         after=("greedy", "beam", "alignments", "int8"),
     ),
@@ -95,13 +98,13 @@ CASES = [
     Case(
         "feeding",
         "g2p",
-        (*LSTM, "model.decoder.feeding=true", "model.decoder.score=scaled_dot"),
+        (*LSTM, "model.decoder.feeding=true", "model.decoder.cross=scaled_dot"),
         after=("greedy", "beam"),
     ),
     Case(
         "fixed-context",
         "g2p",
-        (*LSTM, *sides("cell=rnn"), "model.decoder.score=none", "model.encoder.layers=1"),
+        (*LSTM, *sides("cell=rnn"), "model.decoder.cross=none", "model.encoder.layers=1"),
         after=("greedy", "beam"),
     ),
     Case("window-encoder", "g2p", ("model.encoder.kind=window",), after=("greedy",)),
@@ -285,7 +288,7 @@ class Version:
         """The version in a checkout, with the settings it has under older names."""
         source = checkout / "src"
         text = "".join(path.read_text() for path in source.rglob("*.py"))
-        old = {new: was for new, was in RENAMED.items() if new.rsplit(".", 1)[-1] not in text}
+        old = {new: was for new, was, word in RENAMED if word not in text}
         out.mkdir(parents=True, exist_ok=True)
         return cls(name, source, out, old)
 

@@ -39,12 +39,12 @@ def both(**settings: Any) -> dict[str, Any]:
 
 KINDS: dict[str, dict[str, Any]] = {
     "pre": {},
-    "post": both(norm_place="post"),
+    "post": both(norm_position="post"),
     "rms, gelu": both(norm="rms", activation="gelu"),
-    "post, own head": {**both(norm_place="post"), "model.tied": False},
+    "post, own head": {**both(norm_position="post"), "model.tied": False},
     "unscaled": both(embedding_scale=False),
     "uneven": {"model.encoder.layers": 1, "model.decoder.heads": 2, "model.encoder.width": 24},
-    "mixed": {"model.encoder.norm_place": "post", "model.decoder.activation": "gelu"},
+    "mixed": {"model.encoder.norm_position": "post", "model.decoder.activation": "gelu"},
     "shared": {"task.shared": True, "task.source.symbols": "bpe", "task.target.symbols": "bpe"},
 }
 for kind in get_args(get_args(Positions)[0]):

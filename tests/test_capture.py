@@ -133,7 +133,7 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
 def test_what_is_shown_is_what_was_used(model: Any, source: Padded) -> None:
     """A kernel whose explicit twin is wrong is found out."""
     kernel = model.encoder.layers[1].attention.kernel
-    kernel.weights = lambda q, k, mask, causal: type(kernel).weights(kernel, 2 * q, k, mask, causal)
+    kernel.weights = lambda q, *rest: type(kernel).weights(kernel, 2 * q, *rest)
     with regard.capture(model), pytest.raises(RuntimeError, match="other numbers"):
         run(model, source)
 

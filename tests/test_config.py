@@ -9,6 +9,7 @@ from regard.config.configs import TransduceConfig
 from regard.config.defaults import fill
 from regard.config.load import changed, check_config, load_config, put, read_recipe
 from regard.core.errors import UserError
+from regard.models.transformer_options import TransformerEncoderOptions
 from regard.optim.training_options import seconds
 from regard.tasks.task import Facts
 
@@ -80,7 +81,7 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
     ("settings", "path", "kind"),
     [
         (["model.encoder.kind=transformer", "model.encoder.cell=gru"], "encoder.cell", "recurrent"),
-        (["model.decoder.kind=transformer", "model.decoder.score=dot"], "score", "recurrent"),
+        (["model.decoder.kind=transformer", "model.decoder.feeding=1"], "feeding", "recurrent"),
         (["model.decoder.kind=recurrent", "model.decoder.heads=2"], "decoder.heads", "transformer"),
         (
             ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
@@ -120,10 +121,10 @@ def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind
                 "model.encoder.width=8",
                 "model.decoder.kind=recurrent",
                 "model.decoder.width=12",
-                "model.decoder.score=dot",
+                "model.decoder.cross=dot",
             ],
-            "model: score dot multiplies encoder and decoder vectors, but their widths are "
-            "8 and 12; make them equal or choose score bilinear",
+            "model: cross dot multiplies encoder and decoder vectors, but their widths are "
+            "8 and 12; make them equal or choose cross bilinear",
         ),
     ],
 )
@@ -154,7 +155,7 @@ def test_one_direction_may_be_odd() -> None:
         ("task.source.symbols=letters", "'letters'"),
         ("training.optimizer.betas=0.9", "0.9"),
         ("model=3", "3"),
-        ("training.schedule=cosine", "'cosine'"),
+        ("training.schedule=3", "3"),
     ],
 )
 def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
@@ -165,8 +166,6 @@ def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "setting"),
     [
-        ("transformer", "norm=batch"),
-        ("transformer", "norm_place=middle"),
         ("transformer", "activation=sine"),
         ("recurrent", "cell=sru"),
     ],
@@ -176,6 +175,34 @@ def test_a_word_that_is_none_of_the_words(kind: str, setting: str) -> None:
     (line,) = refusal(f"model.encoder.kind={kind}", f"model.encoder.{setting}")
     assert line.startswith(f"model.encoder.{name}: Input should be ")
     assert line.endswith(f", {word!r} given")
+
+
+def test_a_kind_may_be_given_as_a_word() -> None:
+    """Also in Python, and with settings of that kind after it."""
+    words = ("model.encoder.kind=transformer", "model.encoder.norm=rms", "training.schedule=linear")
+    config = load_config(None, [*words, "training.schedule.warmup=0.5"])
+    assert config.model.encoder.norm.kind == "rms"
+    assert (config.training.schedule.kind, config.training.schedule.warmup) == ("linear", 0.5)
+    assert TransformerEncoderOptions(norm="rms", positions="learned").positions.length == 512
+
+
+@pytest.mark.parametrize(
+    ("setting", "kinds"),
+    [("norm=batchy", "'layer', 'rms'"), ("norm_position=middle", "'pre', 'post'")],
+)
+def test_a_word_that_is_none_of_the_kinds(setting: str, kinds: str) -> None:
+    name, word = setting.split("=")
+    (line,) = refusal("model.encoder.kind=transformer", f"model.encoder.{setting}")
+    assert line == f"model.encoder.{name}.kind: {word!r} is none of {kinds}"
+
+
+@pytest.mark.parametrize(
+    ("setting", "now"),
+    [("encoder.norm_place=pre", "norm_position"), ("decoder.score=dot", "cross")],
+)
+def test_a_setting_that_has_another_name_now(setting: str, now: str) -> None:
+    (line,) = refusal(f"model.{setting}")
+    assert line == f"model.{setting.split('=')[0]}: is now called {now}"
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:
@@ -211,13 +238,13 @@ def test_settings_are_read_as_yaml() -> None:
             "model.tied=no",
             "training.patience=null",
             "model.decoder.kind=recurrent",
-            "model.decoder.score=scaled_dot",
+            "model.decoder.cross=scaled_dot",
         ],
     )
     assert config.training.lr == 3e-4 and config.training.steps == 50
     assert config.training.optimizer.betas == (0.8, 0.9)
     assert config.model.tied is False and config.training.patience is None
-    assert config.model.decoder.score == "scaled_dot"
+    assert config.model.decoder.cross.kind == "scaled_dot"
 
 
 def test_the_kind_may_be_left_out() -> None:

@@ -31,7 +31,7 @@ def test_a_documented_command_is_understood(page: str, line: str) -> None:
     context = command.make_context(name, words)
     task = context.params.get("task")
     settings = [*([f"task.kind={task}"] if task else []), *(context.params.get("settings") or [])]
-    if "widht" in line or "score=dot" in line:  # shown as mistakes
+    if "widht" in line or "cross=dot" in line:  # shown as mistakes
         with pytest.raises(UserError):
             load_config(context.params["recipe"], settings)
     elif name == "train":
@@ -73,7 +73,7 @@ def keys(part: Any, path: str = "") -> Iterator[str]:
 
 def test_settings_named_in_the_documentation_exist() -> None:
     known = {key for config in CONFIGS.values() for key in keys(config)}
-    assert {"model.decoder.score", "training.optimizer.betas", "task.confidence"} <= known
+    assert {"model.decoder.cross", "training.optimizer.betas", "task.confidence"} <= known
     for page in PAGES:
         named = r"`((?:task|model|objective|training|search)\.[a-z_.]+)[`=]"
         for key in re.findall(named, page.read_text("utf-8")):

@@ -69,7 +69,7 @@ def test_clone_copies_what_was_asked_and_not_what_was_learnt(fitted: Transducer)
 
 def test_grid_search(words: list[str]) -> None:
     search = GridSearchCV(
-        few_steps(), {"settings": [SMALL, SMALL | {"model.decoder.score": "dot"}]}, cv=2
+        few_steps(), {"settings": [SMALL, SMALL | {"model.decoder.cross": "dot"}]}, cv=2
     )
     search.fit(words[:40], [word[::-1] for word in words[:40]])
     assert len(search.cv_results_["mean_test_score"]) == 2

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS, EOS
 from regard.models.causal import CausalOptions
-from regard.nn.norms import Residual
+from regard.nn.residual import Residual
 
 B, T, D, H, V = 3, 6, 16, 4, 11
 SIZES = {"layers": 2, "width": D, "dropout": 0.0}
@@ -68,7 +68,7 @@ def copied(ours: nn.Module, place: str, activation: str) -> nn.TransformerEncode
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_transformer(place: str, activation: str) -> None:
     """An encoder that cannot see the future."""
-    sizes = {"heads": H, "feedforward": 24, "norm_place": place, "activation": activation}
+    sizes = {"heads": H, "feedforward": 24, "norm_position": place, "activation": activation}
     ours = build(kind="transformer", positions={"kind": "none"}, **sizes)
     theirs = copied(ours.decoder, place, activation)
     future = torch.ones(T, T, dtype=torch.bool).triu(1)

@@ -10,14 +10,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.core.options import kinds_of
 from regard.data.tensors.padded import Padded
-from regard.models import decoders, encoders
-from regard.nn.attention_scores import build_score
+from regard.models.recurrent import RecurrentDecoderOptions, RecurrentEncoderOptions
+from regard.nn.attention_scores import RecurrentCross, Score
 from regard.nn.recurrent import CELLS, reversal
 
 B, S, T, D, M = 3, 5, 4, 8, 6
 LENGTHS = torch.tensor([5, 3, 1])
 MASK = torch.arange(S) < LENGTHS[:, None]  # (B, S)
+
+
+def build_score(kind: str, width: int, memory_width: int) -> Score:
+    return kinds_of(RecurrentCross)[kind]().build(width, memory_width)
 
 
 def close(one: Tensor, other: Tensor) -> None:
@@ -33,7 +38,7 @@ def noisy(module: nn.Module) -> nn.Module:
 
 
 def build_encoder(cell: str, layers: int, both: bool) -> nn.Module:
-    options = encoders.RecurrentEncoderOptions(
+    options = RecurrentEncoderOptions(
         cell=cell, layers=layers, width=D, bidirectional=both, dropout=0.0
     )
     return noisy(options.build())
@@ -150,8 +155,8 @@ def test_reversal_by_hand() -> None:
 def test_decoder(cell: str, feeding: bool, score: str) -> None:
     """Row by row and step by step, from the equations of Bahdanau (start) and Luong (output)."""
     torch.manual_seed(0)
-    options = decoders.RecurrentDecoderOptions(
-        cell=cell, layers=2, width=D, score=score, feeding=feeding, dropout=0.0
+    options = RecurrentDecoderOptions(
+        cell=cell, layers=2, width=D, cross=score, feeding=feeding, dropout=0.0
     )
     ours = noisy(options.build(M))
     memory, x = torch.randn(B, S, M), torch.randn(B, T, D)
@@ -194,7 +199,7 @@ def test_scores(kind: str) -> None:
     width = D if "dot" in kind else M
     module = build_score(kind, D, width)
     memory, h = Padded(torch.randn(B, S, width), MASK), torch.randn(B, T, D)
-    contexts, keys = module(h, memory, None)
+    contexts, keys, _ = module(h, memory, None, None)
     weights = module.weights(h, memory, keys)
     close(weights.sum(-1), torch.ones(B, T))
     assert (weights[~MASK.unsqueeze(1).expand(-1, T, -1)] == 0).all()
@@ -212,8 +217,9 @@ def test_no_score_is_the_summary_or_the_mean() -> None:
     data = torch.tensor([[[1.0, 2.0], [3.0, 6.0], [9.0, 9.0]]])
     mask = torch.tensor([[True, True, False]])
     summary = torch.tensor([[7.0, 8.0]])
-    mean, _ = module(torch.zeros(1, 2, 2), Padded(data, mask), None)
-    given, _ = module(torch.zeros(1, 2, 2), Padded(data, mask, None, summary), None)
+    mean, *_ = module(torch.zeros(1, 2, 2), Padded(data, mask), None, None)
+    with_summary = Padded(data, mask, summary=summary)
+    given, *_ = module(torch.zeros(1, 2, 2), with_summary, None, None)
     assert mean.tolist() == [[[2.0, 4.0], [2.0, 4.0]]]
     assert given.tolist() == [[[7.0, 8.0], [7.0, 8.0]]]
 
@@ -225,5 +231,5 @@ def test_dot_by_hand() -> None:
     memory = Padded(data, torch.tensor([[True, True]]))
     module = build_score("dot", 2, 2)
     close(module.weights(h, memory, data), torch.tensor([[[0.75, 0.25]]]))
-    contexts, _ = module(h, memory, None)
+    contexts, *_ = module(h, memory, None, None)
     close(contexts, torch.tensor([[[0.75 * math.log(3), 5.5]]]))

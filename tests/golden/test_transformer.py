@@ -13,12 +13,20 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
-from regard.models import decoders, encoders
 from regard.models.generator import Head
+from regard.models.transformer_options import TransformerDecoderOptions, TransformerEncoderOptions
 from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import Residual
-from regard.nn.positions import LearnedPosition, NoPositions, SinusoidalPosition, sinusoids
+from regard.nn.norms import LayerNorm, Rms
+from regard.nn.positions import (
+    LearnedPosition,
+    NoPositions,
+    Position,
+    SinusoidalPosition,
+    sinusoids,
+)
+from regard.nn.residual import PostNorm, PreNorm, Residual
 
 B, S, T, D, H = 3, 5, 4, 16, 4
 MASK = torch.arange(S) < torch.tensor([5, 3, 1])[:, None]  # (B, S)
@@ -73,7 +81,7 @@ def settings(place: str, activation: str) -> dict:
         "heads": H,
         "feedforward": 24,
         "dropout": 0.0,
-        "norm_place": place,
+        "norm_position": place,
         "activation": activation,
         "positions": NoPositions(),
     }
@@ -89,7 +97,7 @@ def theirs_of(layer: type, place: str, activation: str) -> nn.Module:
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_encoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
-    ours = noisy(encoders.TransformerEncoderOptions(**settings(place, activation)).build())
+    ours = noisy(TransformerEncoderOptions(**settings(place, activation)).build())
     final = nn.LayerNorm(D) if place == "pre" else None
     layer = theirs_of(nn.TransformerEncoderLayer, place, activation)
     theirs = nn.TransformerEncoder(layer, 2, final, enable_nested_tensor=False)
@@ -108,7 +116,7 @@ def test_encoder(place: str, activation: str) -> None:
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_decoder(place: str, activation: str) -> None:
     torch.manual_seed(0)
-    ours = noisy(decoders.TransformerDecoderOptions(**settings(place, activation)).build(D))
+    ours = noisy(TransformerDecoderOptions(**settings(place, activation)).build(D))
     final = nn.LayerNorm(D) if place == "pre" else None
     theirs = nn.TransformerDecoder(
         theirs_of(nn.TransformerDecoderLayer, place, activation), 2, final
@@ -130,7 +138,7 @@ def test_decoder(place: str, activation: str) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 def test_self_attention(causal: bool) -> None:
     torch.manual_seed(0)
-    ours = noisy(SelfAttention(D, H, SoftmaxAttention()))
+    ours = noisy(SelfAttention(D, H, SoftmaxAttention(causal)))
     theirs = nn.MultiheadAttention(D, H, batch_first=True)
     put_self(theirs, ours)
     x = torch.randn(B, S, D)
@@ -140,12 +148,12 @@ def test_self_attention(causal: bool) -> None:
         expected, weights = theirs(
             x, x, x, key_padding_mask=~MASK, attn_mask=future, average_attn_weights=False
         )
-    mask = MASK[:, None, None, :]
-    out, _ = ours(x, mask, None, causal)
+    mask = AttentionMask(Position(), B, MASK)
+    out, _ = ours(x, mask, None)
     close(out, expected)
 
-    q, k, _ = ours.project(x).unflatten(-1, (3, H, -1)).permute(2, 0, 3, 1, 4)
-    close(ours.kernel.weights(q, k, mask, causal), weights)
+    q, k, v = ours.project(x).unflatten(-1, (3, H, -1)).permute(2, 0, 3, 1, 4)
+    close(ours.kernel.weights(q, k, v, mask, None)[0], weights)
 
 
 def test_cross_attention_with_memory_of_another_width() -> None:
@@ -175,17 +183,21 @@ def test_attention_by_hand() -> None:
     Without the future the first query sees only the first value, 0.
     """
     q, k, v = (torch.tensor(x).view(1, 1, 2, 1) for x in ([0, math.log(3)], [0.0, 1.0], [0.0, 4.0]))
-    kernel = SoftmaxAttention()
-    close(kernel.weights(q, k, None, False)[0, 0], torch.tensor([[0.5, 0.5], [0.25, 0.75]]))
-    close(kernel(q, k, v, None, None, False)[0].flatten(), torch.tensor([2.0, 3.0]))
-    close(kernel(q, k, v, None, None, True)[0].flatten(), torch.tensor([0.0, 3.0]))
+    mask, kernel = AttentionMask(Position(), 1), SoftmaxAttention()
+    weights, values = kernel.weights(q, k, v, mask, None)
+    close(weights[0, 0], torch.tensor([[0.5, 0.5], [0.25, 0.75]]))
+    assert torch.equal(values, v)
+    close(kernel(q, k, v, mask, None)[0].flatten(), torch.tensor([2.0, 3.0]))
+    close(SoftmaxAttention(causal=True)(q, k, v, mask, None)[0].flatten(), torch.tensor([0.0, 3.0]))
 
 
 def test_attention_is_scaled_by_the_root_of_the_head_width() -> None:
     """Width 4: a product of 2 log 3 becomes a score of log 3."""
     q = torch.tensor([[[[2 * math.log(3), 0.0, 0.0, 0.0]]]])
     k = torch.tensor([[[[0.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0]]]])
-    close(SoftmaxAttention().weights(q, k, None, False).flatten(), torch.tensor([0.25, 0.75]))
+    mask = AttentionMask(Position(), 1)
+    weights, _ = SoftmaxAttention().weights(q, k, k, mask, None)
+    close(weights.flatten(), torch.tensor([0.25, 0.75]))
 
 
 def test_residual_by_hand() -> None:
@@ -194,16 +206,15 @@ def test_residual_by_hand() -> None:
     pre: (3, 5) + 2 (-1, 1) = (1, 7). post: norm((3, 5) + 2 (3, 5)) = norm((9, 15)) = (-1, 1).
     """
     x = torch.tensor([3.0, 5.0])
-    for place, expected in (("pre", [1.0, 7.0]), ("post", [-1.0, 1.0])):
-        residual = Residual(2, "layer", place, 0.0)
+    for kind, expected in ((PreNorm, [1.0, 7.0]), (PostNorm, [-1.0, 1.0])):
+        residual = kind(LayerNorm(2), 0.0)
         out = residual.leave(x, 2 * residual.enter(x))
         torch.testing.assert_close(out, torch.tensor(expected), atol=1e-4, rtol=0)
 
 
 def test_root_mean_square_norm_by_hand() -> None:
     """(1, 7) has the mean square 25: (1/5, 7/5)."""
-    norm = Residual(2, "rms", "pre", 0.0).norm
-    close(norm(torch.tensor([1.0, 7.0])), torch.tensor([0.2, 1.4]))
+    close(Rms().build(2)(torch.tensor([1.0, 7.0])), torch.tensor([0.2, 1.4]))
 
 
 @pytest.mark.parametrize("width", [8, 7])

@@ -10,6 +10,7 @@ from regard.config.configs import TransduceConfig
 from regard.config.defaults import fill
 from regard.config.load import check_config, flatten
 from regard.core.errors import UserError
+from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import EOS
 from regard.models.generator import GeneratorOptions
@@ -40,9 +41,17 @@ BOTH_RECURRENT = [t for t in TREES if {t[side]["kind"] for side in SIDES} == {"r
 TREES.append(BOTH_RECURRENT[0] | {"embedding": 5})  # vectors narrower than layers
 MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
-SLOTS = ("kind", "cell", "score", "feeding", "norm_place")
-SOME = {"-".join(str(getattr(m.decoder, slot, "")) for slot in SLOTS): m for m in MODELS}
-SOME |= {m.encoder.kind + getattr(m.encoder, "norm_place", ""): m for m in MODELS}
+SLOTS = ("kind", "cell", "cross", "feeding", "norm_position")
+
+
+def _word(part: Options, slot: str) -> str:
+    """The kind in a slot, or its plain value."""
+    value = getattr(part, slot, "")
+    return str(getattr(value, "kind", value))
+
+
+SOME = {"-".join(_word(m.decoder, slot) for slot in SLOTS): m for m in MODELS}
+SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in MODELS}
 FEW = len(plain_trees(GeneratorOptions))
 # For laws that take long: without the models that mix choices.
 few = pytest.mark.parametrize("options", MODELS[:FEW], ids=NAMES[:FEW])

@@ -79,7 +79,7 @@ class Case:
 
     @cached_property
     def attends(self) -> bool:
-        return getattr(MODELS[self.number].decoder, "score", None) != "none"
+        return MODELS[self.number].decoder.cross.kind != "none"
 
     @cached_property
     def search(self) -> Beam | Sample:

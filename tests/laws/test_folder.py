@@ -33,7 +33,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
     """The other side follows, so that any encoder fits any decoder."""
     for side, kind in product(("encoder", "decoder"), ("transformer", "recurrent")):
         tree = {"model": {side: {"kind": kind, "width": 24}, "decoder": {"kind": "recurrent"}}}
-        tree["model"]["decoder"] |= {"score": "dot", **({"width": 24} if side == "decoder" else {})}
+        tree["model"]["decoder"] |= {"cross": "dot", **({"width": 24} if side == "decoder" else {})}
         full, _ = fill(check_config(tree, "laws"), Facts(5, 60, 9, False))
         assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
 

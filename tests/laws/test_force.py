@@ -65,7 +65,7 @@ def test_alignments_are_the_attention_of_the_steps(
 ) -> None:
     """Each row sums to 1 over its own source, and is what a step by itself looks at."""
     targets = [row[:-1] for row in TARGETS]
-    if getattr(options.decoder, "score", None) == "none":
+    if options.decoder.cross.kind == "none":
         with pytest.raises(UserError, match="no attention to its source"):
             align(model, source, targets)
         return

@@ -25,7 +25,7 @@ TEXTS = {
     "classify-vectors": "0.5, -1, 3",
     "regress-vectors": "0.5, -1, 3",
 }
-SETTINGS = ("kind", "cell", "bidirectional", "score", "feeding", "pool", "head")
+SETTINGS = ("kind", "cell", "bidirectional", "cross", "feeding", "pool", "head")
 
 
 def covering(toy: str) -> list[Case]:
@@ -59,13 +59,17 @@ def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
 
 def values(case: Case, *names: str) -> set[Any]:
     """The values of settings of these names, in any part."""
-    return {v for key, v in flatten(case.model).items() if key.split(".")[-1] in names}
+    flat = {key.removesuffix(".kind"): value for key, value in flatten(case.model).items()}
+    kinds = {value for key, value in flatten(case.model).items() if key.endswith("kind")}
+    return {v for key, v in flat.items() if key.split(".")[-1] in names} | (
+        kinds if "kind" in names else set()
+    )
 
 
 def attends(case: Case) -> bool:
     """Whether a model has attention of any kind."""
     return bool(
-        values(case, "score") - {"none"}
+        values(case, "cross") - {"none"}
         or "transformer" in values(case, "kind")
         or "attention" in values(case, "pool")
     )

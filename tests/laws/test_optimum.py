@@ -41,7 +41,7 @@ def by_force(model: nn.Module, source: Padded, row: int, looks: bool) -> tuple[T
 
 def looks(options: GeneratorOptions) -> bool:
     """Whether a model attends to its source."""
-    return getattr(options.decoder, "score", None) != "none"
+    return options.decoder.cross.kind != "none"
 
 
 def test_a_wide_beam_finds_the_optimum(

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 
 from regard.config.configs import CONFIGS
 from regard.config.load import flatten
-from regard.core.options import Options
+from regard.core.options import Options, members
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}
@@ -33,12 +33,6 @@ Tree = dict[str, Any]
 FOUND: dict[str, list[Tree]] = {}  # by options class: with what the full cover failed once
 Parts = tuple[type[Options], ...]
 Met = set[tuple[tuple[str, int], ...]]
-
-
-def members(annotation: Any) -> list[type[Options]]:
-    """The options classes in the type of a slot; none where it holds a plain value."""
-    found = [annotation, *get_args(annotation)]
-    return [m for m in found if isinstance(m, type) and issubclass(m, Options)]
 
 
 def slot(options: type[Options], name: str) -> list[type[Options]]:
@@ -243,7 +237,7 @@ def name_of(tree: Tree, options: type[Options]) -> str:
     for side in set(SIDES) & set(tree):
         part = next(p for p in slot(options, side) if kind_of(p) == tree[side]["kind"])
         usual |= flatten({side: part().model_dump(mode="json")})
-    odd = [f"{key}={v}" for key, v in flatten(tree).items() if v != usual[key]]
+    odd = [f"{key}={v}" for key, v in flatten(tree).items() if v != usual.get(key)]
     kinds = [part["kind"] for part in (tree, *map(tree.get, SIDES)) if part and "kind" in part]
     return "-".join([*kinds, *odd])
 

@@ -11,7 +11,14 @@ import corpora
 import pytest
 
 import regard
-from regard.config.load import flatten, load_config, read_recipe, recipe_folder, recipe_names
+from regard.config.load import (
+    Config,
+    flatten,
+    load_config,
+    read_recipe,
+    recipe_folder,
+    recipe_names,
+)
 
 Command = Callable[..., Any]
 NAMES = recipe_names()
@@ -57,10 +64,16 @@ def test_a_recipe_is_short_and_says_what_it_is_for(name: str) -> None:
     assert 1 <= len(rest) < 40
 
 
+def settings(config: Config) -> dict[str, Any]:
+    """All settings by their path; the kind in a slot under the name of the slot as well."""
+    flat = flatten(config.model_dump(mode="json"))
+    return flat | {key.removesuffix(".kind"): value for key, value in flat.items()}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_says_only_what_it_changes(name: str) -> None:
     """All it names is known, and comes out as it was written."""
-    filled = flatten(load_config(name).model_dump(mode="json"))
+    filled = settings(load_config(name))
     assert flatten(read_recipe(name)).keys() <= filled.keys()
 
 
@@ -84,8 +97,7 @@ def test_a_recipe_trains(
     losses = [record["loss"] for record in records if "loss" in record]
     assert losses and all(math.isfinite(loss) for loss in losses)
     model = regard.load("run")
-    filled = flatten(model.config_.model_dump(mode="json"))
-    asked = flatten(load_config(name).model_dump(mode="json"))
+    filled, asked = settings(model.config_), settings(load_config(name))
     assert all(filled[key] == asked[key] for key in flatten(read_recipe(name)))
     if model.config_.model_dump()["model"].get("kind") != "masked":
         answered = command("predict", "run", "anna", *LENGTH.get(model.task, ()))

@@ -37,7 +37,7 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "layers", _layers(facts, part["kind"], side))
         choose(part, path, "heads", _heads(part["width"]))
         choose(part, path, "feedforward", 4 * part["width"])
-        choose(part, path, "score", "bilinear" if facts.symbols >= ENOUGH else "additive")
+        choose(part, path, "cross", "bilinear" if facts.symbols >= ENOUGH else "additive")
     recurrent = [model[side]["width"] for side in sides if model[side]["kind"] == "recurrent"]
     choose(model, "model", "embedding", min([64, *recurrent]) if _letters(facts) else 0)
     if "pool" in model:

@@ -9,10 +9,11 @@ from pydantic import BaseModel, ValidationError
 
 from regard.config.configs import CONFIGS, Config
 from regard.core.errors import UserError
-from regard.core.options import flatten
+from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import nearest
 
 Tree = dict[str, Any]
+RENAMED = {"norm_place": "norm_position", "score": "cross"}  # settings of earlier versions
 
 
 def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:
@@ -91,6 +92,8 @@ def put(tree: Tree, setting: str) -> None:
     *path, last = key.strip().split(".")
     for part in path:
         branch = tree.setdefault(part, {})
+        if isinstance(branch, str):  # a slot that was given as the name of a kind
+            branch = tree[part] = {"kind": branch}
         if not isinstance(branch, dict):
             raise UserError(f"--set {setting}: {part} is a value, not a section")
         tree = branch
@@ -123,10 +126,10 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
         part, kinds = _slot(field.annotation)
         if kinds:
             fitting = [k for k, model in kinds.items() if set(value) <= set(model.model_fields)]
-            default = field.default.kind
+            default = getattr(field.default, "kind", None)
             only = fitting[0] if len(fitting) == 1 and default not in fitting else default
-            value = {"kind": only, **value}
-            part = next((model for kind, model in kinds.items() if kind == value["kind"]), part)
+            value = value if only is None else {"kind": only, **value}
+            part = kinds.get(str(value.get("kind")), part)
         out[key] = _with_kinds(value, part) if part else value
     return out
 
@@ -150,6 +153,8 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
 
 def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:
     """Why a key is not known: another kind has it, or it is misspelt."""
+    if key in RENAMED:
+        return f"is now called {RENAMED[key]}"
     having = [kind for kind, model in kinds.items() if key in model.model_fields]
     if having:
         return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
@@ -182,7 +187,5 @@ def _locate(
 
 def _slot(annotation: Any) -> tuple[type[BaseModel] | None, dict[str, type[BaseModel]]]:
     """The options class of a field, and for a slot with several kinds all of them by name."""
-    members = [annotation, *getattr(annotation, "__args__", ())]
-    models = [m for m in members if isinstance(m, type) and issubclass(m, BaseModel)]
-    kinds = {m.model_fields["kind"].default: m for m in models if "kind" in m.model_fields}
-    return (models[0] if len(models) == 1 else None), kinds
+    models = members(annotation)
+    return (models[0] if len(models) == 1 else None), kinds_of(annotation)

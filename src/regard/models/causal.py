@@ -4,7 +4,7 @@ B rows, T length, D width, V vocabulary, N real symbols, R symbols of a window b
 """
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
@@ -17,24 +17,14 @@ from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree, tree_map
 from regard.inputs.frontends import Embedding
-from regard.models.decoders import TransformerDecoder
-from regard.models.encoders import Auto, SelfLayer, TransformerOptions
+from regard.models.encoders import Auto
 from regard.models.generator import Head
+from regard.models.recurrent import RecurrentOptions
+from regard.models.transformer_options import CausalTransformer
 from regard.models.window import Mlp, MlpEncoder
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
-from regard.nn.recurrent import Cell, Recurrence
-
-
-class CausalLayer(SelfLayer):
-    """A decoder layer without a source: it looks back and keeps what it saw."""
-
-    def forward(
-        self, x: Tensor, memory: None, mask: Tensor | None, keys: None, past: Tree
-    ) -> tuple[Tensor, None, Tree]:
-        """(B, T, D) to the same, and the past of this layer."""
-        x, past = self.mix(x, mask, past, mask is None)
-        return x, None, past
+from regard.nn.recurrent import Recurrence
 
 
 class RecurrentReader(nn.Module):
@@ -49,7 +39,7 @@ class RecurrentReader(nn.Module):
         """The state before the first symbol."""
         return State({}, {"hidden": None})
 
-    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, D) to (B, T, D) and the state after it."""
         h, hidden = self.body(self.dropout(x), state.past["hidden"])
         return self.dropout(h), State({}, {"hidden": hidden})
@@ -67,7 +57,7 @@ class WindowReader(nn.Module):
         """The state before the first symbol: nothing was seen."""
         return State({}, {"seen": None})
 
-    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, D) to (B, T, D) and the state after it."""
         seen = state.past["seen"]
         seen = x.new_zeros(len(x), self.reach, x.shape[-1]) if seen is None else seen
@@ -98,7 +88,7 @@ class CausalModel(nn.Module):
         if batch.carry is not None:
             state = State({}, batch.carry)
         with padding_mask(mask):
-            h, state = self.decoder(self.target(opened(inputs)), state)
+            h, state = self.decoder(self.target(opened(inputs)), state, mask)
         whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None
         return self.head(whole), carry
@@ -119,29 +109,10 @@ def opened(symbols: Tensor) -> Tensor:
     return torch.where(symbols == EOS, BOS, symbols)
 
 
-class CausalTransformer(TransformerOptions):
-    """Masked self-attention: GPT (Radford et al. 2018)."""
+class CausalRecurrent(RecurrentOptions):
+    """Recurrent layers."""
 
-    def build(self) -> TransformerDecoder:
-        """The decoder; sizes must be filled."""
-        assert self.dropout is not None
-        layers = self.self_layers(CausalLayer)
-        return TransformerDecoder(layers, self.places(), self.final_norm(), self.dropout)
-
-
-class CausalRecurrent(Options):
-    """Recurrent layers; None is chosen from the data."""
-
-    kind: Literal["recurrent"] = "recurrent"
-    cell: Cell = "lstm"
-    layers: int | None = Field(None, gt=0, description="layers")
-    width: int | None = Field(None, gt=0, description="size of the vectors")
-    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
-
-    @property
-    def scale(self) -> float:
-        """What embeddings are multiplied by: they begin with variance 1 / width."""
-        return math.sqrt(self.width or 1)
+    carries: ClassVar[bool] = True  # its memory into the next batch, where that follows
 
     def build(self) -> RecurrentReader:
         """The decoder; sizes must be filled."""
@@ -153,6 +124,7 @@ class CausalRecurrent(Options):
 class CausalWindow(Mlp):
     """An MLP over the last symbols."""
 
+    carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     reach: int = Field(7, ge=0, description="symbols seen before the last one")
 
@@ -188,5 +160,4 @@ class CausalOptions(Options):
         weight = target.weight
         if not self.tied:
             weight = nn.Parameter(torch.randn(vocabulary, decoder.width) * decoder.width**-0.5)
-        carries = not isinstance(decoder, CausalTransformer)
-        return CausalModel(target, decoder.build(), Head(weight), carries)
+        return CausalModel(target, decoder.build(), Head(weight), decoder.carries)

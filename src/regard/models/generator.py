@@ -16,8 +16,10 @@ from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
 from regard.data.tensors.state import State
 from regard.inputs.frontends import Embedding, SymbolFrontend
-from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
+from regard.models.decoders import Decoder
 from regard.models.encoders import Auto, Encoder
+from regard.models.recurrent import RecurrentDecoder
+from regard.models.transformer import TransformerDecoder
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.int8 import Int8Linear, Weights
 
@@ -65,7 +67,7 @@ class Generator(nn.Module):
         inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
         state = self.start(batch.source)
         with padding_mask(mask):
-            h, _ = self.decoder(self.target(inputs), state)
+            h, _ = self.decoder(self.target(inputs), state, mask)
         return self.head(h[mask])
 
     def start(self, source: Padded) -> State:
@@ -96,11 +98,12 @@ class GeneratorOptions(Options):
     @model_validator(mode="after")
     def _widths_fit(self) -> "GeneratorOptions":
         widths = (self.encoder.width, self.decoder.width)
-        score = getattr(self.decoder, "score", "")
-        if score in ("dot", "scaled_dot") and None not in widths and widths[0] != widths[1]:
+        cross = getattr(self.decoder, "cross", None)
+        alike = getattr(cross, "equal_widths", False)
+        if cross is not None and alike and None not in widths and widths[0] != widths[1]:
             raise ValueError(
-                f"score {score} multiplies encoder and decoder vectors, but their widths are "
-                f"{widths[0]} and {widths[1]}; make them equal or choose score bilinear"
+                f"cross {cross.kind} multiplies encoder and decoder vectors, but their widths are "
+                f"{widths[0]} and {widths[1]}; make them equal or choose cross bilinear"
             )
         return self
 

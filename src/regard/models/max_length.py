@@ -10,8 +10,7 @@ SIDES = ("encoder", "decoder")
 
 def places(model: nn.Module, side: str) -> int | None:
     """The most symbols that a side of a model can read, their end included; None: any number."""
-    positions = getattr(getattr(model, side, None), "positions", None)
-    return getattr(positions, "length", None)
+    return getattr(getattr(model, side, None), "length", None)
 
 
 def refuse_longer(model: nn.Module, side: str, length: int) -> None:

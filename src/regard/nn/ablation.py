@@ -29,16 +29,22 @@ def is_ablating() -> bool:
     return bool(ABLATED.get())
 
 
-def zero_ablated(part: nn.Module, found: Tensor) -> Tensor:
-    """What the heads of an attention found (B, H, ...), with zeros where they are ablated."""
+def zero_ablated(part: nn.Module, found: Tensor, sentences: int | None = None) -> Tensor:
+    """What the heads of an attention found (R, H, ...), with zeros where they are ablated.
+
+    sentences: B, where there are R = k * B rows; a mask then has a row for each sentence.
+    """
     ablated = ABLATED.get()
     mask = ablated.get(id(part)) if ablated else None
     if mask is None:
         return found
-    if len(mask) not in (1, len(found)):
+    rows = sentences or len(found)
+    if len(mask) not in (1, rows):
         raise UserError(
-            f"silence: heads are given for {len(mask)} rows, but {len(found)} rows came; give as "
+            f"silence: heads are given for {len(mask)} rows, but {rows} rows came; give as "
             "many as the batch has, or a list of heads, which holds for all rows"
         )
     mask = mask.to(found.device)
+    if len(mask) > 1:
+        mask = mask.repeat_interleave(len(found) // rows, 0)
     return found.masked_fill(mask.view(*mask.shape, *[1] * (found.dim() - 2)), 0.0)

@@ -1,33 +1,54 @@
-"""Attention of a recurrent decoder over the encoded source.
+"""Attention of a recurrent decoder to the source: the kinds of its slot `cross`.
 
-B rows, S source length, T target length, D width of the decoder, M width of the memory.
+B sentences, k beams, R = k * B rows, S source length, T target length, D width of the decoder,
+M width of the memory.
 """
 
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.options import Options
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import fold, unfold
+from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
-ScoreKind = Literal["none", "additive", "dot", "scaled_dot", "bilinear"]
+
+class Score(nn.Module, ABC):
+    """The contract. sequential: whether a position needs what the one before it attended to, so
+    that positions go one by one in training too."""
+
+    sequential: ClassVar[bool] = False
+
+    @abstractmethod
+    def forward(
+        self, h: Tensor, memory: Padded, keys: Tree, past: Tree
+    ) -> tuple[Tensor, Tree, Tree]:
+        """States h (R, T, D) to contexts (R, T, M).
+
+        With them: what was computed of the memory, once a sentence (B rows; None before), and what
+        is kept from step to step (R rows; None before).
+        """
 
 
-class FixedContext(nn.Module):
+class FixedContext(Score):
     """No attention: the source as one vector (Sutskever et al. 2014; Cho et al. 2014)."""
 
-    def forward(self, h: Tensor, memory: Padded, keys: None) -> tuple[Tensor, None]:
-        """h (k*B, T, D) to contexts (k*B, T, M)."""
+    def forward(
+        self, h: Tensor, memory: Padded, keys: Tree, past: Tree
+    ) -> tuple[Tensor, Tree, Tree]:
         context = memory.pooled()  # (B, M)
         context = context.repeat_interleave(len(h) // len(context), 0)
-        return context.unsqueeze(1).expand(-1, h.shape[1], -1), None
+        return context.unsqueeze(1).expand(-1, h.shape[1], -1), None, None
 
 
-class ScoredContext(nn.Module):
-    """A weighted mean of the memory, weighted by softmax over a score of each place."""
+class ScoredContext(Score):
+    """A weighted mean of the memory, weighted by softmax over a score of each position."""
 
     heads = 1
 
@@ -35,18 +56,19 @@ class ScoredContext(nn.Module):
         """What the score needs of the memory, computed once a sentence: (B, S, any)."""
         return memory.data
 
+    @abstractmethod
     def score(self, h: Tensor, keys: Tensor) -> Tensor:
         """(B, T, D) and (B, S, any) to scores (B, T, S)."""
-        raise NotImplementedError
 
-    def forward(self, h: Tensor, memory: Padded, keys: Tensor | None) -> tuple[Tensor, Tensor]:
-        """h (k*B, T, D) to contexts (k*B, T, M), and the keys."""
+    def forward(
+        self, h: Tensor, memory: Padded, keys: Tree, past: Tree
+    ) -> tuple[Tensor, Tree, Tree]:
         if keys is None:
             keys = self.project(memory)
         weights = self.weights(fold(h, len(memory.data)), memory, keys)
         record_attention(self, lambda: unfold(weights, h).unsqueeze(1), at="source")
         found = zero_ablated(self, (weights @ memory.data).unsqueeze(1)).squeeze(1)
-        return unfold(found, h), keys
+        return unfold(found, h), keys, None
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:
         """The attention (B, T, S); each row sums to one."""
@@ -54,7 +76,7 @@ class ScoredContext(nn.Module):
         return scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(-1)
 
 
-class Additive(ScoredContext):
+class AdditiveScore(ScoredContext):
     """v . tanh(W h + U m) (Bahdanau et al. 2015, A.1.2)."""
 
     def __init__(self, width: int, memory_width: int) -> None:
@@ -71,7 +93,7 @@ class Additive(ScoredContext):
         return self.weigh(mixed).squeeze(-1)
 
 
-class Dot(ScoredContext):
+class DotScore(ScoredContext):
     """h . m (Luong et al. 2015, 3.1), divided by sqrt(D) if scaled (Vaswani et al. 2017)."""
 
     def __init__(self, width: int, scaled: bool) -> None:
@@ -82,7 +104,7 @@ class Dot(ScoredContext):
         return h @ keys.transpose(1, 2) * self.factor
 
 
-class Bilinear(ScoredContext):
+class BilinearScore(ScoredContext):
     """h . W m (Luong et al. 2015, 3.1, "general")."""
 
     def __init__(self, width: int, memory_width: int) -> None:
@@ -96,12 +118,65 @@ class Bilinear(ScoredContext):
         return h @ keys.transpose(1, 2)
 
 
-def build_score(kind: ScoreKind, width: int, memory_width: int) -> nn.Module:
-    """The attention of this kind."""
-    if kind == "none":
+class ScoreOptions(Options):
+    """What the options of all scores can do. equal_widths: whether encoder and decoder must be
+    of the same width."""
+
+    equal_widths: ClassVar[bool] = False
+    kind: str
+
+    def build(self, width: int, memory_width: int) -> Score:
+        """The attention of a decoder of this width to memory of that width."""
+        raise NotImplementedError
+
+
+class NoAttention(ScoreOptions):
+    """The source as one vector."""
+
+    kind: Literal["none"] = "none"
+
+    def build(self, width: int, memory_width: int) -> Score:
         return FixedContext()
-    if kind == "additive":
-        return Additive(width, memory_width)
-    if kind == "bilinear":
-        return Bilinear(width, memory_width)
-    return Dot(width, scaled=kind == "scaled_dot")
+
+
+class Additive(ScoreOptions):
+    """A small network scores each position."""
+
+    kind: Literal["additive"] = "additive"
+
+    def build(self, width: int, memory_width: int) -> Score:
+        return AdditiveScore(width, memory_width)
+
+
+class Dot(ScoreOptions):
+    """The product of state and position."""
+
+    equal_widths: ClassVar[bool] = True
+    kind: Literal["dot"] = "dot"
+
+    def build(self, width: int, memory_width: int) -> Score:
+        return DotScore(width, scaled=False)
+
+
+class ScaledDot(ScoreOptions):
+    """The product of state and position, divided by the root of the width."""
+
+    equal_widths: ClassVar[bool] = True
+    kind: Literal["scaled_dot"] = "scaled_dot"
+
+    def build(self, width: int, memory_width: int) -> Score:
+        return DotScore(width, scaled=True)
+
+
+class Bilinear(ScoreOptions):
+    """The product of state and position, with a matrix between them."""
+
+    kind: Literal["bilinear"] = "bilinear"
+
+    def build(self, width: int, memory_width: int) -> Score:
+        return BilinearScore(width, memory_width)
+
+
+RecurrentCross = Annotated[
+    NoAttention | Additive | Dot | ScaledDot | Bilinear, Field(discriminator="kind")
+]

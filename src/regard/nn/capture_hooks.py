@@ -2,8 +2,8 @@
 
 Every part of a model that has something to record calls a function here, under its own module:
 
-- An attention (a module with `heads`, a number) calls `record_attention(self, weights, ...)` in each
-  forward. `weights` is a function, called only if somebody records, that gives the map
+- An attention (a module with `heads`, a number) calls `record_attention(self, weights, ...)` in
+  each forward. `weights` is a function, called only if somebody records, that gives the map
   (k*B, H, T, S): a row for each query, in the order of the rows of its input; a column for each
   position it can attend to; 0 where it must not; each row sums to one. Attention to the source says
   so (`at="source"`), since it is an alignment as well.

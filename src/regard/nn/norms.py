@@ -1,38 +1,102 @@
-"""Normalisation, and where it stands around a residual branch."""
+"""Norms: vectors brought to one scale. Each file or class here is a kind of the slot `norm`.
 
-from typing import Literal
+B rows, T length, D width.
+"""
 
+from abc import ABC, abstractmethod
+from typing import Annotated, ClassVar, Literal, NamedTuple
+
+import torch.nn.functional as F
+from pydantic import Field
 from torch import Tensor, nn
 
-from regard.nn.dropout import Dropout
-
-NormKind = Literal["layer", "rms"]
-NormPlace = Literal["pre", "post"]
+from regard.core.options import Options
 
 
-def build_norm(kind: NormKind, width: int) -> nn.Module:
-    """Layer norm (Ba et al. 2016) or root-mean-square norm (Zhang and Sennrich 2019)."""
-    return nn.LayerNorm(width) if kind == "layer" else nn.RMSNorm(width, eps=1e-6)
+class FusedNorm(NamedTuple):
+    """A norm that the fused step knows. bias: of `rms` there is none."""
+
+    kind: Literal["layer", "rms", "none"]
+    weight: Tensor | None
+    bias: Tensor | None
+    eps: float
 
 
-class Residual(nn.Module):
-    """A residual branch: the only code that knows where the norm stands.
+class Norm(nn.Module, ABC):
+    """The contract. needs_batch: whether it counts statistics over rows: then a batch is not cut
+    among threads. Its statistics are buffers, so that they are saved with the weights."""
 
-    pre:  x + f(norm(x))  (Xiong et al. 2020)      post: norm(x + f(x))  (Vaswani et al. 2017)
-    Use: `x = residual.leave(x, f(residual.enter(x)))`.
-    """
+    needs_batch: ClassVar[bool] = False
 
-    def __init__(self, width: int, norm: NormKind, place: NormPlace, dropout: float) -> None:
-        super().__init__()
-        self.norm = build_norm(norm, width)
-        self.place = place
-        self.dropout = Dropout(dropout)
+    @abstractmethod
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        """(B, T, D) to the same; real: (B, T), True for what is not padding; None: all is."""
 
-    def enter(self, x: Tensor) -> Tensor:
-        """What the branch sees."""
-        return self.norm(x) if self.place == "pre" else x
+    def fused(self) -> FusedNorm | None:
+        """Its weights, if the fused step computes what it computes; a subclass must say so anew."""
+        return None
 
-    def leave(self, x: Tensor, branch: Tensor) -> Tensor:
-        """The sum of the stream and the branch."""
-        x = x + self.dropout(branch)
-        return x if self.place == "pre" else self.norm(x)
+
+class LayerNorm(Norm, nn.LayerNorm):
+    """(x - mean) / deviation over each vector (Ba et al. 2016)."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def fused(self) -> FusedNorm | None:
+        if type(self) is not LayerNorm:
+            return None
+        return FusedNorm("layer", self.weight.detach(), self.bias.detach(), self.eps)
+
+
+class RmsNorm(Norm, nn.RMSNorm):
+    """x / root mean square over each vector (Zhang and Sennrich 2019)."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def fused(self) -> FusedNorm | None:
+        if type(self) is not RmsNorm or self.eps is None:
+            return None
+        return FusedNorm("rms", self.weight.detach(), None, self.eps)
+
+
+class NoNorm(Norm):
+    """The vectors as they are."""
+
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return x
+
+    def fused(self) -> FusedNorm:
+        return FusedNorm("none", None, None, 0.0)
+
+
+class NormOptions(Options):
+    """What the options of all norms can do."""
+
+    kind: str
+
+    def build(self, width: int) -> Norm:
+        """The norm of vectors of this width."""
+        raise NotImplementedError
+
+
+class Layer(NormOptions):
+    """Layer norm."""
+
+    kind: Literal["layer"] = "layer"
+
+    def build(self, width: int) -> Norm:
+        return LayerNorm(width)
+
+
+class Rms(NormOptions):
+    """Root-mean-square norm: no mean, no bias."""
+
+    kind: Literal["rms"] = "rms"
+
+    def build(self, width: int) -> Norm:
+        return RmsNorm(width, eps=1e-6)
+
+
+Norms = Annotated[Layer | Rms, Field(discriminator="kind")]

@@ -1,11 +1,11 @@
-"""Positions: how a Transformer knows the order of its symbols.
+"""Positions: how a Transformer knows the order of its symbols. The kinds of the slot `positions`.
 
-T length, D width. A kind has hooks, each the identity unless overridden.
+B rows, T length, S positions attended to, D width, H heads, K head width.
 """
 
 import math
 from functools import lru_cache
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -18,13 +18,29 @@ Layout = Literal["interleaved", "halves"]
 
 
 class Position(nn.Module):
-    """No positions: order is invisible but for the causal mask. length: places, None: any."""
+    """The contract, and no positions: order is invisible but for the causal mask.
 
+    One for a whole stack, with three hooks, each the identity unless overridden. rotates, biases:
+    whether `rotate` and `bias` do anything; every_layer: whether `embed` is asked before each
+    layer, not only the first; length: the longest sequence it can take, None: any.
+    """
+
+    rotates: ClassVar[bool] = False
+    biases: ClassVar[bool] = False
+    every_layer: ClassVar[bool] = False
     length: int | None = None
 
-    def embed(self, x: Tensor, at: int) -> Tensor:
-        """x (B, T, D), whose first symbol stands at place `at`, with its positions added."""
+    def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
+        """x (B, T, D), whose first symbol is at position `at`, with its positions added."""
         return x
+
+    def rotate(self, q: Tensor, k: Tensor, at: int) -> tuple[Tensor, Tensor]:
+        """New queries and keys (B, H, T, K) turned by their positions; kept keys stay turned."""
+        return q, k
+
+    def bias(self, q: Tensor, at_q: Tensor, at_k: Tensor) -> Tensor | None:
+        """(B|1, H, T, S): numbers added to scores; at_q: (T,) and at_k: (B|1, S) positions."""
+        return None
 
 
 class SinusoidalPosition(Position):
@@ -38,7 +54,7 @@ class SinusoidalPosition(Position):
         super().__init__()
         self.layout: Layout = layout
 
-    def embed(self, x: Tensor, at: int) -> Tensor:
+    def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T, D = x.shape[1:]
         size = max(256, 1 << (at + T - 1).bit_length())
         return x + sinusoids(size, D, self.layout)[at : at + T].to(x.device, x.dtype)
@@ -63,7 +79,7 @@ class LearnedPosition(Position):
         self.length = length
         self.weight = nn.Parameter(torch.randn(length, width) * width**-0.5)
 
-    def embed(self, x: Tensor, at: int) -> Tensor:
+    def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T = x.shape[1]
         if at + T > len(self.weight):
             raise too_long(at + T, len(self.weight), "positions")
@@ -79,32 +95,44 @@ def too_long(length: int, limit: int, section: str) -> UserError:
     )
 
 
-class Sinusoidal(Options):
+class PositionOptions(Options):
+    """What the options of all positions can do. rotates, biases: as of what they build."""
+
+    rotates: ClassVar[bool] = False
+    biases: ClassVar[bool] = False
+    kind: str
+
+    def build(self, width: int, heads: int) -> Position:
+        """The positions of a stack of layers."""
+        raise NotImplementedError
+
+
+class Sinusoidal(PositionOptions):
     """Fixed sines and cosines; any length."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     layout: Layout = Field("interleaved", description="halves: all sines, then all cosines")
 
-    def build(self, width: int) -> Position:
+    def build(self, width: int, heads: int) -> Position:
         return SinusoidalPosition(self.layout)
 
 
-class Learned(Options):
+class Learned(PositionOptions):
     """A trained vector for each place; nothing may be longer."""
 
     kind: Literal["learned"] = "learned"
     length: int = Field(512, gt=0, description="places: symbols of the longest sequence")
 
-    def build(self, width: int) -> Position:
+    def build(self, width: int, heads: int) -> Position:
         return LearnedPosition(self.length, width)
 
 
-class NoPositions(Options):
+class NoPositions(PositionOptions):
     """Nothing: for inputs without order."""
 
     kind: Literal["none"] = "none"
 
-    def build(self, width: int) -> Position:
+    def build(self, width: int, heads: int) -> Position:
         return Position()
 
 

@@ -19,7 +19,7 @@ from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward
-from regard.nn.norms import Residual
+from regard.nn.residual import Residual
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
@@ -67,13 +67,9 @@ def _places(model: nn.Module) -> dict[int, tuple[int, int]]:
 
 def _blocks(model: nn.Module) -> dict[int, int]:
     """By the id of a linear layer: how many matrices it holds, where it is several."""
-    kinds = {SelfAttention: 3, CrossAttention: 2}
-    return {
-        id(part.project): count
-        for part in model.modules()
-        for kind, count in kinds.items()
-        if isinstance(part, kind)
-    }
+    attention = (SelfAttention, CrossAttention)
+    found = [part for part in model.modules() if isinstance(part, attention)]
+    return {id(part.project): part.project.out_features // part.join.in_features for part in found}
 
 
 def _last(model: nn.Module) -> set[int]:

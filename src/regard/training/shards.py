@@ -29,7 +29,7 @@ def backward(
     The same numbers come out each time: a part draws from a generator of its own, which is
     seeded from torch's, and gradients are summed in the order of the parts.
     """
-    pieces = parts(batch, threads)
+    pieces = [batch] if needs_batch(model) else parts(batch, threads)
     if len(pieces) == 1:
         loss = objective(model, batch)
         (loss.sum / count).backward()
@@ -47,6 +47,11 @@ def backward(
     for _, gradients in found:
         _add(weights, gradients)
     return _joined([loss for loss, _ in found])
+
+
+def needs_batch(model: nn.Module) -> bool:
+    """Whether a part of the model counts statistics over rows, so that rows stay together."""
+    return any(getattr(part, "needs_batch", False) for part in model.modules())
 
 
 def parts(batch: Batch, threads: int) -> list[Batch]:

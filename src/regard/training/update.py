@@ -168,6 +168,19 @@ def _step(run: Run, lr: float) -> None:
             group["lr"] = lr * group["factor"]
         optimizer.step()
     run.average.step(run.weights())
+    advance(run)
+
+
+def advance(run: Run) -> None:
+    """Tells the parts that change from update to update, such as random features, of this one.
+
+    What they draw follows from the seed and the step alone, so that a run can be resumed.
+    """
+    step, parts = run.progress.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
+    for number, part in enumerate(parts):
+        mixed = np.random.SeedSequence((run.config.training.seed, step, number)).generate_state(1)
+        generator = torch.Generator().manual_seed(int(mixed[0]))
+        part.advance(step, generator)  # type: ignore[operator]
 
 
 def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:

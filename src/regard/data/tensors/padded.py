@@ -13,17 +13,25 @@ from regard.data.tensors.special import PAD
 from regard.data.tensors.tree import Tree, tree_map
 
 
+class Edges(NamedTuple):
+    """The edges of graphs, sparse. ends: (3, E): row, from, to; kind: (E,), a number for each."""
+
+    ends: Tensor
+    kind: Tensor
+
+
 class Padded(NamedTuple):
     """Rows of different lengths in one tensor.
 
     data: (B, S) symbols or (B, S, D) vectors; mask: (B, S), True where data is real;
-    bias: (B, H, S, S) added to attention scores, or None; summary: (B, D), an encoder's own
-    view of the whole row, or None.
+    bias: (B, H, S, S) added to attention scores, or None; edges: of graphs, or None; summary:
+    (B, D), an encoder's own view of the whole row, or None.
     """
 
     data: Tensor
     mask: Tensor
     bias: Tensor | None = None
+    edges: Edges | None = None
     summary: Tensor | None = None
 
     def pooled(self) -> Tensor:

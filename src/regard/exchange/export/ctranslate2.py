@@ -56,13 +56,15 @@ def obstacles(estimator: "Estimator") -> list[str]:
         if part.kind != "transformer":
             found.append(f"a {part.kind} {name}")
             continue
-        if part.attention.kind != "softmax":
-            found.append(f"{part.attention.kind} attention in the {name}")
+        kernels = [part.attention, *([part.cross] if name == "decoder" else [])]
+        strange = {one.kind for one in kernels if "ctranslate2" not in one.exports}
+        found += [f"{kind} attention in the {name}" for kind in sorted(strange)]
         if part.positions.kind not in POSITIONS:
             found.append(f"{part.positions.kind} positions in the {name}")
         if part.activation not in ACTIVATIONS:
             found.append(f"the activation {part.activation} in the {name}")
-    norms = [getattr(part, "norm", "layer") for part in (options.encoder, options.decoder)]
+    sides = (options.encoder, options.decoder)
+    norms = [part.norm.kind if part.kind == "transformer" else "layer" for part in sides]
     if norms[0] != norms[1]:
         found.append(f"{norms[0]} norm in the encoder and {norms[1]} norm in the decoder")
     return found
@@ -98,8 +100,8 @@ def _kind(part: Any) -> dict[str, Any]:
     """The options of one side."""
     common_spec = need("ctranslate2.specs.common_spec")
     return {
-        "pre_norm": part.norm_place == "pre",
-        "rms_norm": part.norm == "rms",
+        "pre_norm": part.norm_position.kind == "pre",
+        "rms_norm": part.norm.kind == "rms",
         "activation": common_spec.Activation[ACTIVATIONS[part.activation]],
     }
 

@@ -115,7 +115,7 @@ def logits_apart(model: Generator, engine: OnnxEngine) -> float:
     source = pad([[*symbols(sizes[0], row), EOS] for row in range(ROWS)])
     target = torch.tensor([[BOS, *symbols(sizes[1], LENGTH)] for _ in range(2 * ROWS)])
     device = model.head.weight.device
-    ours = _logits(model, Padded(*(x.to(device) for x in source[:2])), target.to(device))
+    ours = _logits(model, Padded(source.data.to(device), source.mask.to(device)), target.to(device))
     theirs = _logits(engine, source, target)
     return float((ours.cpu() - theirs).abs().max())
 

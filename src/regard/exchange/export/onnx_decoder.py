@@ -23,8 +23,10 @@ from regard.exchange.export.onnx_layers import (
     refuse,
 )
 from regard.exchange.export.onnx_recurrent import RecurrentNodes
-from regard.models.decoders import DecoderLayer, RecurrentDecoder, TransformerDecoder
+from regard.models.recurrent import RecurrentDecoder
+from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.layers import DecoderLayer
 
 BIAS: tuple[Size, ...] = ("B", 1, 1, "S")
 

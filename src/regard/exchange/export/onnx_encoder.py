@@ -28,9 +28,11 @@ from regard.exchange.export.onnx_layers import (
     refuse,
 )
 from regard.inputs.frontends import SymbolFrontend
-from regard.models.encoders import EncoderLayer, RecurrentEncoder, TransformerEncoder
+from regard.models.recurrent import RecurrentEncoder
+from regard.models.transformer import TransformerEncoder
 from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder
 from regard.nn.attention import SelfAttention
+from regard.nn.layers import EncoderLayer
 from regard.nn.recurrent import Bidirectional, Recurrence
 
 LAST = np.iinfo(np.int64).max  # the end of an axis

@@ -17,10 +17,10 @@ from regard.inputs.frontends import Embedding
 from regard.models.generator import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward
-from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import Residual
+from regard.nn.norms import Norm
 from regard.nn.positions import LearnedPosition, Position, SinusoidalPosition
 from regard.nn.recurrent import Recurrence
+from regard.nn.residual import Residual
 
 HIDDEN = -1e30  # added to the score of a place that is not there: no weight is left of it
 OPERATORS = {nn.LSTM: "LSTM", nn.GRU: "GRU", nn.RNN: "RNN"}
@@ -47,29 +47,38 @@ def embed(graph: Graph, embedding: Embedding, symbols: Value) -> Value:
     return x if embedding.scale == 1 else graph("Mul", x, graph.scalar(embedding.scale))
 
 
-def norm(graph: Graph, layer: nn.Module, x: Value) -> Value:
+def norm(graph: Graph, layer: Norm, x: Value) -> Value:
     """A layer norm, a root-mean-square norm, or none."""
-    if isinstance(layer, nn.Identity):
+    known = layer.fused()
+    if known is None:
+        raise refuse(layer)
+    if known.weight is None:
         return x
-    if isinstance(layer, nn.LayerNorm):
-        weights = graph.weight(layer.weight), graph.weight(layer.bias)
-        return graph("LayerNormalization", x, *weights, epsilon=layer.eps)
-    if isinstance(layer, nn.RMSNorm) and layer.eps is not None:
-        square = graph("ReduceMean", graph("Pow", x, graph.scalar(2.0)), graph.numbers(-1))
-        root = graph("Sqrt", graph("Add", square, graph.scalar(layer.eps)))
-        return graph("Mul", graph("Div", x, root), graph.weight(layer.weight))
-    raise refuse(layer)
+    if known.bias is not None:
+        weights = graph.weight(known.weight), graph.weight(known.bias)
+        return graph("LayerNormalization", x, *weights, epsilon=known.eps)
+    square = graph("ReduceMean", graph("Pow", x, graph.scalar(2.0)), graph.numbers(-1))
+    root = graph("Sqrt", graph("Add", square, graph.scalar(known.eps)))
+    return graph("Mul", graph("Div", x, root), graph.weight(known.weight))
 
 
 def enter(graph: Graph, residual: Residual, x: Value) -> Value:
     """What a residual branch sees."""
-    return norm(graph, residual.norm, x) if residual.place == "pre" else x
+    return norm(graph, residual.norm, x) if _norm_first(residual) else x
 
 
 def leave(graph: Graph, residual: Residual, x: Value, branch: Value) -> Value:
     """The sum of the stream and a residual branch."""
     x = graph("Add", x, branch)
-    return x if residual.place == "pre" else norm(graph, residual.norm, x)
+    return x if _norm_first(residual) else norm(graph, residual.norm, x)
+
+
+def _norm_first(residual: Residual) -> bool:
+    """Whether the norm is before the branch; refused where it is more than a norm and a sum."""
+    known = residual.fused()
+    if known is None:
+        raise refuse(residual)
+    return known[0]
 
 
 def activate(graph: Graph, function: object, x: Value) -> Value:
@@ -116,7 +125,7 @@ def queries(
     graph: Graph, attention: SelfAttention | CrossAttention, layer: nn.Linear, x: Value
 ) -> Value:
     """Queries and what else the layer makes of x, (N, any); queries divided by sqrt(K)."""
-    if type(attention.kernel) is not SoftmaxAttention:
+    if not attention.kernel.fuses:
         raise refuse(attention.kernel)
     width = attention.join.in_features
     factor = torch.ones(layer.out_features, device=layer.weight.device)

@@ -9,8 +9,8 @@ import numpy as np
 from regard.exchange.export.onnx_encoder import OnnxVectors
 from regard.exchange.export.onnx_graph import Graph, Size, Value
 from regard.exchange.export.onnx_layers import linear, recurrence, refuse
-from regard.models.decoders import RecurrentDecoder
-from regard.nn.attention_scores import Additive, Bilinear, Dot, FixedContext
+from regard.models.recurrent import RecurrentDecoder
+from regard.nn.attention_scores import AdditiveScore, BilinearScore, DotScore, FixedContext
 
 SCORES: tuple[Size, ...] = ("B", 1, "S")
 
@@ -22,7 +22,7 @@ class RecurrentNodes:
         self.decoder = decoder
         self.width = decoder.join.out_features
         self.memory_width = decoder.join.in_features - self.width
-        if type(decoder.score) not in (Additive, Bilinear, Dot, FixedContext):
+        if type(decoder.score) not in (AdditiveScore, BilinearScore, DotScore, FixedContext):
             raise refuse(decoder.score)
         # The bridge gives all layers of the first part of the hidden state, then of the second.
         layers, parts = range(len(decoder.body.layers)), range(decoder.body.parts)
@@ -43,9 +43,9 @@ class RecurrentNodes:
         data = source.spread(source.data, self.memory_width)
         graph.output("memory/data", data, "B", "S", self.memory_width)
         graph.output("memory/bias", graph("Unsqueeze", source.bias(), graph.numbers(1)), *SCORES)
-        if isinstance(score, Additive | Bilinear):
+        if isinstance(score, AdditiveScore | BilinearScore):
             keys = source.spread(linear(graph, score.key, source.data), self.width)
-            if isinstance(score, Bilinear):
+            if isinstance(score, BilinearScore):
                 keys = graph("Transpose", keys, perm=[0, 2, 1])
             graph.output("memory/keys", keys, *self._keys())
 
@@ -92,12 +92,12 @@ class RecurrentNodes:
     def _scores(self, graph: Graph, h: Value, data: Value) -> Value:
         """The score (B, k, S) of each place for each state."""
         score = self.decoder.score
-        if isinstance(score, Dot):
+        if isinstance(score, DotScore):
             h = h if score.factor == 1 else graph("Mul", h, graph.scalar(score.factor))
             keys = graph("Transpose", data, perm=[0, 2, 1])
             return graph("MatMul", graph.folded(h, data, self.width), keys)
         keys = graph.input("memory/keys", np.float32, *self._keys())
-        if not isinstance(score, Additive):
+        if not isinstance(score, AdditiveScore):
             return graph("MatMul", graph.folded(h, data, self.width), keys)
         query = graph.folded(linear(graph, score.query, h), data, 1, self.width)  # (B, k, 1, D)
         mixed = graph("Add", query, graph("Unsqueeze", keys, graph.numbers(1)))
@@ -106,5 +106,5 @@ class RecurrentNodes:
 
     def _keys(self) -> tuple[Size, ...]:
         """The shape of the keys."""
-        additive = isinstance(self.decoder.score, Additive)
+        additive = isinstance(self.decoder.score, AdditiveScore)
         return ("B", "S", self.width) if additive else ("B", self.width, "S")

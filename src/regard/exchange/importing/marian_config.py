@@ -80,7 +80,7 @@ def model_settings(config: Facts, tables: Facts, lengths: dict[str, int]) -> dic
         "width": config["d_model"],
         "dropout": config.get("dropout", 0.0),
         "norm": "layer",
-        "norm_place": "post",
+        "norm_position": "post",
         "activation": ACTIVATIONS[config["activation_function"]],
         "embedding_scale": bool(config.get("scale_embedding", False)),
     }

@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from regard.data.tensors.state import fold
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject, spread
 from regard.experiments.diagnose.trials import quieted
 from regard.models.window import MlpEncoder
-from regard.nn.attention_scores import ScoredContext
+from regard.nn.capture_hooks import recording
 from regard.nn.feedforward import FeedForward
 
 STUCK = 0.01  # a gate this near to 0 or 1, a state this near to -1 or 1
@@ -29,16 +28,18 @@ def inside_figures(subject: Subject) -> Figures:
     """Attention entropy by module, dead and stuck units by module, gradient by layer."""
     batches = spread(subject.batches(subject.train), BATCHES)
     model = subject.trained
-    seen: dict[str, dict[str, list[Tensor]]] = {"attention": {}, "active": {}, "stuck": {}}
-    with watched(model, seen), torch.no_grad():
+    seen: dict[str, dict[str, list[Tensor]]] = {"active": {}, "stuck": {}}
+    with watched(model, seen), recording(model) as recorded, torch.no_grad():
         for batch in batches:
             subject.config.objective(model, batch)
+    spread_out = {name: map(_entropy, calls) for name, calls in recorded.attention.calls.items()}
+    entropies = {name: [e for e in each if e is not None] for name, each in spread_out.items()}
     dead = {
         name: float((torch.stack(parts).amax(0) <= 0).float().mean())
         for name, parts in seen["active"].items()
     }
     return {
-        "attention_entropy": _means(seen["attention"]),
+        "attention_entropy": _means({name: each for name, each in entropies.items() if each}),
         "dead_units": dead,
         "stuck_gates": _means(seen["stuck"]),
         "gradients": gradients(subject, batches),
@@ -52,7 +53,7 @@ def _means(found: dict[str, list[Tensor]]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def watched(model: nn.Module, seen: dict[str, dict[str, list[Tensor]]]) -> Iterator[None]:
-    """Hooks on every attention, feed-forward network and recurrent layer while it lasts."""
+    """Hooks on every feed-forward network and recurrent layer while it lasts."""
     hooks = []
     for name, part in model.named_modules():
         for kind, look in _looks(part):
@@ -79,10 +80,6 @@ def _hook(look: Callable[..., Tensor | None], into: list[Tensor]) -> Look:
 
 def _looks(part: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor | None]]]:
     """What can be seen of a module, each as a kind and a function of a call of it."""
-    if hasattr(part, "weights") and isinstance(part, ScoredContext):
-        yield "attention", _score_entropy
-    elif hasattr(part, "weights"):
-        yield "attention", _kernel_entropy
     if isinstance(part, FeedForward) and part.activation is torch.nn.functional.relu:
         yield "active", _widened
     if isinstance(part, MlpEncoder) and part.activation is torch.nn.functional.relu:
@@ -91,20 +88,9 @@ def _looks(part: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor | None]]
         yield "stuck", _stuck
 
 
-def _kernel_entropy(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor | None:
-    """Entropy of attention over several places, as a share of the largest possible."""
-    q, k, _, mask, _, causal = inputs
-    return _entropy(part.weights(q, k, mask, causal))
-
-
-def _score_entropy(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor | None:
-    h, memory, keys = inputs
-    keys = part.project(memory) if keys is None else keys
-    return _entropy(part.weights(fold(h, len(memory.data)), memory, keys))
-
-
 def _entropy(weights: Tensor) -> Tensor | None:
-    """(..., S) attention to its entropies (n,), of rows that see more than one place."""
+    """(..., S) attention to its entropies (n,), each as a share of the largest possible; of rows
+    that attend to more than one position."""
     places = (weights > 0).sum(-1)
     entropy = -(weights * weights.clamp(min=1e-12).log()).sum(-1)
     several = places > 1

@@ -142,7 +142,7 @@ def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
         f"nothing of the source reaches the answers: training.freeze holds {frozen}; train these "
         "weights too"
         if frozen
-        else "look at attention and at what the encoder is given; try model.decoder.score=additive,"
+        else "look at attention and at what the encoder is given; try model.decoder.cross=additive,"
         " or another --set model.decoder.kind",
     )
 

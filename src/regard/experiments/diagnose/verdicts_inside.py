@@ -67,7 +67,7 @@ def _answers(answers: Figures) -> Iterator[Finding]:
     says = {
         "empty": ("are empty", "look for empty or very short targets: regard check DATA"),
         "cut": ("do not end", "train longer; regard check DATA shows targets that are very long"),
-        "repeating": ("repeat themselves", "train longer, or --set model.decoder.score=additive"),
+        "repeating": ("repeat themselves", "train longer, or --set model.decoder.cross=additive"),
     }
     for key, (what, change) in says.items():
         share = answers.get(key, 0.0) - answers.get(f"{key}_right", 0.0)
@@ -116,7 +116,7 @@ def _inside(inside: Figures) -> Iterator[Finding]:
             "gradient-vanishes",
             "hint",
             f"no gradient to speak of in {', '.join(gone[:4])}: below {VANISHED:g} of the largest",
-            "fewer layers, norms before the branches (norm_place=pre), or gru and lstm cells",
+            "fewer layers, norms before the branches (norm_position=pre), or gru and lstm cells",
         )
 
 
@@ -133,7 +133,7 @@ def _places(losses: Figures) -> Iterator[Finding]:
             "note",
             f"dev loss {short['loss']:.2f} up to {short['longest']} symbols, {long['loss']:.2f} "
             f"up to {long['longest']}",
-            "more long examples in training; attention (model.decoder.score=additive) reaches "
+            "more long examples in training; attention (model.decoder.cross=additive) reaches "
             "further than a fixed vector",
         )
     if len(places) > 2 and places[-2]["loss"] > WORSE * places[0]["loss"] > 0:

@@ -9,11 +9,11 @@ from typing import Any
 
 from torch import nn
 
-from regard.models.decoders import TransformerDecoder
 from regard.models.generator import Generator
 from regard.models.lean.recurrent_stepper import recurrent_twin
 from regard.models.lean.stepper import LeanStepper
 from regard.models.lean.transformer_stepper import transformer_twin
+from regard.models.transformer import TransformerDecoder
 
 __all__ = ["LeanStepper", "lean"]
 

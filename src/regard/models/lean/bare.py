@@ -10,7 +10,8 @@ from regard.inputs.frontends import Embedding
 from regard.models.generator import Head
 from regard.nn.feedforward import FeedForward
 from regard.nn.int8 import Int8Linear
-from regard.nn.norms import Residual
+from regard.nn.norms import LayerNorm, NoNorm
+from regard.nn.residual import PreNorm, Residual
 
 LARGE = 1 << 18  # numbers of a matrix
 Map = Callable[[Tensor], Tensor]
@@ -19,7 +20,7 @@ Map = Callable[[Tensor], Tensor]
 def bare_residual(residual: Residual) -> tuple[Map, Callable[[Tensor, Tensor], Tensor]]:
     """`enter` and `leave` of a residual branch."""
     norm = bare_norm(residual.norm)
-    if residual.place == "pre":
+    if isinstance(residual, PreNorm):
         return norm, torch.add
     return (lambda x: x), (lambda x, branch: norm(x + branch))
 
@@ -67,8 +68,8 @@ def bare_head(head: nn.Module) -> Map:
 
 def bare_norm(module: nn.Module) -> Map:
     """A norm; nothing where there is none."""
-    if type(module) is not nn.LayerNorm:
-        return (lambda x: x) if isinstance(module, nn.Identity) else module
+    if type(module) is not LayerNorm:
+        return (lambda x: x) if isinstance(module, NoNorm) else module
     shape, eps = module.normalized_shape, module.eps
     weight, bias = module.weight.detach(), module.bias.detach()
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps, False)

@@ -12,7 +12,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.data.tensors.padded import Batch, Padded
 from regard.inputs.frontends import SymbolFrontend
-from regard.models.encoders import EncoderLayer, RecurrentEncoder, TransformerEncoder
 from regard.models.generator import Generator
 from regard.models.lean.bare import (
     bare_bias,
@@ -23,6 +22,9 @@ from regard.models.lean.bare import (
     bare_residual,
 )
 from regard.models.lean.cells import BareCell, bare_cells, bare_reader
+from regard.models.recurrent import RecurrentEncoder
+from regard.models.transformer import TransformerEncoder
+from regard.nn.layers import EncoderLayer
 from regard.nn.recurrent import Bidirectional, Recurrence, ends
 
 Encode = Callable[[Padded], Padded]

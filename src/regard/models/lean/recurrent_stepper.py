@@ -15,12 +15,12 @@ from torch.nn.functional import linear
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
-from regard.models.decoders import RecurrentDecoder
 from regard.models.generator import Generator
 from regard.models.lean.bare import bare_bias
 from regard.models.lean.cells import BareCell, bare_cells, bare_reader, tanh
 from regard.models.lean.stepper import LeanStepper
-from regard.nn.attention_scores import Additive, Bilinear, Dot, FixedContext
+from regard.models.recurrent import RecurrentDecoder
+from regard.nn.attention_scores import AdditiveScore, BilinearScore, DotScore, FixedContext
 
 Score = Callable[[Tensor, Tensor], Tensor]  # states (R, D), keys (B, S, any) to (B, k, S)
 
@@ -30,7 +30,7 @@ def recurrent_twin(model: Generator) -> LeanStepper | None:
     decoder = model.decoder
     assert isinstance(decoder, RecurrentDecoder)
     cells = bare_cells(decoder.body.layers)
-    known = type(decoder.score) in (FixedContext, Additive, Bilinear, Dot)
+    known = type(decoder.score) in (FixedContext, AdditiveScore, BilinearScore, DotScore)
     plain = type(decoder.join) is nn.Linear and known and decoder.join.weight.device.type == "cpu"
     return RecurrentStepper(model, decoder, cells) if plain and cells is not None else None
 
@@ -77,7 +77,7 @@ class RecurrentStepper(LeanStepper):
         out = self._attend(x, state)
         hidden = tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
         fed = out.unsqueeze(1) if self.decoder.feeding else None
-        return out, State(state.memory, {"hidden": hidden, "last": fed})
+        return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
 
     def _attend(self, x: Tensor, state: State) -> Tensor:
         """States (R, D) joined with their contexts: (R, D)."""
@@ -96,7 +96,7 @@ def _score(score: nn.Module) -> Score | None:
     """How a state scores the places of the source, up to what is the same for all of them."""
     if isinstance(score, FixedContext):
         return None
-    if isinstance(score, Additive):
+    if isinstance(score, AdditiveScore):
         weight, bias = 2.0 * score.query.weight.detach().t(), 2.0 * score.query.bias.detach()
         weigh = 2.0 * score.weigh.weight.detach()[0]
 
@@ -106,7 +106,7 @@ def _score(score: nn.Module) -> Score | None:
             return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
 
         return additive
-    factor = score.factor if isinstance(score, Dot) else 1.0
+    factor = score.factor if isinstance(score, DotScore) else 1.0
 
     def product(x: Tensor, keys: Tensor) -> Tensor:
         return torch.bmm(x.view(len(keys), -1, x.shape[1]) * factor, keys.transpose(1, 2))

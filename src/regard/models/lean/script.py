@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard.inputs.frontends import Embedding
-from regard.models.decoders import DecoderLayer, TransformerDecoder
 from regard.models.lean.compiling import compiled
+from regard.models.transformer import TransformerDecoder
 from regard.nn.kernels.cache import Cache
+from regard.nn.layers import DecoderLayer
+from regard.nn.norms import LayerNorm
+from regard.nn.residual import PreNorm
 
 
 def decode(
@@ -68,9 +71,9 @@ class Script:
         self, decoder: TransformerDecoder, embedding: Embedding, weights: list[list[Tensor]]
     ) -> None:
         first = decoder.layers[0]
-        assert isinstance(first, DecoderLayer) and isinstance(first.attend.norm, nn.LayerNorm)
+        assert isinstance(first, DecoderLayer) and isinstance(first.attend.norm, LayerNorm)
         self.weights, self.heads = weights, first.attention.heads
-        self.pre, self.eps = first.attend.place == "pre", first.attend.norm.eps
+        self.pre, self.eps = isinstance(first.attend, PreNorm), first.attend.norm.eps
         self.table, self.scale = embedding.weight.detach(), embedding.scale
         self.positions = decoder.positions
         self._places: dict[int, Tensor] = {}
@@ -123,7 +126,7 @@ def layer_weights(layer: DecoderLayer) -> list[Tensor] | None:
     ]
     relu = feed.activation is nn.functional.relu
     plain = all(type(one) is nn.Linear and one.bias is not None for pair in maps for one in pair)
-    if not plain or not all(type(norm) is nn.LayerNorm for norm in norms) or not relu:
+    if not plain or not all(type(norm) is LayerNorm for norm in norms) or not relu:
         return None
     found: list[Any] = []
     for norm, pair in zip(norms, maps, strict=True):

@@ -10,7 +10,6 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
-from regard.models.decoders import DecoderLayer, TransformerDecoder, prune
 from regard.models.generator import Generator
 from regard.models.lean.bare import (
     bare_bias,
@@ -22,9 +21,11 @@ from regard.models.lean.bare import (
 )
 from regard.models.lean.script import script_of
 from regard.models.lean.stepper import LeanStepper
+from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import CrossAttention, SelfAttention
-from regard.nn.kernels.cache import Cache, sight
+from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.softmax import SoftmaxAttention
+from regard.nn.layers import DecoderLayer
 
 
 def transformer_twin(model: Generator) -> LeanStepper | None:
@@ -63,19 +64,16 @@ class TransformerStepper(LeanStepper):
         """One symbol for each row (R, 1) to vectors (R, D), and the new state."""
         memory, past = state.memory, state.past
         B = len(memory["encoded"].mask)
-        k = len(symbols) // B
-        if past["seen"] is not None and past["entries"] > past["room"]:
-            past = prune(past, k)
-        mask, seen = None, past["seen"]
-        if k > 1 or seen is not None:
-            mask, seen = sight(seen, past["entries"], k, memory["encoded"].data, len(symbols))
-        rest = (mask, memory["keys"], memory["bias"], past["layers"], B)
+        like, layers = memory["encoded"].data, past["layers"]
+        prepared, shared = self.decoder.kernel.prepare(past["shared"], len(symbols), B, 1, like)
+        if prepared.take is not None:
+            layers = [cache.take(prepared.take) for cache in layers]
+        rest = (prepared.mask, memory["keys"], memory["bias"], layers, B)
         if self.script is not None:
             x, layers = self.script(symbols[:, 0], past["at"], *rest)
         else:
             x, layers = self._layered(self.embed(symbols[:, 0]), past["at"], *rest)
-        counts = {"at": past["at"] + 1, "entries": past["entries"] + k, "room": past["room"]}
-        after = {**counts, "seen": seen, "layers": layers}
+        after = {"at": past["at"] + 1, "shared": shared, "layers": layers}
         return self.norm(x), State(memory, after)
 
     def _layered(
@@ -122,7 +120,7 @@ def _decoder_layer(layer: DecoderLayer) -> Callable[..., tuple[Tensor, Cache]]:
             cache = Cache.of(qkv[1], qkv[2])
         else:
             cache = cache.extend(qkv[1:])
-        own, values = cache.both
+        own, values = cache.keys, cache.values
         out = scaled_dot_product_attention(qkv[0], own, values, mask)
         x = leave1(x, join(out.transpose(1, 2).reshape(R, D)))
         q = query(enter2(x)).view(B, R // B, heads, K).transpose(1, 2)

@@ -2,4 +2,4 @@
 
 from regard.nn.kernels.softmax import Softmax
 
-Attention = Softmax
+Attention = Softmax  # of several kinds: Annotated[Softmax | Local, Field(discriminator="kind")]

@@ -22,31 +22,33 @@ class Cache(Selects):
     another step already, `add` copies first.
     """
 
-    def __init__(self, both: Tensor, count: int, taken: list[int]) -> None:
-        self.memory = both  # (2, B, H, room, K): keys and values
+    def __init__(self, both: Tensor | tuple[Tensor, Tensor], count: int, taken: list[int]) -> None:
+        self._both = both  # (2, B, H, room, K): keys and values; side by side only when needed
         self.count = count
         self._taken = taken  # how many entries of the memory are in use, for all who share it
 
     @classmethod
     def of(cls, keys: Tensor, values: Tensor) -> "Cache":
-        """A cache of these entries alone."""
+        """A cache of these entries alone; in training nobody adds to it, so nothing is copied."""
         count = keys.shape[2]
-        return cls(torch.stack([keys, values]), count, [count])
+        return cls((keys, values), count, [count])
+
+    @property
+    def memory(self) -> Tensor:
+        """(2, B, H, room, K): keys and values."""
+        if isinstance(self._both, tuple):
+            self._both = torch.stack(self._both)
+        return self._both
 
     @property
     def keys(self) -> Tensor:
         """(B, H, n, K)"""
-        return self.memory[0, :, :, : self.count]
+        return self._both[0][:, :, : self.count]
 
     @property
     def values(self) -> Tensor:
         """(B, H, n, K)"""
-        return self.memory[1, :, :, : self.count]
-
-    @property
-    def both(self) -> tuple[Tensor, ...]:
-        """Keys and values."""
-        return self.memory.narrow(3, 0, self.count).unbind(0)
+        return self._both[1][:, :, : self.count]
 
     def add(self, keys: Tensor, values: Tensor) -> "Cache":
         """The cache with these entries (B, H, new, K) behind the others."""

@@ -46,7 +46,7 @@ def _part(name: str, part: Any) -> Described:
         "kind": part.kind,
         "cell": cell,
         "both_ways": cell and getattr(part, "bidirectional", False),
-        "attention": cell and getattr(part, "score", None),
+        "attention": cell and getattr(getattr(part, "cross", None), "kind", None),
         **{size: getattr(part, size, None) for size in (*SIZES, "width")},
     }
     return {key: value for key, value in found.items() if value}

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.padded import Padded
-from regard.models.causal import CausalTransformer
-from regard.models.decoders import TransformerDecoderOptions as Decoder
-from regard.models.encoders import TransformerEncoderOptions as Encoder
+from regard.models.transformer_options import CausalTransformer
+from regard.models.transformer_options import TransformerDecoderOptions as Decoder
+from regard.models.transformer_options import TransformerEncoderOptions as Encoder
 from regard.views.figures.style import COLOURS, GRID, PAPER, bare, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 

@@ -1,0 +1,170 @@
+"""Recurrent encoders and decoders, and their settings.
+
+B sentences, k beams, R = k * B rows, S source length, T target length, D width, M memory width.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from regard.core.options import Options
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree
+from regard.nn.attention_scores import Additive, RecurrentCross, Score
+from regard.nn.capture_hooks import merge_steps
+from regard.nn.dropout import Dropout
+from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, ends
+
+
+class RecurrentEncoder(nn.Module):
+    """Recurrent layers; the summary is the state at the end (of each direction)."""
+
+    def __init__(self, body: Recurrence | Bidirectional, dropout: float) -> None:
+        super().__init__()
+        self.body = body
+        self.dropout = Dropout(dropout)
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, inputs) to (B, S, D)."""
+        x = self.dropout(source.data)
+        both = isinstance(self.body, Bidirectional)
+        states = self.body(x, source.mask) if both else self.body(x)[0]
+        found = Padded(self.dropout(states), source.mask)
+        return found._replace(summary=ends(found, both))
+
+
+class RecurrentDecoder(nn.Module):
+    """Recurrent layers, then attention to the source: out = tanh(W [h; context]).
+
+    (Luong et al. 2015, eq. 5.) The first state is tanh of a linear map of the source's summary
+    (Bahdanau et al. 2015, A.2.2). With `feeding`, the last output joins the next input (Luong
+    3.3), so symbols go one by one in training too: slower.
+    """
+
+    def __init__(
+        self,
+        body: Recurrence,
+        score: Score,
+        sizes: tuple[int, int],
+        feeding: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        width, memory_width = sizes
+        self.body = body
+        self.score = score
+        self.feeding = feeding
+        count = len(body.layers) * body.parts
+        self.bridge = nn.Linear(memory_width, count * width)
+        self.join = nn.Linear(width + memory_width, width)
+        self.dropout = Dropout(dropout)
+
+    def start(self, memory: Padded) -> State:
+        """The state before the first symbol; the bridge is crossed on the first call."""
+        past = {"hidden": None, "last": None, "score": None}
+        return State({"encoded": memory, "keys": None}, past)
+
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
+        """x (R, T, D) to (R, T, D) and the state after it."""
+        x, state = self.dropout(x), self._begun(x, state)
+        if not self.feeding and not self.score.sequential:
+            return self._read(x, state)
+        steps = []
+        with merge_steps():
+            for t in range(x.shape[1]):
+                out, state = self._read(x[:, t : t + 1], state)
+                steps.append(out)
+        return torch.cat(steps, 1), state
+
+    def _begun(self, x: Tensor, state: State) -> State:
+        """The state with its first hidden vectors, and zeros that stand for the first output."""
+        past = state.past
+        if past["hidden"] is None:
+            past = past | {"hidden": self.first(state.memory["encoded"], len(x))}
+        if self.feeding and past["last"] is None:
+            past = past | {"last": x.new_zeros(len(x), 1, self.join.out_features)}
+        return State(state.memory, past)
+
+    def _read(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols x (R, T, D) at once; with feeding one at a time."""
+        memory, past = state.memory["encoded"], state.past
+        fed = torch.cat([x, past["last"]], -1) if self.feeding else x
+        h, hidden = self.body(fed, past["hidden"])
+        context, keys, score = self.score(h, memory, state.memory["keys"], past["score"])
+        out = self.dropout(torch.tanh(self.join(torch.cat([h, context], -1))))
+        last = out if self.feeding else None
+        after: Tree = {"hidden": hidden, "last": last, "score": score}
+        return out, State({"encoded": memory, "keys": keys}, after)
+
+    def first(self, memory: Padded, rows: int) -> Hidden:
+        """The first hidden state (R, L, D) of each part, from the source."""
+        first = torch.tanh(self.bridge(memory.pooled()))  # (B, parts * L * D)
+        first = first.repeat_interleave(rows // len(first), 0)
+        shape = (self.body.parts, len(self.body.layers), -1)
+        return first.unflatten(-1, shape).unbind(1)
+
+
+class RecurrentOptions(Options):
+    """What recurrent encoders and decoders have in common; None is chosen from the data."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: Cell = "lstm"
+    layers: int | None = Field(None, gt=0, description="layers")
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        return math.sqrt(self.width or 1)
+
+
+class RecurrentEncoderOptions(RecurrentOptions):
+    """Recurrent layers over the source."""
+
+    bidirectional: bool = Field(True, description="read from both ends, half the width each")
+
+    @model_validator(mode="after")
+    def _even(self) -> "RecurrentEncoderOptions":
+        if self.bidirectional and self.width and self.width % 2:
+            raise ValueError(
+                f"width {self.width} is odd, but two directions share it; choose {self.width + 1}"
+            )
+        return self
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it makes use of beside the vectors themselves."""
+        return frozenset()
+
+    def build(self, inputs: int | None = None) -> RecurrentEncoder:
+        """The encoder of vectors of size `inputs`, or of its width; sizes must be filled."""
+        assert self.width and self.layers and self.dropout is not None
+        kind = Bidirectional if self.bidirectional else Recurrence
+        body = kind(self.cell, inputs or self.width, self.width, self.layers, self.dropout)
+        return RecurrentEncoder(body, self.dropout)
+
+
+class RecurrentDecoderOptions(RecurrentOptions):
+    """Recurrent layers with attention to the source."""
+
+    cross: RecurrentCross | None = Field(
+        None, description="attention to the source; none: a vector"
+    )
+    feeding: bool = Field(False, description="the last output joins the next input; slower")
+
+    def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
+        """The decoder over memory of this width, of vectors of size `inputs` or of its width."""
+        assert self.width and self.layers and self.dropout is not None
+        size = (inputs or self.width) + (self.width if self.feeding else 0)
+        return RecurrentDecoder(
+            Recurrence(self.cell, size, self.width, self.layers, self.dropout),
+            (self.cross or Additive()).build(self.width, memory_width),
+            (self.width, memory_width),
+            self.feeding,
+            self.dropout,
+        )

@@ -1,0 +1,91 @@
+"""Transformers: stacks of attention layers.
+
+A decoder trains (all symbols at once), reads a prompt and decodes (one symbol) by one forward.
+B sentences, k beams, R = k * B rows, S source length, T target length, D width.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.state import State
+from regard.nn.capture_hooks import padding_mask
+from regard.nn.dropout import Dropout
+from regard.nn.kernels.kernel import AttentionMask, Kernel
+from regard.nn.norms import Norm
+from regard.nn.positions import Position
+
+
+class Stack(nn.Module):
+    """Layers with their positions, and a norm after the last."""
+
+    def __init__(
+        self, layers: Sequence[nn.Module], positions: Position, norm: Norm, dropout: float
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.positions = positions
+        self.norm = norm
+        self.dropout = Dropout(dropout)
+
+    @property
+    def kernel(self) -> Kernel:
+        """The self-attention of the first layer, which prepares each pass for all of them."""
+        kernel: Kernel = self.layers[0].attention.kernel  # type: ignore[union-attr, assignment]
+        return kernel
+
+    @property
+    def length(self) -> int | None:
+        """The longest sequence that it can take; None: any."""
+        limits = [self.positions.length, self.kernel.length]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def embed(self, x: Tensor, at: int, layer: int) -> Tensor:
+        """The input of a layer (R, T, D), with its positions where they are added."""
+        if layer == 0:
+            return self.dropout(self.positions.embed(x, at))
+        return self.positions.embed(x, at, layer) if self.positions.every_layer else x
+
+
+class TransformerEncoder(Stack):
+    """Self-attention layers (Vaswani et al. 2017, 3.1)."""
+
+    def forward(self, source: Padded) -> Padded:
+        """(B, S, D) to (B, S, D); padding is invisible to what is real."""
+        x, rows = source.data, len(source.data)
+        prepared, _ = self.kernel.prepare(None, rows, rows, x.shape[1], x)
+        mask = AttentionMask(
+            self.positions, rows, source.mask, source.bias, source.edges, 0, prepared
+        )
+        with padding_mask(source.mask):
+            for number, layer in enumerate(self.layers):
+                x = layer(self.embed(x, 0, number), mask)
+        return Padded(self.norm(x, source.mask), source.mask)
+
+
+class TransformerDecoder(Stack):
+    """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
+
+    def start(self, memory: Padded | None) -> State:
+        """The state before the first symbol; each layer projects its keys on its first call."""
+        nothing = [None] * len(self.layers)
+        past = {"at": 0, "shared": None, "layers": nothing}
+        return State({"encoded": memory, "keys": nothing}, past)
+
+    def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
+        """x (R, T, D) to (R, T, D) and the state after it; real: (R, T), None: all symbols are."""
+        memory, past = state.memory["encoded"], state.past
+        rows, new = x.shape[:2]
+        sentences = rows if memory is None else len(memory.mask)
+        prepared, shared = self.kernel.prepare(past["shared"], rows, sentences, new, x)
+        at = past["at"]
+        mask = AttentionMask(self.positions, sentences, at=at, prepared=prepared)
+        keys, layers = [], []
+        olds = zip(self.layers, state.memory["keys"], past["layers"], strict=True)
+        for number, (layer, key, old) in enumerate(olds):
+            x, key, old = layer(self.embed(x, at, number), memory, mask, key, old, real)
+            keys.append(key)
+            layers.append(old)
+        after = {"at": at + new, "shared": shared, "layers": layers}
+        return self.norm(x, real), State({"encoded": memory, "keys": keys}, after)

@@ -1,0 +1,184 @@
+"""The settings of Transformers."""
+
+import math
+from typing import ClassVar, Literal, TypeVar
+
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from regard.core.options import Options
+from regard.models.transformer import TransformerDecoder, TransformerEncoder
+from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.feedforward import Activation, FeedForward
+from regard.nn.kernels import Attention, Softmax
+from regard.nn.kernels.kernel import Kernel, KernelOptions, Shape
+from regard.nn.layers import CausalLayer, DecoderLayer, EncoderLayer, SelfLayer
+from regard.nn.norms import Layer, Norm, Norms
+from regard.nn.positions import Position, Positions, Sinusoidal
+from regard.nn.residual import NormPosition, Pre, Residual
+
+SomeLayer = TypeVar("SomeLayer", bound=SelfLayer)
+
+
+class TransformerOptions(Options):
+    """What Transformer encoders and decoders have in common; None is chosen from the data."""
+
+    kind: Literal["transformer"] = "transformer"
+    layers: int | None = Field(None, gt=0, description="layers")
+    width: int | None = Field(None, gt=0, description="size of the vectors")
+    heads: int | None = Field(None, gt=0, description="attention heads; divides the width")
+    feedforward: int | None = Field(None, gt=0, description="inner size of the feed-forward net")
+    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+    norm: Norms = Field(Layer(), description="kind of norm")
+    norm_position: NormPosition = Field(Pre(), description="the norm before or after each branch")
+    activation: Activation = "relu"
+    attention: Attention = Field(Softmax(), description="kind of self-attention")
+    positions: Positions = Sinusoidal()
+    embedding_scale: bool = Field(True, description="multiply embeddings by sqrt(width)")
+
+    @model_validator(mode="after")
+    def _heads_divide_width(self) -> "TransformerOptions":
+        if self.width and self.heads and self.width % self.heads:
+            fitting = [h for h in range(1, self.width + 1) if self.width % h == 0]
+            near = min(fitting, key=lambda h: abs(h - self.heads))  # type: ignore[operator]
+            raise ValueError(
+                f"width {self.width} is not a multiple of heads {self.heads}; choose {near}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _positions_fit(self) -> "TransformerOptions":
+        kernel, positions = self.attention, self.positions
+        if positions.rotates and not kernel.supports.rotary:
+            raise ValueError(
+                f"positions {positions.kind} rotate queries and keys, and attention "
+                f"{kernel.kind} has no products of them; choose positions sinusoidal"
+            )
+        if positions.biases and not kernel.supports.bias:
+            raise ValueError(
+                f"positions {positions.kind} add to the scores of attention, and attention "
+                f"{kernel.kind} has none; choose positions sinusoidal"
+            )
+        return self
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by."""
+        return math.sqrt(self.width or 1) if self.embedding_scale else 1.0
+
+    def residuals(self, count: int) -> list[Residual]:
+        """The residual branches of a layer."""
+        assert self.width and self.layers and self.dropout is not None
+        build = self.norm_position.build
+        return [build(self.norm, self.width, self.dropout, self.layers) for _ in range(count)]
+
+    def feed(self) -> FeedForward:
+        """A feed-forward network of this model."""
+        assert self.width is not None and self.feedforward is not None
+        assert self.dropout is not None
+        return FeedForward(self.width, self.feedforward, self.activation, self.dropout)
+
+    def kernel(self, options: KernelOptions, causal: bool) -> Kernel:
+        """The kernel of a layer."""
+        assert self.width and self.heads
+        return options.build(Shape(self.width, self.heads, causal))
+
+    def self_layers(self, kind: type[SomeLayer], causal: bool) -> list[SomeLayer]:
+        """The layers of a stack without a source; sizes must be filled."""
+        assert self.width and self.heads and self.layers
+        return [
+            kind(
+                SelfAttention(self.width, self.heads, self.kernel(self.attention, causal)),
+                self.feed(),
+                self.residuals(2),
+            )
+            for _ in range(self.layers)
+        ]
+
+    def order(self) -> Position:
+        """How this stack knows the order of its symbols."""
+        assert self.width and self.heads
+        return self.positions.build(self.width, self.heads)
+
+    def final_norm(self) -> Norm:
+        """The norm after the last layer."""
+        assert self.width is not None
+        return self.norm_position.final(self.norm, self.width)
+
+
+class TransformerEncoderOptions(TransformerOptions):
+    """Self-attention over the source."""
+
+    @model_validator(mode="after")
+    def _attends_both_ways(self) -> "TransformerEncoderOptions":
+        if not self.attention.supports.bidirectional:
+            raise ValueError(
+                f"attention {self.attention.kind} attends only to what is before, and an encoder "
+                "attends both ways; choose attention softmax"
+            )
+        return self
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it makes use of beside the vectors themselves."""
+        supports = self.attention.supports
+        return frozenset(name for name in ("bias", "edges") if getattr(supports, name))
+
+    def build(self, inputs: int | None = None) -> TransformerEncoder:
+        """The encoder; sizes must be filled."""
+        assert self.dropout is not None
+        layers = self.self_layers(EncoderLayer, causal=False)
+        return TransformerEncoder(layers, self.order(), self.final_norm(), self.dropout)
+
+
+class CausalTransformer(TransformerOptions):
+    """Masked self-attention: GPT (Radford et al. 2018)."""
+
+    carries: ClassVar[bool] = False  # nothing into the next batch: positions begin there anew
+
+    @model_validator(mode="after")
+    def _hides_the_future(self) -> Self:
+        if not self.attention.supports.causal:
+            raise ValueError(
+                f"attention {self.attention.kind} sees the future, which a decoder must not; use "
+                "it in an encoder, and choose attention softmax here"
+            )
+        return self
+
+    def build(self) -> TransformerDecoder:
+        """The decoder; sizes must be filled."""
+        assert self.dropout is not None
+        layers = self.self_layers(CausalLayer, causal=True)
+        return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
+
+
+class TransformerDecoderOptions(CausalTransformer):
+    """Masked self-attention and attention to the source."""
+
+    cross: Attention = Field(Softmax(), description="kind of attention to the source")
+
+    @model_validator(mode="after")
+    def _attends_to_the_source(self) -> "TransformerDecoderOptions":
+        if not self.cross.supports.cross:
+            raise ValueError(
+                f"cross {self.cross.kind} attends only within one sequence; choose cross softmax"
+            )
+        return self
+
+    def build(  # type: ignore[override]
+        self, memory_width: int, inputs: int | None = None
+    ) -> TransformerDecoder:
+        """The decoder over memory of this width; sizes must be filled."""
+        assert self.width and self.heads and self.layers and self.dropout is not None
+        layers = [
+            DecoderLayer(
+                SelfAttention(self.width, self.heads, self.kernel(self.attention, causal=True)),
+                CrossAttention(
+                    self.width, memory_width, self.heads, self.kernel(self.cross, causal=False)
+                ),
+                self.feed(),
+                self.residuals(3),
+            )
+            for _ in range(self.layers)
+        ]
+        return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
