@@ -34,7 +34,15 @@ WORDS, SENTENCES = 1000, 300
 RENAMED = [
     (".norm_position", ".norm_place", "norm_position"),
     ("decoder.cross", "decoder.score", "RecurrentCross"),
+    ("task.source.lowercase", "task.lower", "char_encoder"),
+    ("task.source.size", "task.words", "char_encoder"),
+    ("model.frontend.char_encoder", "model.words.letters", "char_encoder"),
+    ("model.frontend.char_width", "model.words.letter_width", "char_encoder"),
+    ("model.frontend.word_dropout", "model.words.hidden", "char_encoder"),
+    ("model.frontend.width", "model.words.width", "char_encoder"),
+    ("model.frontend.token_dropout", "model.hidden", "char_encoder"),
 ]
+VALUES = {"convolution": "cnn", "recurrence": "lstm"}  # old values of settings that were renamed
 
 
 @dataclass(frozen=True)
@@ -119,7 +127,7 @@ CASES = [
         "ewt",
         (
             *("model.encoder.kind=transformer", "model.encoder.layers=1", "model.head=crf"),
-            *("model.encoder.width=64", "model.words.letters=recurrence"),
+            *("model.encoder.width=64", "model.frontend.char_encoder=lstm"),
         ),
         after=("labels",),
     ),
@@ -127,7 +135,11 @@ CASES = [
     Case(
         "classifier-attention",
         "trec",
-        ("model.encoder.kind=transformer", "model.pool=attention", "model.hidden=0.1"),
+        (
+            "model.encoder.kind=transformer",
+            "model.pool=attention",
+            "model.frontend.token_dropout=0.1",
+        ),
         after=("labels",),
     ),
     Case("vectors", "vectors", after=("labels",)),
@@ -298,6 +310,7 @@ class Version:
         for new, old in self.renamed.items():
             if key.endswith(new):
                 key = key.removesuffix(new) + old
+                value = next((was for was, now in VALUES.items() if now == value), value)
         return f"{key}={value}"
 
     def _places(self, threads: int) -> dict[str, str]:
@@ -407,12 +420,10 @@ def settings_of(run: Path, version: Version) -> dict[str, Any]:
 
     found = dict(walk(yaml.safe_load((run / "config.yaml").read_text()), ""))
     for new, old in version.renamed.items():
-        found = {_renamed(key, old, new): value for key, value in found.items()}
+        for key in [key for key in found if key.endswith(old)]:
+            value = found.pop(key)
+            found[key.removesuffix(old) + new] = VALUES.get(value, value) if value else value
     return {key.removesuffix(".kind"): value for key, value in found.items()}
-
-
-def _renamed(key: str, old: str, new: str) -> str:
-    return key.removesuffix(old) + new if key.endswith(old) else key
 
 
 def compare(case: Case, runs: list[Path], versions: list[Version]) -> list[str]:
@@ -429,7 +440,10 @@ def compare(case: Case, runs: list[Path], versions: list[Version]) -> list[str]:
     if len(logs[0]) != len(logs[1]):
         found.append(f"{len(logs[0])} records then, {len(logs[1])} now")
     settings = [settings_of(run, v) for run, v in zip(runs, versions, strict=True)]
+    moved = tuple(new for new in versions[0].renamed)
     for key in settings[0]:
+        if key.endswith(moved) and key not in settings[1]:
+            continue  # had no effect on inputs of this kind
         if settings[0][key] != settings[1].get(key):
             found.append(f"setting {key}: {settings[0][key]!r} then, {settings[1].get(key)!r} now")
     weights = [load_file(run / "model.safetensors") for run in runs]

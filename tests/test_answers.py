@@ -10,7 +10,8 @@ import pytest
 import regard
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.data.tensors.padded import pad
+from regard.data.corpus.ragged import Ragged
+from regard.data.tensors.padded import Padded
 from regard.inference.prediction import prediction_progress, windows
 from regard.inference.prediction.input_items import InputItem, count_lines
 from regard.inference.prediction.prediction_progress import PredictionProgress
@@ -127,11 +128,12 @@ def test_the_token_budget_changes_no_answer_and_no_order(
     expected = lines(regard.load(trained.run).predict(words))
     areas: list[int] = []
 
-    def seen(rows: list[list[int]]) -> Any:
-        areas.append(len(rows) * max(map(len, rows)))
-        return pad(rows)
+    def seen(rows: Ragged, some: Any) -> Padded:
+        areas.append(len(some) * int(rows.lengths[some].max()))
+        return pad(rows, some)
 
-    monkeypatch.setattr("regard.tasks.answering.pad", seen)
+    pad = Ragged.pad
+    monkeypatch.setattr(Ragged, "pad", seen)
     said = command("predict", trained.run, "--batch-tokens", "30", stdin=lines(words))
     assert said.out == expected and 0 < max(areas) <= 30
 

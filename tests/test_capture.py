@@ -16,6 +16,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.inference.engine import Engine
 from regard.inference.model_capture import attentions
 from regard.inference.torch_engine import TorchEngine
+from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.models.lean import lean
 from regard.nn.capture_hooks import active_recorder, is_recording, recording
@@ -29,7 +30,7 @@ FIRST = torch.tensor([[BOS], [BOS]])
 def build(seed: int = 0) -> Any:
     torch.manual_seed(seed)
     options = GeneratorOptions.model_validate({"encoder": SIDE, "decoder": SIDE})
-    return options.build(9, 9, shared=False).eval()
+    return options.build(InputShape("text", 9), 9, shared=False).eval()
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from regard.core.errors import UserError
+from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.optim.average import Average, Ema
 from regard.optim.optimizers import AdamW
@@ -25,7 +26,7 @@ TINY = {side: {"kind": "recurrent", **SIZES} for side in ("encoder", "decoder")}
 
 def build(seed: int, shared: bool = True, **more: object) -> nn.Module:
     torch.manual_seed(seed)
-    return GeneratorOptions.model_validate({**TINY, **more}).build(9, 9, shared)
+    return GeneratorOptions.model_validate({**TINY, **more}).build(InputShape("text", 9), 9, shared)
 
 
 @dataclass

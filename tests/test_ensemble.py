@@ -5,6 +5,7 @@ from torch import Tensor
 
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
+from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.search import Beam
@@ -19,7 +20,8 @@ def built(kind: str, seed: int) -> Generator:
     side = {"kind": kind, **sizes, **more}
     tree = {"encoder": side, "decoder": side, "embedding": 0}
     torch.manual_seed(seed)
-    return GeneratorOptions.model_validate(tree).build(9, 9, False).double().eval()
+    options = GeneratorOptions.model_validate(tree)
+    return options.build(InputShape("text", 9), 9, False).double().eval()
 
 
 def probabilities(model: Generator, source: Padded, symbols: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
 from regard.exchange.export import export_model, onnx, onnx_graph
 from regard.inference.onnx_engine import OnnxEngine
+from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.search import Beam, Sample
@@ -38,7 +39,8 @@ def small(**settings: Any) -> Any:
     """A Transformer that nobody trained."""
     side = {"kind": "transformer", **SIZES, **settings}
     torch.manual_seed(1)
-    return GeneratorOptions(encoder=side, decoder=side).build(12, 12, shared=False).eval()
+    options = GeneratorOptions(encoder=side, decoder=side)
+    return options.build(InputShape("text", 12), 12, shared=False).eval()
 
 
 def test_the_folder_answers_as_the_run(trained: Any, exported: Path) -> None:
@@ -68,7 +70,7 @@ def test_the_command(command: Callable[..., Any], trained: Any, tmp_path: Path) 
 def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     models = regard.load(trained.run), regard.load(exported)
     task: Any = models[0].task_
-    rows = [[*ids, EOS] for ids in task.source.encode_all(WORDS)]
+    rows = [[*ids, EOS] for ids in task.source.vocabulary.encode_all(WORDS)]
     limits = torch.full((len(rows),), 9)
     begun = task.wish(Request(prefix="fa", ban=("c",)))
     engines = [as_engine(model.model_) for model in models]
@@ -84,7 +86,7 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
 
 def test_threads_share_an_engine(exported: Path) -> None:
     model = regard.load(exported)
-    rows = [[*ids, EOS] for ids in model.task_.source.encode_all(WORDS)]  # type: ignore[attr-defined]
+    rows = [[*ids, EOS] for ids in model.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
     engine: Any = model.model_
 
     def answer(row: list[int]) -> tuple[int, ...]:
@@ -98,7 +100,7 @@ def test_rounded_weights(trained: Any, exported: Path, tmp_path: Path) -> None:
     assert facts["quantize"] == "int8"
     assert 1e-5 < facts["logits_apart"] < 1.0
     whole = regard.load(exported)
-    rows = [[*ids, EOS] for ids in whole.task_.source.encode_all(WORDS)]  # type: ignore[attr-defined]
+    rows = [[*ids, EOS] for ids in whole.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
     limits = torch.full((len(rows),), 9)
     answers = [
         [row[0].symbols for row in engine.search(Beam(), pad(rows), limits)]

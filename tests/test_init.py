@@ -8,7 +8,8 @@ from torch import nn
 
 from regard.config.load import check_config
 from regard.core.errors import UserError
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
+from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.nn.attention import SelfAttention
 from regard.optim.init import (
@@ -39,7 +40,8 @@ RECURRENT = {"kind": "recurrent", **SIZES}
 
 def build(side: dict = TRANSFORMER) -> nn.Module:
     torch.manual_seed(1)
-    return GeneratorOptions.model_validate({"encoder": side, "decoder": side}).build(9, 9, False)
+    options = GeneratorOptions.model_validate({"encoder": side, "decoder": side})
+    return options.build(InputShape("text", 9), 9, False)
 
 
 def of(model: nn.Module, name: str) -> torch.Tensor:

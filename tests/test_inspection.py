@@ -48,7 +48,10 @@ def test_attention_is_the_alignment_of_predict(reverser: Any) -> None:
 def test_saliency_is_the_gradient_of_each_symbol_by_itself(reverser: Any) -> None:
     """One backward pass for all rows gives what a pass for each gives."""
     found = regard.inspect(reverser, "abc", target="cb")
-    model, source = reverser.model_, torch.tensor([[*reverser.task_.source.encode("abc"), 3]])
+    model, source = (
+        reverser.model_,
+        torch.tensor([[*reverser.task_.source.vocabulary.encode("abc"), 3]]),
+    )
     true = [*reverser.task_.target.encode("cb"), 3]
     for row, symbol in enumerate(true):
         with regard.capture(model) as seen:
@@ -161,7 +164,7 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
     (step,) = found.as_dict()["steps"]
     assert step == {"symbol": f"{value:.6g}", "value": round(value, 6), "others": []}
     assert found.source.symbols == ("x1=0.5", "x2=4") and found.saliency is not None
-    inputs, near = model.task_.inputs, 1e-3
+    inputs, near = model.task_.source, 1e-3
     for place in range(2):
         moved = [0.5, 4.0]
         moved[place] += near * inputs.deviation[place]

@@ -57,7 +57,7 @@ def test_questions_that_make_no_sense(
 
 @pytest.mark.parametrize("content", [None, "", "{}", "[]", "null", '{"masked": '])
 @pytest.mark.parametrize(
-    ("task", "name"), [(task, "task.json") for task in TASKS] + [("classify", "inputs.json")]
+    ("task", "name"), [(task, "task.json") for task in TASKS] + [("regress", "input.json")]
 )
 def test_a_damaged_model(
     command: Command, models: Any, task: str, name: str, content: str | None

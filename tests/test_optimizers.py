@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from regard.config.defaults import fill
 from regard.config.load import check_config
 from regard.core.errors import UserError
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
+from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.models.labeller import PooledOptions, TaggerOptions
 from regard.optim.muon import PreciseMuon
@@ -40,14 +41,14 @@ def transducer() -> nn.Module:
     """A small Transformer, seeded, with a gradient for each weight."""
     torch.manual_seed(1)
     options = GeneratorOptions.model_validate({"encoder": TRANSFORMER, "decoder": TRANSFORMER})
-    return with_gradients(options.build(9, 11, shared=False))
+    return with_gradients(options.build(InputShape("text", 9), 11, shared=False))
 
 
 def tagger() -> nn.Module:
     torch.manual_seed(1)
     tree = {"encoder": {"kind": "recurrent", **SIZES}, "head": "crf"}
-    tree["words"] = {"width": 6, "letter_width": 8}
-    return with_gradients(TaggerOptions.model_validate(tree).build(9, 11, 3))
+    tree["frontend"] = {"kind": "words", "width": 6, "char_width": 8}
+    return with_gradients(TaggerOptions.model_validate(tree).build(InputShape("words", 9, 11), 3))
 
 
 def with_gradients(model: nn.Module) -> nn.Module:
@@ -178,7 +179,8 @@ def test_muon_on_a_cpu_is_torch_s_muon_but_more_exact() -> None:
 
 def test_muon_without_hidden_matrices_is_refused() -> None:
     tree = {"encoder": {"kind": "linear", "width": 8, "dropout": 0.0}, "pool": "mean"}
-    model = PooledOptions.model_validate(tree).build(9, 2)
+    tree["frontend"] = {"kind": "symbols"}
+    model = PooledOptions.model_validate(tree).build(InputShape("text", 9), 2)
     with pytest.raises(UserError, match=r"optimizer\.kind=muon: .*this model has none.*adamw"):
         Muon().build(model, 0.1, {})
 

@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.corpus.corpora import PairCorpus, TokenRows
+from regard.data.corpus.corpora import PairCorpus
 from regard.data.corpus.order import batches
+from regard.data.corpus.ragged import Ragged
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60)
 QUICK = settings(max_examples=60, deadline=None)
@@ -89,7 +90,7 @@ def test_padding_is_small() -> None:
 
 
 def test_a_corpus_gives_its_rows_closed_and_padded() -> None:
-    source, target = TokenRows.of([[5, 6], [], [7]], 3), TokenRows.of([[8], [9, 9, 9], []], 3)
+    source, target = Ragged.of([[5, 6], [], [7]], 3), Ragged.of([[8], [9, 9, 9], []], 3)
     corpus = PairCorpus(source, target)
     assert len(corpus) == 3 and corpus.lengths.tolist() == [[3, 2], [1, 4], [2, 1]]
     batch = corpus.batch(np.array([2, 0]))

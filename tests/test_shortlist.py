@@ -17,6 +17,7 @@ from regard.data.tensors.special import EOS, SPECIALS
 from regard.data.vocabulary.vocabulary import CharVocabulary
 from regard.estimators.shortlisting import with_shortlist
 from regard.inference.torch_engine import TorchEngine
+from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
 from regard.models.lean import LeanStepper, lean
@@ -83,7 +84,7 @@ def built(kind: str, bias: bool = False, seed: int = 1) -> Generator:
     side |= {"heads": 2, "feedforward": 12} if kind == "transformer" else {}
     torch.manual_seed(seed)
     tree = {"encoder": side, "decoder": side, "embedding": 0, "head_bias": bias}
-    model = GeneratorOptions.model_validate(tree).build(SIZE, SIZE, False)
+    model = GeneratorOptions.model_validate(tree).build(InputShape("text", SIZE), SIZE, False)
     if model.head.bias is not None:
         torch.nn.init.normal_(model.head.bias)
     return model.eval()
@@ -266,8 +267,10 @@ def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path:
     task: Any = model.task_
     size, f = len(task.target), task.target.encode("f")[0]
     every = np.array([id for id in range(size) if id != f], np.int32)
-    none = np.zeros(len(task.source) + 1, np.int64)
-    Shortlist(none, every[:0], every).save(tmp_path / "short", task.source, task.target)
+    none = np.zeros(len(task.source_vocabulary()) + 1, np.int64)
+    Shortlist(none, every[:0], every).save(
+        tmp_path / "short", task.source_vocabulary(), task.target
+    )
     short = regard.load(trained.run, shortlist=tmp_path / "short")
     words = ["fad", "fed", "fee"]
     assert any("f" in answer for answer in model.predict(words))

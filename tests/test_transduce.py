@@ -7,6 +7,7 @@ import pytest
 from regard.core.errors import UserError
 from regard.data.reading.read import Example, Pair
 from regard.data.vocabulary.vocabulary import SpaceVocabulary
+from regard.inputs.text import Text
 from regard.inputs.tokenizers import SideOptions
 from regard.tasks.task import Prediction
 from regard.tasks.transduce_options import TransduceOptions
@@ -21,24 +22,24 @@ def sentences(seed: int) -> list[Pair]:
 
 
 def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
-    options = TransduceOptions(source=SideOptions(symbols="bpe", size=60))
+    options = TransduceOptions(source=Text(symbols="bpe", size=60))
     task, filled, _ = options.model_copy(update={"target": SideOptions(symbols="bpe")}).fit(
         sentences(0)
     )
     assert filled.shared
     assert filled.source.size == filled.target.size == 60
-    assert task.source is task.target
+    assert task.source_vocabulary() is task.target
 
 
 def test_two_given_sizes_are_two_vocabularies() -> None:
-    sides = (SideOptions(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    sides = (Text(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
     task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
     assert not filled.shared
-    assert task.source is not task.target
+    assert task.source_vocabulary() is not task.target
 
 
 def test_sharing_that_was_asked_for_needs_equal_sides() -> None:
-    sides = (SideOptions(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    sides = (Text(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
     options = TransduceOptions(source=sides[0], target=sides[1], shared=True)
     with pytest.raises(UserError, match=r"task\.shared: both sides must have the same"):
         options.fit(sentences(0))
@@ -75,7 +76,7 @@ def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) ->
         lambda self, texts, end: seen.append(len(texts)) or encode(self, texts, end),
     )
     side = SideOptions(symbols="space")
-    options = TransduceOptions(source=side, target=side, max_length=8)
+    options = TransduceOptions(source=Text(symbols="space"), target=side, max_length=8)
     train = [*sentences(0), Pair("", "no source", 401), Pair("long " * 9, "short", 402)]
     task, filled, _ = options.fit(options.usable(train)[0])
     kept, notes = filled.usable(train, task)

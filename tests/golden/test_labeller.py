@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded
-from regard.inputs.frontends import ConvolvedLetters, Embedding, RecurrentLetters
+from regard.data.tensors.padded import Batch, Padded, SharedRows
+from regard.inputs.frontend import Embedding
+from regard.inputs.words import CharCNN, CharLSTM
 from regard.models.labeller import Pool, Scores
 from regard.models.window import Linear, Mlp, Window
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags
@@ -88,17 +89,17 @@ def weighted(pool: Pool, x: Tensor) -> Tensor:
     return sum(a * h for a, h in zip(torch.stack(scores).softmax(0), x, strict=True))
 
 
-def letters() -> tuple[Padded, Embedding]:
+def letters() -> tuple[SharedRows, Embedding]:
     """Three words of 5, 3 and 1 letters."""
     torch.manual_seed(0)
     data = torch.randint(1, 9, (B, S)).masked_fill(~MASK, 0)
-    return Padded(data, MASK), Embedding(9, 6, 6**0.5)
+    return SharedRows(data, MASK), Embedding(9, 6, 6**0.5)
 
 
 def test_convolved_letters() -> None:
     """The largest value of each filter over all places that it touches the word at."""
     words, each = letters()
-    ours = ConvolvedLetters(each, 10, (2, 3))
+    ours = CharCNN(each, 10, (2, 3))
     for linear in ours.spans:
         nn.init.constant_(linear.bias, 3.0)  # what a place beyond the word would give
     found = ours(words)  # (U, 10)
@@ -116,7 +117,7 @@ def test_convolved_letters() -> None:
 def test_recurrent_letters() -> None:
     """torch's LSTM, over each word and over the word turned round: the last states."""
     words, each = letters()
-    ours = RecurrentLetters(each, 10)
+    ours = CharLSTM(each, 10)
     found = ours(words)  # (U, 10)
     (ahead,), (back,) = ours.body.forwards[0].layers, ours.body.backwards[0].layers
     for row, length in enumerate(LENGTHS):

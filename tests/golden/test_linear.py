@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import regard
-from regard.data.corpus.corpora import vectors
+from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Batch
 
 N, F = 300, 4
@@ -120,6 +120,7 @@ def test_a_linear_model_is_linear() -> None:
     one, two = torch.randn(2, 5, F).numpy()
     with torch.no_grad():
         scores_of = [
-            ours.model_(Batch(vectors(rows))).data for rows in (one, two, 0.3 * one + 0.7 * two)
+            ours.model_(Batch(Ragged.arrays(list(rows[:, None])).all())).data
+            for rows in (one, two, 0.3 * one + 0.7 * two)
         ]
     torch.testing.assert_close(0.3 * scores_of[0] + 0.7 * scores_of[1], scores_of[2])

@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS
+from regard.inputs.input import InputShape
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 
 from .conftest import MODELS, SOURCE_SIZE, TARGET_SIZE
@@ -37,7 +38,12 @@ def built(number: int) -> nn.Module:
     In single precision two outputs may come so close that another order of summation, which is
     all that a batch is, decides between them.
     """
-    return MODELS[number].build(SOURCE_SIZE, TARGET_SIZE, shared=False).double().eval()
+    return (
+        MODELS[number]
+        .build(InputShape("text", SOURCE_SIZE), TARGET_SIZE, shared=False)
+        .double()
+        .eval()
+    )
 
 
 @dataclass(frozen=True)

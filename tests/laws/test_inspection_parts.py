@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import regard
+from regard.data.tensors.padded import Batch
 from regard.models.labeller import Labeller
 from regard.tasks.tag import Tag
 from regard.views.inspection.question import Question
@@ -25,7 +26,7 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
     """Of which gradients are taken: by other sums than the probabilities, where there is a CRF."""
     task, model = built(case).task, built(case).model
     assert isinstance(task, Tag) and isinstance(model, Labeller)
-    question = TaggerPass(model, task.batch([("Ann", "saw", "Bo")]), (1, 0, 2))
+    question = TaggerPass(model, Batch(task.source.batch([("Ann", "saw", "Bo")])), (1, 0, 2))
     with torch.inference_mode():
         p = question.chances(1)[0].double()[torch.arange(3), list(question.tags)]
         torch.testing.assert_close(
@@ -38,7 +39,10 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
     """Also with a CRF, whose tags hang together: the product of what each has is none there."""
     task, model = built(case).task, built(case).model
     assert isinstance(task, Tag) and isinstance(model, Labeller)
-    batch, ways = task.batch([("Ann", "saw")]), itertools.product(range(len(task.tags)), repeat=2)
+    batch, ways = (
+        Batch(task.source.batch([("Ann", "saw")])),
+        itertools.product(range(len(task.tags)), repeat=2),
+    )
     with torch.inference_mode():
         logs = [float(TaggerPass(model, batch, way).scores(1).sum()) for way in ways]
     assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)

@@ -12,7 +12,7 @@ from torch import Tensor
 import regard
 from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch, Padded, SharedRows
 from regard.search import Decide
 from regard.storage.weights import save_weights
 from regard.tasks.task import Prediction
@@ -49,10 +49,11 @@ def stuffed(batch: Batch) -> Batch:
     data, mask = batch.source.data, F.pad(batch.source.mask, (0, 2))
     data = F.pad(data, (0, 0) * (data.dim() - 2) + (0, 2))
     hidden = ~mask if data.dim() == 2 else ~mask.unsqueeze(-1)
-    batch = batch._replace(source=Padded(data.masked_fill(hidden, 1), mask))
-    if batch.letters is not None:
-        letters, real = (F.pad(part, (0, 3)) for part in batch.letters[:2])
-        batch = batch._replace(letters=Padded(letters.masked_fill(~real, 6), real))
+    shared = batch.source.shared
+    if shared is not None:
+        letters, real = (F.pad(part, (0, 3)) for part in shared)
+        shared = SharedRows(letters.masked_fill(~real, 6), real)
+    batch = batch._replace(source=Padded(data.masked_fill(hidden, 1), mask, shared=shared))
     return batch
 
 

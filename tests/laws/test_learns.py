@@ -58,7 +58,11 @@ def test_a_word_alone_does_not_do() -> None:
 
 
 def tagging(kind: str) -> dict:
-    words = {"model.words.width": 16, "model.words.letter_width": 16, "model.words.hidden": 0.0}
+    words = {
+        "model.frontend.width": 16,
+        "model.frontend.char_width": 16,
+        "model.frontend.word_dropout": 0.0,
+    }
     return settings("encoder", kind, steps=120, lr=0.01, tokens=200, **words)
 
 
@@ -161,7 +165,8 @@ def test_ngrams() -> None:
 def test_masked(kind: str, symbols: str) -> None:
     """What stands on either side says what is missing."""
     text = "red green blue " if symbols == "words" else "abcde"
-    words = {"model.words.width": 16, "model.words.letter_width": 16}
+    sizes = {"model.frontend.width": 16, "model.frontend.char_width": 16}
+    words = sizes if symbols == "words" else {}
     task = {"model.kind": "masked", "task.symbols": symbols, "task.context": 15}
     found = settings("encoder", kind, 200, 0.01, 600, **task, **words)
     model = regard.LanguageModel(settings=found).fit([text * 40], dev=[text * 9])

@@ -197,7 +197,7 @@ def test_a_word_and_its_letters_agree() -> None:
     run = built(next(case for case in CASES if case.toy == "words"))
     task: Any = run.task
     batch = batch_of(run, SENTENCES)
-    spelt = [spell(task, batch.letters.data[row]) for row in range(len(batch.letters.data))]
+    spelt = [spell(task, letters) for letters in batch.source.shared.data]
     changed = 0
     for seed in range(20):
         spy, _ = spied(None, batch, seed)

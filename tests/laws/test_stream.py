@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.corpus.corpora import TokenRows
+from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.stream import StreamCorpus
 from regard.data.tensors.special import EOS
 
@@ -23,7 +23,7 @@ def corpus(sizes: list[int], context: int, sequential: bool, overlap: int = 0) -
     """Documents of these sizes in which no two symbols are the same but for EOS."""
     letters = iter(range(5, 5 + sum(sizes)))
     rows = [[next(letters) for _ in range(size)] for size in sizes]
-    return StreamCorpus(TokenRows.of(rows, EOS), context, sequential, overlap)
+    return StreamCorpus(Ragged.of(rows, EOS), context, sequential, overlap)
 
 
 @QUICK

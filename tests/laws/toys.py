@@ -49,12 +49,14 @@ TAGS = {word: "NAME" if word[0].isupper() else word[-1] for s in SENTENCES for w
 
 @dataclass(frozen=True)
 class Toy:
-    """A task with settings of its own, and examples. only: the one kind of model it takes."""
+    """A task with settings of its own, and examples. only: the one kind of model it takes;
+    reads: the kind of input."""
 
     task: str
     pairs: list[Pair]
     settings: Tree = field(default_factory=dict)
     only: type[Options] | None = None
+    reads: str = "text"
 
 
 TOYS = {
@@ -62,15 +64,20 @@ TOYS = {
     "tag": Toy(
         "tag",
         number([(tuple(s.split()), tuple(TAGS[w] for w in s.split())) for s in SENTENCES]),
+        reads="words",
     ),
     "classify": Toy("classify", number(list(zip(TEXTS, LABELS, strict=True)))),
     "balanced": Toy(
         "classify", number(list(zip(TEXTS, LABELS, strict=True))), {"weights": "balanced"}
     ),
     "several": Toy("classify", number(list(zip(TEXTS, SEVERAL, strict=True)))),
-    "classify-vectors": Toy("classify", number(list(zip(VECTORS, LABELS, strict=True)))),
+    "classify-vectors": Toy(
+        "classify", number(list(zip(VECTORS, LABELS, strict=True))), reads="vectors"
+    ),
     "regress": Toy("regress", number(list(zip(TEXTS, NUMBERS, strict=True)))),
-    "regress-vectors": Toy("regress", number(list(zip(VECTORS, NUMBERS, strict=True)))),
+    "regress-vectors": Toy(
+        "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
+    ),
     "language-model": Toy(
         "language-model", number([("", text) for text in DOCUMENTS]), {"context": 6}
     ),
@@ -79,6 +86,7 @@ TOYS = {
         number([("", text) for text in SENTENCES]),
         {"context": 6, "symbols": "words"},
         MaskedOptions,
+        reads="words",
     ),
 }
 
@@ -121,11 +129,10 @@ def all_cases(toy: str) -> list[Case]:
     """Every tiny model for a toy."""
     only = TOYS[toy].only
     found = [only] if only else slot(CONFIGS[TOYS[toy].task], "model")
-    unread = {"words"} if toy == "language-model" else set()  # symbols are no words
     return [
         Case(toy, sized(tree, part), f"{toy}-{name_of(tree, part)}")
         for part in found
-        for tree in model_trees(part, unread)
+        for tree in model_trees(part, TOYS[toy].reads)
     ]
 
 

@@ -11,7 +11,6 @@ one (`bench/cover.py`). What it finds goes into `FOUND`.
 
 import os
 import random
-from collections.abc import Collection
 from itertools import combinations, product
 from typing import Any, Literal, get_args, get_origin
 
@@ -24,7 +23,7 @@ from regard.core.options import Options, members
 
 SIDES = ("encoder", "decoder")
 SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}
-WORDS = {"width": 6, "letter_width": 11}
+FRONTEND = {"width": 6, "char_width": 11}
 
 SAMPLE = 16  # models that mix all choices
 COVER = int(os.environ.get("REGARD_COVER", "0"))
@@ -131,24 +130,24 @@ def all_pairs(slots: dict[str, list[Any]], met: Met) -> list[Tree]:
     return [{name: slots[name][row[name]] for name in names} for row in rows]
 
 
-def model_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
+def model_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     """Settings of models: `plain_trees`, then a sample that mixes all choices.
 
-    unread: settings that have no effect here.
+    reads: the kind of input.
     """
-    plain = plain_trees(options, unread)
-    more = [*sampled_trees(options, unread), *FOUND.get(options.__name__, [])]
+    plain = plain_trees(options, reads)
+    more = [*sampled_trees(options, reads), *FOUND.get(options.__name__, [])]
     return plain + [tree for tree in more if tree not in plain]
 
 
-def plain_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
+def plain_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     """Every kind of encoder with every kind of decoder, and each choice once."""
     if COVER:
-        return _paired(options, unread)
+        return _paired(options, reads)
     rows: list[Tree] = []
     kinds = _kinds(options)
     for parts in kinds:
-        usual, *others = one_at_a_time(_slots(options, parts, unread))
+        usual, *others = one_at_a_time(_slots(options, parts, reads))
         rows += [usual, *(row for row in others if _meets(_changed(usual, row), parts, kinds))]
     return [nested(row) for row in rows]
 
@@ -171,13 +170,13 @@ def _meets(name: str, parts: Parts, kinds: list[Parts]) -> bool:
     return kind_of(parts[1 - own]) == (like if like in partners else partners[0])
 
 
-def sampled_trees(options: type[Options], unread: Collection[str] = ()) -> list[Tree]:
+def sampled_trees(options: type[Options], reads: str = "text") -> list[Tree]:
     """Models in which every choice is made at random, always the same ones."""
     chance = random.Random(COVER or 1)
     kinds = _kinds(options)
     found: list[Tree] = []
     while len(found) < (SAMPLE if len(kinds[0]) > 1 else SAMPLE // 4):
-        slots = _slots(options, chance.choice(kinds), unread)
+        slots = _slots(options, chance.choice(kinds), reads)
         if not slots:
             break
         found.append(nested({name: chance.choice(values) for name, values in slots.items()}))
@@ -191,21 +190,24 @@ def _kinds(options: type[Options]) -> list[Parts]:
     return list(product(*built))
 
 
-def _slots(options: type[Options], parts: Parts, unread: Collection[str]) -> dict[str, list[Any]]:
+def _slots(options: type[Options], parts: Parts, reads: str) -> dict[str, list[Any]]:
     """All choices of a model whose sides are of these kinds."""
     sides = [side for side in SIDES if side in options.model_fields]
-    own = {n: values for n, values in choices(options).items() if n not in (*sides, *unread)}
+    own = {name: values for name, values in choices(options).items() if name not in sides}
+    if "frontend" in own:
+        fitting = [kind_of(part) for part in slot(options, "frontend") if part.reads == reads]
+        own["frontend"] = [tree for tree in own["frontend"] if tree["kind"] in fitting]
     for side, part in zip(sides, parts, strict=True):
         for name, values in choices(part).items():
             own[f"{side}.{kind_of(part)}.{name}"] = values
     return own
 
 
-def _paired(options: type[Options], unread: Collection[str]) -> list[Tree]:
+def _paired(options: type[Options], reads: str) -> list[Tree]:
     """Models in which any two choices meet."""
     met: Met = set()
     rows = [
-        row for parts in _kinds(options) for row in all_pairs(_slots(options, parts, unread), met)
+        row for parts in _kinds(options) for row in all_pairs(_slots(options, parts, reads), met)
     ]
     return [nested(row) for row in rows]
 
@@ -222,11 +224,10 @@ def nested(row: Tree) -> Tree:
 def sized(tree: Tree, options: type[Options], **widths: int) -> Tree:
     """The tree with tiny sizes; widths: of sides that are not all of the same width."""
     full = dict(tree)
-    if "words" in full:
-        full["words"] = WORDS | full["words"]
-    for side in set(SIDES) & set(tree):
+    for side in {*SIDES, "frontend"} & set(tree):
         part = next(p for p in slot(options, side) if kind_of(p) == tree[side]["kind"])
-        sizes = SIZES | ({"width": widths[side]} if side in widths else {})
+        sizes = FRONTEND if side == "frontend" else SIZES
+        sizes = sizes | ({"width": widths[side]} if side in widths else {})
         full[side] = {k: v for k, v in sizes.items() if k in part.model_fields} | tree[side]
     return full
 
@@ -234,7 +235,7 @@ def sized(tree: Tree, options: type[Options], **widths: int) -> Tree:
 def name_of(tree: Tree, options: type[Options]) -> str:
     """The kinds, and what differs from their defaults: the name of a test."""
     usual = flatten(options().model_dump(mode="json"))
-    for side in set(SIDES) & set(tree):
+    for side in {*SIDES, "frontend"} & set(tree):
         part = next(p for p in slot(options, side) if kind_of(p) == tree[side]["kind"])
         usual |= flatten({side: part().model_dump(mode="json")})
     odd = [f"{key}={v}" for key, v in flatten(tree).items() if v != usual.get(key)]

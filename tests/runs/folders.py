@@ -8,7 +8,12 @@ from typing import Any
 
 FILES = {
     *("config.yaml", "run.json", "settings.json", "check.json", "version.txt"),
-    *("vocabulary/source.json", "vocabulary/target.json", "vocabulary/task.json"),
+    *(
+        "vocabulary/input.json",
+        "vocabulary/source.json",
+        "vocabulary/target.json",
+        "vocabulary/task.json",
+    ),
     *("model.safetensors", "metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
     *("last/model.safetensors", "last/training.safetensors", "last/progress.json"),
     "last/checksums.json",

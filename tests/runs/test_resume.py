@@ -277,8 +277,8 @@ def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Com
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("run.json", '{"format": 2}', "data"),
-        ("run.json", '{"format": 1, "version": "0.0.9"}', "begun by regard 0.0.9, whose batches"),
+        ("run.json", '{"format": 3}', "data"),
+        ("run.json", '{"format": 1, "version": "0.0.9"}', "made by regard 0.0.9, whose settings"),
         ("last/progress.json", '{"stepp": 3}', "progress.json: damaged, its checksum"),
         ("last/checksums.json", "[1", "checksums.json: cannot be read"),
     ],

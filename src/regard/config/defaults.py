@@ -7,8 +7,10 @@ from pydantic import TypeAdapter
 
 from regard.config.load import Config, Tree, check_config
 from regard.core import parallel
+from regard.core.options import Choice
+from regard.inputs import frontend_of
 from regard.optim.optimizers import Descent, Optimizer
-from regard.tasks.task import Choice, Facts
+from regard.tasks.task import Facts
 
 SIDES = ("encoder", "decoder")
 OPTIMIZER: TypeAdapter[Any] = TypeAdapter(Optimizer)
@@ -40,6 +42,7 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "cross", "bilinear" if facts.symbols >= ENOUGH else "additive")
     recurrent = [model[side]["width"] for side in sides if model[side]["kind"] == "recurrent"]
     choose(model, "model", "embedding", min([64, *recurrent]) if _letters(facts) else 0)
+    choose(model, "model", "frontend", frontend_of(facts.source))
     if "pool" in model:
         choose(model, "model", "pool", _pool(model))
     _choose_optimizer(tree, facts, chosen)

@@ -13,7 +13,12 @@ from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import nearest
 
 Tree = dict[str, Any]
-RENAMED = {"norm_place": "norm_position", "score": "cross"}  # settings of earlier versions
+RENAMED = {  # settings of earlier versions
+    "norm_place": "norm_position",
+    "score": "cross",
+    "lower": "source.lowercase",
+    "hidden": "frontend.token_dropout",
+}
 
 
 def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:

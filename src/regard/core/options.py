@@ -1,5 +1,6 @@
 """Options: the frozen, typed settings of a part; unknown keys are refused."""
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args
 
@@ -22,6 +23,15 @@ class Options(BaseModel):
             return tree
         words = [key for key, value in tree.items() if isinstance(value, str) and key in slots(cls)]
         return tree | {key: {"kind": tree[key]} for key in words} if words else tree
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that was chosen from the data, and why."""
+
+    key: str
+    value: Any
+    why: str
 
 
 @cache

@@ -18,7 +18,7 @@ from regard.exchange.engine_choice import exported, run_by
 from regard.inference.open_engine import open_engine
 from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model
-from regard.storage.run_files import check_version, read_config
+from regard.storage.run_files import read_config
 from regard.storage.weights import load_weights
 from regard.tasks.values import Request
 
@@ -53,7 +53,6 @@ def load(
     folder = Path(folder)
     if not folder.is_dir():
         raise UserError(not_a_model(folder))
-    check_version(folder)
     config = read_config(folder)
     if unset := [
         key for key, v in flatten(config.model.model_dump()).items() if v in (None, "auto")

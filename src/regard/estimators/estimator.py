@@ -17,7 +17,7 @@ from regard.data.reading.read import Pair
 from regard.estimators.search_changes import changed_search
 from regard.inference.evaluation import evaluate
 from regard.optim.training_options import Training
-from regard.storage.run_files import check_version, read_config
+from regard.storage.run_files import read_config
 from regard.tasks.task import Prediction, Task
 from regard.training.describe import describe
 from regard.training.log import Display
@@ -130,8 +130,6 @@ class Estimator:
             raise UserError(f"{folder}: holds a run already; choose another `out`")
         display = self._display(config.training)  # refuses before anything is written
         begin = start.folder_ if isinstance(start, Estimator) else start
-        if begin:
-            check_version(Path(begin))
         origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
         run = start_run(folder, config, pairs, held, origin)
         describe(run, {})

@@ -23,5 +23,6 @@ def with_shortlist(estimator: Estimator, given: bool | str | Path) -> Estimator:
     if isinstance(model, Engine):
         raise UserError(f"shortlist: the engine {model.name} has none; choose engine torch")
     path = shortlist_path(estimator.folder_, given)
-    estimator.model_ = TorchEngine(model, Shortlist.load(path, task.source, task.target))
+    shortlist = Shortlist.load(path, task.source_vocabulary(), task.target)
+    estimator.model_ = TorchEngine(model, shortlist)
     return estimator

@@ -1,1 +1,54 @@
-"""What goes in: texts, words and vectors as numbers, and the frontends that read them."""
+"""What goes in: the senses, each with its input and its frontend; the unions are the registry."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from regard.core.errors import UserError
+from regard.core.options import Choice, kinds_of
+from regard.inputs.frontend import FrontendOptions
+from regard.inputs.input import Input, InputOptions
+from regard.inputs.text import Symbols, Text
+from regard.inputs.vectors import Mapped, Vectors
+from regard.inputs.words import Spelled, Words
+
+Inputs = Annotated[Text | Words | Vectors, Field(discriminator="kind")]
+Frontends = Annotated[Symbols | Spelled | Mapped, Field(discriminator="kind")]
+
+
+def fit_input(
+    options: InputOptions,
+    sources: Sequence[Any],
+    path: str,
+    chosen: list[Choice],
+    like: Input | None = None,
+) -> tuple[Input, InputOptions]:
+    """The input for these sources, of the kind that reads them, and its options with nothing open.
+
+    path: of the section, for what is chosen; like: the input of a model to start from.
+    """
+    if not options.accepts(sources[0]):
+        kinds: Any = kinds_of(Inputs)
+        fitting = [kind for kind, one in kinds.items() if one.accepts(sources[0])]
+        if not fitting:
+            known = ", ".join(f"{kind} as {one.examples[0]!r}" for kind, one in kinds.items())
+            raise UserError(f"{path}: no input reads {sources[0]!r:.80}; there are {known}")
+        options = kinds[fitting[0]]()
+        chosen.append(Choice(f"{path}.kind", options.kind, "the kind of the sources"))
+    return options.fit(sources, path, chosen, like)
+
+
+def frontend_of(kind: str) -> str:
+    """The kind of frontend that reads an input of this kind; of several the first."""
+    kinds: Any = kinds_of(Frontends)
+    return next(name for name, one in kinds.items() if one.reads == kind)
+
+
+def check_frontend(frontend: FrontendOptions, kind: str) -> None:
+    """Refuses a frontend that does not read inputs of this kind."""
+    if frontend.reads != kind:
+        raise UserError(
+            f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "
+            f"{kind}; choose {frontend_of(kind)}"
+        )

@@ -6,15 +6,14 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.options import Options
+from regard.core.options import Choice, Options
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair
 from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.subword import default_size
 from regard.data.vocabulary.tokenizer_choice import choose_symbols
-from regard.tasks.task import Choice
 
-Symbols = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
+Tokenizer = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
 SUBWORDS = ("bpe", "unigram")  # learnt from the data; those of an imported model are not
 PIECES = (*SUBWORDS, "marian")
 
@@ -22,7 +21,7 @@ PIECES = (*SUBWORDS, "marian")
 class SideOptions(Options):
     """How one side is cut into symbols."""
 
-    symbols: Symbols = Field("auto", description="auto chooses from the data and says why")
+    symbols: Tokenizer = Field("auto", description="auto chooses from the data and says why")
     size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
 
 
@@ -64,13 +63,30 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
     for side in texts:
         counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
         choose_size(tree[side], f"task.{side}", counted, chosen)
-    if tree["metric"] is None:
-        tree["metric"] = "bleu" if kinds[1] in (*SUBWORDS, "word") else "exact"
-    if tree["shared"] and tree["source"] != tree["target"]:
+    choose_metric(tree)
+    source, target = ({key: tree[s][key] for key in ("symbols", "size")} for s in texts)
+    if tree["shared"] and source != target:
         raise UserError(
             "task.shared: both sides must have the same symbols and size, but the source has "
-            f"{tree['source']}, the target {tree['target']}"
+            f"{source}, the target {target}"
         )
+
+
+def choose_target(tree: dict[str, Any], texts: Sequence[str], chosen: list[Choice]) -> None:
+    """Fills the same for targets whose sources are no texts."""
+    if tree["shared"]:
+        raise UserError("task.shared: only texts can share a vocabulary; leave it out")
+    tree["shared"] = False
+    choose_side(tree["target"], "task.target", texts, chosen)
+    choose_size(tree["target"], "task.target", texts, chosen)
+    choose_metric(tree)
+
+
+def choose_metric(tree: dict[str, Any]) -> None:
+    """Fills the measure that fits the symbols of the target."""
+    if tree["metric"] is None:
+        words = tree["target"]["symbols"] in (*SUBWORDS, "word")
+        tree["metric"] = "bleu" if words else "exact"
 
 
 def _same_script(texts: dict[str, Sequence[str]]) -> bool:

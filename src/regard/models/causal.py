@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree, tree_map
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.encoders import Auto
 from regard.models.generator import Head
 from regard.models.recurrent import RecurrentOptions

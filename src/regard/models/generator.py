@@ -15,7 +15,11 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
 from regard.data.tensors.state import State
-from regard.inputs.frontends import Embedding, SymbolFrontend
+from regard.inputs import Frontends
+from regard.inputs.frontend import Embedding, Frontend
+from regard.inputs.input import InputShape
+from regard.inputs.text import Symbols
+from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
 from regard.models.encoders import Auto, Encoder
 from regard.models.recurrent import RecurrentDecoder
@@ -47,7 +51,7 @@ class Generator(nn.Module):
 
     def __init__(
         self,
-        frontend: SymbolFrontend,
+        frontend: Frontend,
         encoder: nn.Module,
         target: Embedding,
         decoder: TransformerDecoder | RecurrentDecoder,
@@ -72,7 +76,7 @@ class Generator(nn.Module):
 
     def start(self, source: Padded) -> State:
         """The decoder's state before its first symbol."""
-        return self.decoder.start(self.encoder(self.frontend(Batch(source))))
+        return self.decoder.start(self.encoder(self.frontend(source)))
 
     def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
@@ -87,6 +91,7 @@ class Generator(nn.Module):
 class GeneratorOptions(Options):
     """Any encoder with any decoder."""
 
+    frontend: Frontends = Field(Symbols(), description="how sources become vectors")
     encoder: Encoder = Auto()
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
@@ -107,24 +112,26 @@ class GeneratorOptions(Options):
             )
         return self
 
-    def build(self, source: int, target: int, shared: bool) -> Generator:
-        """The model for vocabularies of these sizes; `shared`: both sides have the same one."""
+    def build(self, shape: InputShape, target: int, shared: bool) -> Generator:
+        """The model of such sources and of a target vocabulary of this size; `shared`: the source
+        has the same vocabulary."""
         encoder, decoder = self.encoder, self.decoder
         assert not isinstance(encoder, Auto) and not isinstance(decoder, Auto)
         assert encoder.width and decoder.width
         sizes = self._inputs(encoder), self._inputs(decoder)
-        embedding = Embedding(source, sizes[0], _scale(encoder, sizes[0]))
-        other = Embedding(target, sizes[1], _scale(decoder, sizes[1]))
-        if shared and sizes[0] == sizes[1]:
-            other.weight = embedding.weight
-        weight = other.weight
+        scale = _scale(encoder, sizes[0])
+        frontend = build_frontend(self.frontend, encoder, shape, sizes[0], scale)
+        embedding = Embedding(target, sizes[1], _scale(decoder, sizes[1]))
+        if shared and frontend.table is not None and sizes[0] == sizes[1]:
+            embedding.weight = frontend.table.weight
+        weight = embedding.weight
         if not self.tied or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
         return Generator(
-            SymbolFrontend(embedding),
-            encoder.build(sizes[0]),
-            other,
-            decoder.build(encoder.width, sizes[1]),
+            frontend,
+            encoder.build(frontend.width),
+            embedding,
+            decoder.build(encoder.output(frontend.width), sizes[1]),
             Head(weight, self.head_bias),
         )
 

@@ -12,7 +12,10 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
-from regard.inputs.frontends import Embedding, SymbolFrontend, VectorFrontend, Words
+from regard.inputs import Frontends
+from regard.inputs.input import InputShape
+from regard.inputs.words import Spelled
+from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, Encoder
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
@@ -42,7 +45,7 @@ class Labeller(nn.Module):
 
     def forward(self, batch: Batch) -> Scores:
         """The scores of all labels."""
-        return self.head(self.pool(self.encoder(self.frontend(batch))))
+        return self.head(self.pool(self.encoder(self.frontend(batch.source))))
 
 
 class Each(nn.Module):
@@ -114,58 +117,41 @@ class CrfHead(nn.Module):
 
 
 class TaggerOptions(Options):
-    """A label for each word."""
+    """A label for each position."""
 
-    words: Words = Words()
+    frontend: Frontends = Field(Spelled(), description="how sources become vectors")
     encoder: Encoder = Auto()
     head: Literal["softmax", "crf"] = Field(
         "softmax", description="each label on its own, or the best sequence of labels"
     )
 
-    def build(self, words: int, letters: int, outputs: int) -> Labeller:
-        """The model for vocabularies of these sizes and so many labels."""
+    def build(self, shape: InputShape, outputs: int) -> Labeller:
+        """The model of such sources for so many labels."""
         encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width and encoder.dropout is not None
-        frontend = self.words.build(words, letters, encoder.width, encoder.dropout)
-        head = (CrfHead if self.head == "crf" else LabelHead)(encoder.width, outputs)
-        return Labeller(frontend, encoder.build(), Each(), head)
+        assert not isinstance(encoder, Auto) and encoder.width
+        # The order in which parts draw their first weights is part of a model.
+        frontend = build_frontend(self.frontend, encoder, shape)
+        width = encoder.output(frontend.width)
+        head = (CrfHead if self.head == "crf" else LabelHead)(width, outputs)
+        return Labeller(frontend, encoder.build(frontend.width), Each(), head)
 
 
 class PooledOptions(Options):
     """One answer for the whole row."""
 
+    frontend: Frontends | None = Field(None, description="how sources become vectors")
     encoder: Encoder = Auto()
     pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
-    hidden: float = Field(
-        0.0, ge=0, lt=1, description="share of symbols hidden in training, read as unknown"
-    )
 
-    def build(self, vocabulary: int, outputs: int) -> Labeller:
-        """The model of texts for a vocabulary of this size and so many outputs."""
+    def build(self, shape: InputShape, outputs: int) -> Labeller:
+        """The model of such sources for so many outputs."""
         encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width and self.pool
-        _refuse_blind(encoder, self.pool)
-        symbols = Embedding(vocabulary, encoder.width, encoder.scale)
-        return Labeller(
-            SymbolFrontend(symbols, self.hidden),
-            encoder.build(),
-            Pool(self.pool, encoder.width),
-            LabelHead(encoder.width, outputs),
-        )
-
-    def build_vectors(self, numbers: int, outputs: int) -> Labeller:
-        """The model of vectors of so many numbers: linear and mlp take them as they are."""
-        encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width and self.pool
-        direct = encoder.kind in ("linear", "mlp")
-        adapt = nn.Identity() if direct else nn.Linear(numbers, encoder.width)
-        width = numbers if encoder.kind == "linear" else encoder.width
-        return Labeller(
-            VectorFrontend(adapt),
-            encoder.build(numbers if direct else None),
-            Pool(self.pool, width),
-            LabelHead(width, outputs),
-        )
+        assert self.frontend and not isinstance(encoder, Auto) and encoder.width and self.pool
+        if shape.kind == "text":
+            _refuse_blind(encoder, self.pool)
+        frontend = build_frontend(self.frontend, encoder, shape)
+        body, width = encoder.build(frontend.width), encoder.output(frontend.width)
+        return Labeller(frontend, body, Pool(self.pool, width), LabelHead(width, outputs))
 
 
 def _refuse_blind(encoder: Any, pool: PoolKind) -> None:

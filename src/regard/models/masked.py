@@ -9,9 +9,13 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch
-from regard.inputs.frontends import Embedding, SymbolFrontend, WordFrontend, Words
+from regard.inputs import Frontends
+from regard.inputs.frontend import Frontend
+from regard.inputs.input import InputShape
+from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, Encoder
 from regard.nn.int8 import Int8Linear, Weights
 
@@ -19,26 +23,19 @@ from regard.nn.int8 import Int8Linear, Weights
 class MaskedModel(nn.Module):
     """Frontend and encoder, as taggers and classifiers have them, and a head over all symbols."""
 
-    def __init__(
-        self, frontend: SymbolFrontend | WordFrontend, encoder: nn.Module, width: int
-    ) -> None:
+    def __init__(self, frontend: Frontend, encoder: nn.Module, width: int) -> None:
         super().__init__()
         self.frontend = frontend
         self.encoder = encoder
-        symbols = self.embedding.weight
+        assert frontend.table is not None
+        symbols = frontend.table.weight
         self.narrow = nn.Linear(width, symbols.shape[1])
         self.norm = nn.LayerNorm(symbols.shape[1])
         self.head = TiedHead(symbols)
 
-    @property
-    def embedding(self) -> Embedding:
-        """The embedding of symbols, to which the head is tied."""
-        frontend = self.frontend
-        return frontend.words if isinstance(frontend, WordFrontend) else frontend.symbols
-
     def forward(self, batch: Batch, chosen: Tensor) -> Tensor:
         """Logits (N, V) of the symbols at the chosen places (B, S)."""
-        h = self.encoder(self.frontend(batch)).data[chosen]  # (N, D)
+        h = self.encoder(self.frontend(batch.source)).data[chosen]  # (N, D)
         return self.head(self.norm(F.gelu(self.narrow(h))))
 
 
@@ -63,16 +60,14 @@ class MaskedOptions(Options):
     """An encoder that is trained to fill gaps; `--from` starts other models from it."""
 
     kind: Literal["masked"] = "masked"
+    frontend: Frontends | None = Field(None, description="how sources become vectors")
     encoder: Encoder = Auto()
-    words: Words = Field(Words(), description="where task.symbols=words: how a word is read")
 
-    def build(self, vocabulary: int, letters: int | None) -> MaskedModel:
-        """The model for a vocabulary of symbols, or of words and letters."""
+    def build(self, shape: InputShape) -> MaskedModel:
+        """The model of such sources."""
         encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width and encoder.dropout is not None
-        frontend: SymbolFrontend | WordFrontend
-        if letters is None:
-            frontend = SymbolFrontend(Embedding(vocabulary, encoder.width, encoder.scale))
-        else:
-            frontend = self.words.build(vocabulary, letters, encoder.width, encoder.dropout)
-        return MaskedModel(frontend, encoder.build(), encoder.width)
+        assert self.frontend and not isinstance(encoder, Auto) and encoder.width
+        frontend = build_frontend(self.frontend, encoder, shape)
+        if frontend.table is None:
+            raise UserError(f"model.kind=masked: no symbols to be masked in {shape.kind}")
+        return MaskedModel(frontend, encoder.build(frontend.width), encoder.width)

@@ -14,6 +14,7 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
+from regard.models.contracts import EncoderOptions
 from regard.nn.attention_scores import Additive, RecurrentCross, Score
 from regard.nn.capture_hooks import merge_steps
 from regard.nn.dropout import Dropout
@@ -123,7 +124,7 @@ class RecurrentOptions(Options):
         return math.sqrt(self.width or 1)
 
 
-class RecurrentEncoderOptions(RecurrentOptions):
+class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
     """Recurrent layers over the source."""
 
     bidirectional: bool = Field(True, description="read from both ends, half the width each")
@@ -135,11 +136,6 @@ class RecurrentEncoderOptions(RecurrentOptions):
                 f"width {self.width} is odd, but two directions share it; choose {self.width + 1}"
             )
         return self
-
-    @property
-    def uses(self) -> frozenset[str]:
-        """What it makes use of beside the vectors themselves."""
-        return frozenset()
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
         """The encoder of vectors of size `inputs`, or of its width; sizes must be filled."""

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from regard.core.options import Options
+from regard.models.contracts import EncoderOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import Activation, FeedForward
@@ -106,7 +107,7 @@ class TransformerOptions(Options):
         return self.norm_position.final(self.norm, self.width)
 
 
-class TransformerEncoderOptions(TransformerOptions):
+class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
     """Self-attention over the source."""
 
     @model_validator(mode="after")

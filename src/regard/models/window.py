@@ -4,14 +4,14 @@ B rows, S length, D width, R reach of the window.
 """
 
 import itertools
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Padded
+from regard.models.contracts import EncoderOptions
 from regard.nn.capture_hooks import record_hidden
 from regard.nn.dropout import Dropout
 from regard.nn.feedforward import ACTIVATIONS, Activation
@@ -69,7 +69,7 @@ class WindowEncoder(nn.Module):
         return self.mlp(Padded(seen, source.mask))
 
 
-class Memoryless(Options):
+class Memoryless(EncoderOptions):
     """What networks without memory have in common; None is chosen from the data."""
 
     width: int | None = Field(None, gt=0, description="size of the vectors")
@@ -84,7 +84,11 @@ class Memoryless(Options):
 class Linear(Memoryless):
     """No hidden layer: linear, logistic and softmax regression."""
 
+    direct: ClassVar[bool] = True
     kind: Literal["linear"] = "linear"
+
+    def output(self, inputs: int) -> int:
+        return inputs
 
     def build(self, inputs: int | None = None) -> LinearEncoder:
         """The encoder; whatever comes in goes out."""
@@ -95,6 +99,7 @@ class Linear(Memoryless):
 class Mlp(Memoryless):
     """Hidden layers at each position on its own."""
 
+    direct: ClassVar[bool] = True
     kind: Literal["mlp"] = "mlp"
     layers: int | None = Field(None, gt=0, description="hidden layers")
     activation: Activation = "relu"
@@ -109,6 +114,7 @@ class Mlp(Memoryless):
 class Window(Mlp):
     """Hidden layers over each position and its neighbours."""
 
+    direct: ClassVar[bool] = False
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     reach: int = Field(2, ge=0, description="neighbours seen on each side")
 

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from regard.core import parallel
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.generator import Head
 from regard.nn.positions import LearnedPosition
 

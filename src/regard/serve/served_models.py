@@ -15,7 +15,6 @@ from regard.serve.search_schema import settings_schema
 from regard.serve.settings import ServeSettings
 from regard.tasks.answering import Answering, as_engine
 from regard.tasks.language_model import LanguageModelTask
-from regard.tasks.tag import Tag
 from regard.views.inspection.about import about, description, parts_of
 
 
@@ -69,19 +68,15 @@ class Served:
     def _direction(self) -> dict[str, str]:
         """Which way its texts are written."""
         task: Any = self.task
-        inputs = getattr(task, "inputs", None)
-        source = getattr(task, "letters" if isinstance(task, Tag) else "source", None)
-        source = source or getattr(inputs, "vocabulary", None) or getattr(task, "vocabulary", None)
-        target = getattr(task, "target", None)
-        target = target or (source if isinstance(task, LanguageModelTask) else None)
-        return {"source": _written(source), "target": _written(target)}
+        source, target = task.source.alphabet(), getattr(task, "target", None)
+        written = [] if target is None else target.names()
+        if isinstance(task, LanguageModelTask):
+            written = source
+        return {"source": _written(source), "target": _written(written)}
 
 
-def _written(vocabulary: Any) -> str:
-    """ltr or rtl: as most letters of a vocabulary are written."""
-    if vocabulary is None:
-        return "ltr"
-    names = (vocabulary.name(number) for number in range(len(vocabulary)))
+def _written(names: Iterable[str]) -> str:
+    """ltr or rtl: as most letters of these symbols are written."""
     kinds = [unicodedata.bidirectional(letter) for name in names for letter in name]
     right = sum(kind in ("R", "AL") for kind in kinds)
     return "rtl" if right > kinds.count("L") else "ltr"

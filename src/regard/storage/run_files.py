@@ -8,17 +8,20 @@ from regard.core.errors import UserError
 from regard.core.files import read_json
 from regard.storage.model_folder import not_a_model
 
-FORMAT = 2  # of the run folder; a larger number is not understood by older versions
+FORMAT = 3  # of the run folder: one with another number is not understood
 
 
-def check_version(folder: Path) -> None:
-    """Refuses a run folder of a newer regard, whose settings this one cannot know."""
+def _check_version(folder: Path) -> None:
+    """Refuses a run folder of another regard, whose settings and files have other names."""
     path = folder / "run.json"
     facts = read_json(path) if path.exists() else {}
-    if facts.get("format", 0) > FORMAT:
+    form, made = facts.get("format", FORMAT), f"{folder}: made by regard {facts.get('version')}"
+    if form > FORMAT:
+        raise UserError(f"{made}, which is newer than this one; update with pip install -U regard")
+    if form < FORMAT:
         raise UserError(
-            f"{folder}: made by regard {facts.get('version')}, which is newer than this one; "
-            "update with pip install -U regard"
+            f"{made}, whose settings and files have other names (format {form}, {FORMAT} expected);"
+            " use it with that version, or train it again"
         )
 
 
@@ -29,10 +32,11 @@ def trained_on(folder: Path) -> dict[str, Any]:
 
 
 def read_config(folder: Path) -> Config:
-    """The filled configuration of a run folder."""
+    """The filled configuration of a run folder; refused where it is of another version."""
     path = folder / "config.yaml"
     if not path.is_file():
         raise UserError(not_a_model(folder))
+    _check_version(folder)
     tree = read_yaml(path)
     if not tree:
         raise UserError(f"{path}: empty, so the model folder is damaged; copy it anew")

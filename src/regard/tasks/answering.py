@@ -4,17 +4,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
+from regard.data.corpus.ragged import Rows
 from regard.data.reading.read import Pair
-from regard.data.tensors.padded import Padded, pad
-from regard.data.tensors.special import EOS, UNK
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.special import UNK
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inference.engine import Engine
 from regard.inference.torch_engine import TorchEngine
+from regard.inputs.input import Input
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.callbacks import Begun, Unwanted, followed, placed
 from regard.search.constrained import Unmet
@@ -31,7 +35,7 @@ Found = tuple[Padded, list[list[Hypothesis]], Engine]  # sources, their outputs,
 class Answering:
     """What a task with two vocabularies can do with a model or an engine."""
 
-    source: Vocabulary
+    source: Input
     target: Vocabulary
     ratio: float
 
@@ -51,24 +55,24 @@ class Answering:
         align: bool = False,
     ) -> list[Prediction]:
         """The best output of each source; sorted by length inside, in order outside."""
-        rows = [[*ids, EOS] for ids in self.source.encode_all(sources)]
+        rows = self.source.encode(sources)
         wishes = None if requests is None else [self.wish(request) for request in requests]
 
         def find(runner: Engine, part: list[int]) -> Found:
             wished = None if wishes is None else [wishes[i] for i in part]
             try:
-                return self._found(runner, [rows[i] for i in part], search, nbest, wished)
+                return self._found(runner, rows, part, search, nbest, wished)
             except Unmet as error:
                 raise Unmet(part[error.row]) from error
 
         runner = as_engine(model)
         size = min(batch_size, runner.share(len(rows)))
-        parts = batches([len(row) for row in rows], size, work.tokens)
+        parts = batches(rows.lengths.tolist(), size, work.tokens)
         engine = runner.suited(parts, lambda engine, part: find(engine, part)[1])
-        engine.check(max(map(len, rows), default=0))
+        engine.check(int(rows.lengths.max(initial=0)))
 
         def made(found: Mapping[int, Sequence[Hypothesis]]) -> list[Prediction]:
-            return [self._prediction(sources[i], rows[i], one) for i, one in found.items()]
+            return [self._prediction(sources[i], rows.row(i), one) for i, one in found.items()]
 
         def answer(part: list[int]) -> list[Prediction]:
             try:
@@ -92,15 +96,16 @@ class Answering:
     def _found(
         self,
         runner: Engine,
-        rows: list[list[int]],
+        rows: Rows,
+        part: list[int],
         search: Beam | Sample,
         nbest: int,
         wishes: list[TokenConstraints] | None,
     ) -> Found:
         """The outputs of these rows, all at once."""
-        lengths = [len(row) for row in rows]
+        lengths = rows.lengths[part].tolist()
         engine = runner.fitting(max(lengths), self.longest(max(lengths), search))
-        source = on_device(pad(rows), engine.device)
+        source = rows.pad(np.asarray(part)).to(engine.device)
         limits = self.limits(lengths, search, engine)
         return source, engine.search(search, source, limits, nbest, wishes), engine
 
@@ -155,16 +160,17 @@ class Answering:
     ) -> list[Prediction]:
         """The targets of the pairs as if they had been predicted, with their scores."""
         engine = as_engine(model)
-        rows = [[*ids, EOS] for ids in self.source.encode_all([pair.source for pair in pairs])]
+        rows = self.source.encode([pair.source for pair in pairs])
         targets = self.target.encode_all([pair.target for pair in pairs])
-        lengths = [max(len(row), len(target)) for row, target in zip(rows, targets, strict=True)]
+        sides = zip(rows.lengths.tolist(), map(len, targets), strict=True)
+        lengths = [max(both) for both in sides]
         found: dict[int, Prediction] = {}
         for part in batches(lengths, batch_size, TOKENS):
-            source = on_device(pad([rows[i] for i in part]), engine.device)
+            source = rows.pad(np.asarray(part)).to(engine.device)
             wanted, size = [targets[i] for i in part], len(self.target)
             scored = force(engine.stepper(), source, wanted, search.scoring, size)
             for i, hypothesis in zip(part, scored, strict=True):
-                found[i] = self._prediction(pairs[i].source, rows[i], [hypothesis])
+                found[i] = self._prediction(pairs[i].source, rows.row(i), [hypothesis])
         return [found[i] for i in range(len(rows))]
 
     def alternatives(
@@ -176,10 +182,11 @@ class Answering:
         or not have.
         """
         engine = as_engine(model)
-        row = [*self.source.encode(source), EOS]
+        rows = self.source.encode([source])
+        length = int(rows.lengths[0])
         wish = self.wish(request)
         begun = wish.prefix
-        source_row = on_device(pad([row]), engine.device)
+        source_row = rows.all().to(engine.device)
         logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
         banned = [*wish.banned, *(wish.glued if not begun or begun[-1] in wish.ends else ())]
         struck = {*NEVER, *(phrase[0] for phrase in banned if len(phrase) == 1)}
@@ -188,12 +195,12 @@ class Answering:
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
         wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
         found: list[list[Hypothesis]] = []
-        for part in batches([len(row)] * len(symbols), len(symbols), TOKENS):
-            rows = on_device(pad([row] * len(part)), engine.device)
-            limits = self.limits([len(row)] * len(part), search, engine)
-            found += engine.search(search, rows, limits, 1, [wishes[i] for i in part])
+        for part in batches([length] * len(symbols), len(symbols), TOKENS):
+            copies = rows.pad(np.zeros(len(part), np.int64)).to(engine.device)
+            limits = self.limits([length] * len(part), search, engine)
+            found += engine.search(search, copies, limits, 1, [wishes[i] for i in part])
         return [
-            (self.target.name(symbol), p, self._prediction(source, row, hypotheses))
+            (self.target.name(symbol), p, self._prediction(source, rows.row(0), hypotheses))
             for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
         ]
 
@@ -208,7 +215,7 @@ class Answering:
         return grown
 
     def _prediction(
-        self, source: str, row: list[int], hypotheses: Sequence[Hypothesis]
+        self, source: Any, row: np.ndarray, hypotheses: Sequence[Hypothesis]
     ) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
         texts = [
@@ -222,18 +229,10 @@ class Answering:
             )
             for h in hypotheses
         ]
-        unknown: tuple[str, ...] = ()
-        if UNK in row:
-            cut = self.source.symbols(source)
-            unknown = tuple(symbol for symbol, id in zip(cut, row, strict=False) if id == UNK)
+        unknown = self.source.unknown(source, row)
         return replace(texts[0], alternatives=tuple(texts), unknown=unknown)
 
 
 def as_engine(model: nn.Module | Engine) -> Engine:
     """The engine that runs a model."""
     return model if isinstance(model, Engine) else TorchEngine(model)
-
-
-def on_device(x: Padded, device: torch.device) -> Padded:
-    """Symbols on another device."""
-    return Padded(x.data.to(device), x.mask.to(device))

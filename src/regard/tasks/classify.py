@@ -11,31 +11,32 @@ from torch import nn
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check_labels import LabelCheck, check_labels
-from regard.data.corpus.corpora import Corpus
+from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
-from regard.inputs.inputs import Inputs
+from regard.data.tensors.padded import Batch
+from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.task import Facts, Prediction, Task, device_of
+from regard.tasks.task import Facts, Prediction, Task, device_of, source_facts
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 
 
 class Classify(Task):
-    """Inputs, labels, and the temperature that makes probabilities true."""
+    """Sources, labels, and the temperature that makes probabilities true."""
 
     def __init__(
         self,
-        inputs: Inputs,
+        source: Input,
         labels: list[str],
         several: bool,
         metric: str,
         weights: dict[str, float] | None = None,
         temperature: float = 1.0,
     ) -> None:
-        self.inputs = inputs
+        self.source = source
         self.labels = labels
         self.several = several
         self.metric = metric
@@ -45,9 +46,9 @@ class Classify(Task):
 
     def build(self, options: PooledOptions) -> Labeller:
         """A labeller with one output a label."""
-        return self.inputs.build(options, len(self.labels))
+        return options.build(self.source.shape, len(self.labels))
 
-    def corpus(self, pairs: Sequence[Pair]) -> Corpus:
+    def corpus(self, pairs: Sequence[Pair]) -> LabelCorpus:
         """The examples as numbers; those whose labels training never saw are left out."""
         known = [p for p in pairs if all(label in self.numbers for label in p.target)]
         if self.several:
@@ -60,11 +61,11 @@ class Classify(Task):
         if self.weights is not None:
             each = [[self.weights[label] for label in p.target] or [1.0] for p in known]
             weight = np.array([np.mean(row) for row in each], np.float32)
-        return self.inputs.corpus([pair.source for pair in known], labels, weight)
+        return LabelCorpus(self.source.encode([pair.source for pair in known]), labels, weight)
 
     def parse(self, text: str) -> Any:
         """A text, or the numbers of a line."""
-        return self.inputs.parse(text)
+        return self.source.parse(text)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """Each pair; one with several labels only where training had such."""
@@ -79,19 +80,19 @@ class Classify(Task):
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
-        return self.inputs.facts(corpus, len(self.labels), "classify")
+        return source_facts(self.source, corpus, len(self.labels), "classify")
 
     @torch.inference_mode()
     def logits(
         self, model: nn.Module, sources: Sequence[Any], batch_size: int, work: Work = ALL
     ) -> np.ndarray:
         """(N, C) scores, in the order of the sources."""
-        lengths = [self.inputs.length(source) for source in sources]
+        lengths = [self.source.length(source) for source in sources]
         found = np.zeros((len(sources), len(self.labels)), np.float32)
         for part in batches(lengths, batch_size, work.tokens):
             work.done(len(part))
-            batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
-            found[part] = model(batch).data.float().cpu().numpy()
+            source = self.source.batch([sources[i] for i in part]).to(device_of(model))
+            found[part] = model(Batch(source)).data.float().cpu().numpy()
         return found
 
     def predict(
@@ -125,7 +126,7 @@ class Classify(Task):
             ", ".join(value),
             float(np.log(max(sure, 1e-30))),
             alternatives=others,
-            unknown=self.inputs.unknown(source),
+            unknown=self.source.unknown(source),
             value=value,
             confidence=float(sure),
             probabilities={self.labels[i]: float(row[i]) for i in order},
@@ -174,7 +175,7 @@ class Classify(Task):
         if not known:
             return False
         logits = self.logits(model, [example.source for example in known], 64)
-        labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels  # type: ignore[attr-defined]
+        labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels
         fit = measure.fit_temperature_several if self.several else measure.fit_temperature
         self.temperature = fit(logits, labels)
         return True
@@ -186,11 +187,11 @@ class Classify(Task):
                 f"no label of the dev part is in the training part, which has "
                 f"{', '.join(self.labels[:5])}; is it another column, or another file?"
             )
-        return check_labels(train, dev, self.inputs.unknown)
+        return check_labels(train, dev, self.source.unknown)
 
     def save(self, folder: Path) -> None:
         """Writes `vocabulary/`."""
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
-        self.inputs.save(place)
+        self.source.save(place)
         write_json(place / "task.json", {name: getattr(self, name) for name in FACTS})

@@ -8,23 +8,23 @@ from pydantic import Field
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts
+from regard.core.options import Choice
 from regard.data.reading.labeled import read_labelled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import Place
-from regard.inputs.inputs import load_inputs
-from regard.inputs.texts import balance, fit_inputs, refuse_streamed_vectors
-from regard.inputs.tokenizers import SideOptions
+from regard.inputs import Inputs, fit_input
+from regard.inputs.text import Text
 from regard.tasks.classify import FACTS, Classify
-from regard.tasks.task import Choice, Task, TaskOptions
+from regard.tasks.labeled_data import balance, refuse_streamed_vectors
+from regard.tasks.task import Task, TaskOptions
 
 
 class ClassifyOptions(TaskOptions):
     """One label for a text or a vector, or several."""
 
     kind: Literal["classify"] = "classify"
-    source: SideOptions = SideOptions()
-    lower: bool | None = Field(None, description="read texts without case; None: words yes")
+    source: Inputs = Field(Text(), description="what is read")
     several: str | None = Field(None, description="what stands between several labels of a text")
     weights: Literal["none", "balanced"] = Field(
         "none", description="balanced: every class counts the same, however rare"
@@ -70,7 +70,10 @@ class ClassifyOptions(TaskOptions):
                 else "no example has a label; is it another column? choose with --target-column"
             )
         tree, chosen = self.model_dump(), list[Choice]()
-        inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
+        known = None if like is None else like.source
+        sources = [pair.source for pair in pairs]
+        source, options = fit_input(self.source, sources, "task.source", chosen, known)
+        tree["source"] = options.model_dump()
         several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
         tree["metric"] = self.metric or ("f1" if several else "accuracy")
         fitting = ("f1", "macro_f1", "subset_accuracy") if several else ("accuracy", "macro_f1")
@@ -80,10 +83,10 @@ class ClassifyOptions(TaskOptions):
                 f"{'one label' * (not several)}; {' or '.join(fitting)} expected"
             )
         weights = balance(pairs, labels) if self.weights == "balanced" else None
-        task = Classify(inputs, labels, several, tree["metric"], weights)
+        task = Classify(source, labels, several, tree["metric"], weights)
         return task, ClassifyOptions.model_validate(tree), chosen
 
     def load(self, folder: Path) -> "Classify":
         """The task that `Classify.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        return Classify(load_inputs(place), *read_facts(place / "task.json", *FACTS))
+        return Classify(self.source.load(place), *read_facts(place / "task.json", *FACTS))

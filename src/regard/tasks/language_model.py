@@ -15,12 +15,16 @@ from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check_documents import DocumentCheck, check_documents
-from regard.data.corpus.corpora import Corpus, TokenRows
+from regard.data.corpus.corpora import Corpus
+from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
 from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS, UNK
 from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
+from regard.inputs.input import Input
+from regard.inputs.text import TextInput
 from regard.inputs.tokenizers import SUBWORDS
+from regard.inputs.words import WordInput
 from regard.models.causal import CausalModel
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
@@ -33,6 +37,14 @@ from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
+
+
+def _source(vocabulary: Vocabulary, letters: TableVocabulary | None) -> Input:
+    """How texts are read where symbols are masked, also by models that start from this one."""
+    if letters is None:
+        return TextInput(vocabulary, lowercase=False, opened=False)
+    assert isinstance(vocabulary, TableVocabulary)
+    return WordInput(vocabulary, letters)
 
 
 class LanguageModelTask(Task):
@@ -50,6 +62,7 @@ class LanguageModelTask(Task):
     ) -> None:
         self.vocabulary = vocabulary
         self.letters = letters
+        self.source = _source(vocabulary, letters)
         self.options = options  # context, overlap, order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
@@ -61,8 +74,7 @@ class LanguageModelTask(Task):
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
         if isinstance(options, MaskedOptions):
-            letters = None if self.letters is None else len(self.letters)
-            return options.build(len(self.vocabulary), letters)
+            return options.build(self.source.shape)
         return options.build(len(self.vocabulary))
 
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
@@ -73,8 +85,8 @@ class LanguageModelTask(Task):
             return masked_words(texts, self.vocabulary, self.letters, context)
         rows = self.vocabulary.encode_all(texts)
         if self.masked:
-            return MaskedCorpus(TokenRows.of(cut(rows, context)))
-        return StreamCorpus(TokenRows.of(rows, EOS), context, False, self.options.overlap)
+            return MaskedCorpus(Ragged.of(cut(rows, context)))
+        return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.overlap)
 
     def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """Windows one after the other for models that carry their memory on."""
@@ -89,7 +101,10 @@ class LanguageModelTask(Task):
         """What the choice of a model depends on."""
         words = self.letters is not None or self.vocabulary.kind in (*SUBWORDS, "word", "space")
         symbols = int(corpus.lengths.sum())
-        return Facts(len(corpus), symbols, len(self.vocabulary), words, "language-model")
+        kind = self.source.kind
+        return Facts(
+            len(corpus), symbols, len(self.vocabulary), words, "language-model", source=kind
+        )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Counts n-grams."""

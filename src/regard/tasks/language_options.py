@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts
+from regard.core.options import Choice
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
@@ -18,7 +19,7 @@ from regard.data.vocabulary.vocabulary import Vocabulary, count_symbols
 from regard.inputs.tokenizers import SUBWORDS
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
-from regard.tasks.task import Choice, Task, TaskOptions
+from regard.tasks.task import Task, TaskOptions
 
 SMALL = 20_000_000  # characters up to which a text is read character by character
 

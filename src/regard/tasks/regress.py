@@ -11,21 +11,34 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
+from regard.core.options import Choice
 from regard.data.checks.check_labels import NumberCheck, check_numbers
-from regard.data.corpus.corpora import Corpus, VectorCorpus
+from regard.data.corpus.corpora import Corpus, LabelCorpus
+from regard.data.corpus.ragged import Ragged
 from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import Place
-from regard.inputs.inputs import Inputs, load_inputs, standard
-from regard.inputs.texts import fit_inputs, refuse_streamed_vectors
-from regard.inputs.tokenizers import SideOptions
+from regard.data.tensors.padded import Batch
+from regard.inputs import Inputs, fit_input
+from regard.inputs.input import Input
+from regard.inputs.text import Text
+from regard.inputs.vectors import standard
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.models.window import LinearEncoder
 from regard.objectives import Objective, Squared
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.task import Choice, Evaluation, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.labeled_data import refuse_streamed_vectors
+from regard.tasks.task import (
+    Evaluation,
+    Facts,
+    Prediction,
+    Task,
+    TaskOptions,
+    device_of,
+    source_facts,
+)
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 
@@ -34,8 +47,7 @@ class RegressOptions(TaskOptions):
     """One number for a text or a vector, or several."""
 
     kind: Literal["regress"] = "regress"
-    source: SideOptions = SideOptions()
-    lower: bool | None = Field(None, description="read texts without case; None: words yes")
+    source: Inputs = Field(Text(), description="what is read")
     metric: Literal["r2", "rmse", "mae"] = Field(
         "r2", description="the measure that picks the best model"
     )
@@ -52,7 +64,10 @@ class RegressOptions(TaskOptions):
     ) -> tuple["Regress", "RegressOptions", list[Choice]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
         tree, chosen = self.model_dump(), list[Choice]()
-        inputs = fit_inputs(tree, [pair.source for pair in pairs], chosen, like)
+        known = None if like is None else like.source
+        sources = [pair.source for pair in pairs]
+        source, options = fit_input(self.source, sources, "task.source", chosen, known)
+        tree["source"] = options.model_dump()
         numbers = np.array([pair.target for pair in pairs], np.float64)  # (N, K)
         if (numbers == numbers[0]).all():
             raise UserError(
@@ -61,46 +76,46 @@ class RegressOptions(TaskOptions):
         mean, deviation = standard(numbers)
         if isinstance(like, Regress) and len(like.mean) == len(mean):  # its head is taken over
             mean, deviation = np.array(like.mean), np.array(like.deviation)
-        task = Regress(inputs, mean.tolist(), deviation.tolist(), self.metric)
+        task = Regress(source, mean.tolist(), deviation.tolist(), self.metric)
         return task, RegressOptions.model_validate(tree), chosen
 
     def load(self, folder: Path) -> "Regress":
         """The task that `Regress.save` wrote into a run folder."""
         place = folder / "vocabulary"
         mean, deviation, metric = read_facts(place / "task.json", "mean", "deviation", "metric")
-        return Regress(load_inputs(place), mean, deviation, metric)
+        return Regress(self.source.load(place), mean, deviation, metric)
 
 
 class Regress(Task):
-    """Inputs, and mean and deviation of the numbers: models see them around zero."""
+    """Sources, and mean and deviation of the numbers: models see them around zero."""
 
     nbest = False
 
     def __init__(
-        self, inputs: Inputs, mean: list[float], deviation: list[float], metric: str
+        self, source: Input, mean: list[float], deviation: list[float], metric: str
     ) -> None:
-        self.inputs = inputs
+        self.source = source
         self.mean = mean
         self.deviation = deviation
         self.metric = metric
 
     def build(self, options: PooledOptions) -> Labeller:
         """A labeller with one output a number."""
-        return self.inputs.build(options, len(self.mean))
+        return options.build(self.source.shape, len(self.mean))
 
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
         """The examples as numbers."""
         numbers = np.array([pair.target for pair in pairs], np.float64)
         scaled = ((numbers - self.mean) / self.deviation).astype(np.float32)
-        return self.inputs.corpus([pair.source for pair in pairs], scaled, None)
+        return LabelCorpus(self.source.encode([pair.source for pair in pairs]), scaled)
 
     def parse(self, text: str) -> Any:
         """A text, or the numbers of a line."""
-        return self.inputs.parse(text)
+        return self.source.parse(text)
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
-        return self.inputs.facts(corpus, len(self.mean), "regress")
+        return source_facts(self.source, corpus, len(self.mean), "regress")
 
     @torch.inference_mode()
     def predict(
@@ -113,17 +128,19 @@ class Regress(Task):
         work: Work = ALL,
     ) -> list[Prediction]:
         """The numbers of each source, in the unit of the data."""
-        lengths = [self.inputs.length(source) for source in sources]
+        lengths = [self.source.length(source) for source in sources]
         found = np.zeros((len(sources), len(self.mean)))
         for part in batches(lengths, batch_size, work.tokens):
             work.done(len(part))
-            batch = self.inputs.batch([sources[i] for i in part]).to(device_of(model))
-            found[part] = model(batch).data.double().cpu().numpy() * self.deviation + self.mean
+            source = self.source.batch([sources[i] for i in part]).to(device_of(model))
+            found[part] = (
+                model(Batch(source)).data.double().cpu().numpy() * self.deviation + self.mean
+            )
         return [
             Prediction(
                 "\t".join(f"{number:.6g}" for number in row),
                 None,
-                unknown=self.inputs.unknown(source),
+                unknown=self.source.unknown(source),
                 value=tuple(row.tolist()),
                 single=len(row) == 1,
             )
@@ -133,10 +150,11 @@ class Regress(Task):
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Linear regression by least squares: w = (X^T X)^-1 X^T y, by a stable factorisation."""
         linear = isinstance(model, Labeller) and isinstance(model.encoder, LinearEncoder)
-        if not (linear and isinstance(corpus, VectorCorpus) and isinstance(objective, Squared)):
+        if not linear or self.source.sequential or not isinstance(objective, Squared):
             return super().solve(model, corpus, objective)
-        ones = np.ones((len(corpus), 1))
-        inputs = np.hstack([corpus.vectors.astype(np.float64), ones])  # (N, F + 1)
+        assert isinstance(corpus, LabelCorpus) and isinstance(corpus.source, Ragged)
+        vectors, ones = corpus.source.flat.astype(np.float64), np.ones((len(corpus), 1))
+        inputs = np.hstack([vectors, ones])  # (N, F + 1)
         weights = np.linalg.lstsq(inputs, corpus.labels.astype(np.float64), rcond=None)[0]
         assert isinstance(model.head, LabelHead)
         with torch.no_grad():
@@ -184,6 +202,6 @@ class Regress(Task):
         """Writes `vocabulary/`."""
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
-        self.inputs.save(place)
+        self.source.save(place)
         names = ("mean", "deviation", "metric")
         write_json(place / "task.json", {name: getattr(self, name) for name in names})

@@ -11,29 +11,31 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
+from regard.core.options import Choice
 from regard.data.checks.check_tags import TagCheck, check_tags
-from regard.data.corpus.corpora import Corpus, TokenRows
-from regard.data.corpus.words import TagCorpus, split_words, word_key
+from regard.data.corpus.corpora import Corpus, TagCorpus
+from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.tagged import read_tagged
 from regard.data.sources.open import Place
-from regard.data.tensors.padded import Batch, pad_flat
-from regard.data.vocabulary.build import load_table
-from regard.data.vocabulary.vocabulary import TableVocabulary, count_symbols
+from regard.data.tensors.padded import Batch
+from regard.inputs import Inputs, fit_input
+from regard.inputs.input import Input
+from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.nn import crf
 from regard.search import Decide
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.task import Choice, Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.task import Facts, Prediction, Task, TaskOptions, device_of, source_facts
 
 
 class TagOptions(TaskOptions):
     """A label for each word of a sentence."""
 
     kind: Literal["tag"] = "tag"
-    words: int | None = Field(None, gt=0, description="most words in the vocabulary; None: all")
+    source: Inputs = Field(Words(), description="what is read")
     confidence: float = Field(
         0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
     )
@@ -55,74 +57,55 @@ class TagOptions(TaskOptions):
         """The task for these sentences, the options with nothing left open, what was chosen."""
         if not pairs:
             raise UserError("no sentence is left to train on")
-        words, letters = _vocabularies(pairs, self.words, like)
+        chosen, known = list[Choice](), None if like is None else like.source
+        sources = [pair.source for pair in pairs]
+        source, section = fit_input(self.source, sources, "task.source", chosen, known)
         tags = sorted({tag for pair in pairs for tag in pair.target})
         if len(tags) < 2:
             raise UserError(f"every word has the tag {tags[0]!r}: there is nothing to learn")
-        metric, chosen = self.metric, []
+        metric = self.metric
         if metric is None:
             metric = "f1" if is_span_scheme(tags) else "accuracy"
             why = "the tags mark spans" if metric == "f1" else "a tag for each word"
             chosen.append(Choice("task.metric", metric, why))
-        options = self.model_copy(update={"metric": metric})
-        return Tag(words, letters, tags, metric), options, chosen
+        options = self.model_copy(update={"metric": metric, "source": section})
+        return Tag(source, tags, metric), options, chosen
 
     def load(self, folder: Path) -> "Tag":
         """The task that `Tag.save` wrote into a run folder."""
         place = folder / "vocabulary"
         tags, metric = read_facts(place / "task.json", "tags", "metric")
-        return Tag(load_table(place, "words"), load_table(place, "letters"), tags, metric)
-
-
-def _vocabularies(
-    pairs: Sequence[Pair], size: int | None, like: Task | None
-) -> tuple[TableVocabulary, TableVocabulary]:
-    """Words and letters: of another model where there is one, else of these sentences."""
-    if like is None:
-        seen = count_symbols((word_key(w) for p in pairs for w in p.source), size)
-        return seen, count_symbols(letter for p in pairs for word in p.source for letter in word)
-    letters = getattr(like, "letters", None)
-    words = getattr(like, "vocabulary", None) or getattr(like, "words", None)
-    if letters is None or not isinstance(words, TableVocabulary):
-        raise UserError(
-            "--from: a tagger starts from a tagger, or from a language model that reads words: "
-            "--task language-model --set model.kind=masked --set task.symbols=words"
-        )
-    return words, letters
+        return Tag(self.source.load(place), tags, metric)
 
 
 class Tag(Task):
-    """Vocabularies of words and letters, and the tags."""
+    """What is read, and the tags."""
 
     unit = "sentences"
     nbest = False
 
-    def __init__(
-        self, words: TableVocabulary, letters: TableVocabulary, tags: list[str], metric: str
-    ) -> None:
-        self.words = words
-        self.letters = letters
+    def __init__(self, source: Input, tags: list[str], metric: str) -> None:
+        self.source = source
         self.tags = tags
         self.metric = metric
         self.numbers = {tag: number for number, tag in enumerate(tags)}
 
     def build(self, options: TaggerOptions) -> Labeller:
-        """A labeller for these vocabularies."""
-        return options.build(len(self.words), len(self.letters), len(self.tags))
+        """A labeller for these sources."""
+        return options.build(self.source.shape, len(self.tags))
 
     def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:
         """The sentences as numbers; a tag that training never saw counts as the first."""
-        forms, source = split_words([pair.source for pair in pairs], self.words, self.letters)
-        target = TokenRows.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
-        return TagCorpus(forms, source, target)
+        target = Ragged.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
+        return TagCorpus(self.source.encode([pair.source for pair in pairs]), target)
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
-        return Facts(len(corpus), int(corpus.lengths.sum()), len(self.tags), True, "tag")
+        return source_facts(self.source, corpus, len(self.tags), "tag")
 
-    def parse(self, text: str) -> tuple[str, ...]:
-        """The words between the spaces of a line."""
-        return tuple(text.split())
+    def parse(self, text: str) -> Any:
+        """A source as it is written in a line: the words between its spaces."""
+        return self.source.parse(text)
 
     def predict(
         self,
@@ -141,8 +124,8 @@ class Tag(Task):
             part = [i for i in part if sources[i]]
             if not part:
                 continue
-            batch = self.batch([sources[i] for i in part]).to(device)
-            labels, sure = decode(model, batch)
+            batch = Batch(self.source.batch([sources[i] for i in part]))
+            labels, sure = decode(model, batch.to(device))
             for row, i in enumerate(part):
                 length = len(sources[i])
                 found[i] = self._prediction(
@@ -150,24 +133,17 @@ class Tag(Task):
                 )
         return found
 
-    def batch(self, sentences: Sequence[tuple[str, ...]]) -> Batch:
-        """Sentences as a batch without tags."""
-        forms, side = split_words(sentences, self.words, self.letters)
-        source, letters = forms.batch(pad_flat(side.flat, side.starts, side.lengths))
-        return Batch(source, letters=letters)
-
     def _prediction(
         self, words: tuple[str, ...], labels: list[int], sure: list[float]
     ) -> Prediction:
         """The tags of a sentence with the probability of each."""
         tags = tuple(self.tags[label] for label in labels)
-        unknown = tuple(w for word in words for w in word if not self.letters.knows(w))
         return Prediction(
             " ".join(tags),
             float(np.log(np.maximum(sure, 1e-30)).sum()),
             tuple(sure),
             tags,
-            unknown=unknown,
+            unknown=self.source.unknown(words),
             value=tags,
             confidence=float(np.mean(sure)),
         )
@@ -200,7 +176,7 @@ class Tag(Task):
 
     def knows(self, word: str) -> bool:
         """Whether training saw this word."""
-        return self.words.knows(word_key(word))
+        return self.source.knows(word)
 
     @staticmethod
     def _columns(
@@ -215,14 +191,14 @@ class Tag(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> TagCheck:
         """What is in the data, and what is odd."""
-        return check_tags(train, dev, self.words, self.letters, self.knows)
+        shape = self.source.shape
+        return check_tags(train, dev, (shape.size, shape.characters), self.knows)
 
     def save(self, folder: Path) -> None:
         """Writes `vocabulary/`."""
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
-        self.words.save(place, "words")
-        self.letters.save(place, "letters")
+        self.source.save(place)
         write_json(place / "task.json", {"tags": self.tags, "metric": self.metric})
 
 

@@ -18,16 +18,16 @@ from torch import nn
 
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.options import Options
+from regard.core.options import Choice, Options
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair, Pairs, split_dev
 from regard.data.sources.open import Data, Place, open_pairs
+from regard.inputs.input import Input
 from regard.objectives import Objective
 from regard.tasks.batches import ALL, Work
-from regard.tasks.values import Choice, DataCheck, Evaluation, Facts, Prediction
+from regard.tasks.values import DataCheck, Evaluation, Facts, Prediction
 
 __all__ = [
-    "Choice",
     "DataCheck",
     "Evaluation",
     "Facts",
@@ -37,6 +37,7 @@ __all__ = [
     "device_of",
     "losses",
     "plain",
+    "source_facts",
 ]
 
 SAMPLES = 5  # predictions shown at each validation
@@ -84,8 +85,9 @@ class TaskOptions(Options):
 
 
 class Task(ABC):
-    """Data to batches, outputs to answers, and the measures that fit."""
+    """Data to batches, outputs to answers, and the measures that fit. source: what it reads."""
 
+    source: Input
     metric: str  # the measure that decides which model is best
     unit = "examples"  # what examples are called
     use = "regard predict {run} TEXT"  # what a trained model is for
@@ -229,6 +231,15 @@ def losses(
     if not count:  # no answer that training knows
         return 0.0, {}
     return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
+
+
+def source_facts(source: Input, corpus: Corpus, outputs: int, task: str) -> Facts:
+    """What the choice of a model depends on, of a task with labels or numbers as outputs."""
+    symbols, shape = int(corpus.lengths.sum()), source.shape
+    vectors = 0 if source.sequential else shape.size
+    return Facts(
+        len(corpus), symbols, outputs, source.whole_words, task, vectors, source=source.kind
+    )
 
 
 def plain(side: Any) -> str:

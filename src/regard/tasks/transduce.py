@@ -8,18 +8,22 @@ import numpy as np
 
 from regard import metrics
 from regard.core.cache import cached, make_key
+from regard.core.errors import UserError
 from regard.core.files import write_json
-from regard.data.checks.check import Check, check, load_check
-from regard.data.corpus.corpora import Corpus, PairCorpus, TokenRows
+from regard.data.checks.check import check, load_check
+from regard.data.checks.check_sources import check_sources
+from regard.data.corpus.corpora import Corpus, PairCorpus
 from regard.data.corpus.mapped import MappedCorpus, lengths_of, map_corpus
+from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, group
 from regard.data.sources.large import Part, large_base, part_rows, split
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.inputs.input import Input
 from regard.inputs.tokenizers import PIECES
 from regard.models.generator import Generator, GeneratorOptions
 from regard.tasks.answering import Answering
-from regard.tasks.task import Facts, Prediction, Task
+from regard.tasks.task import DataCheck, Facts, Prediction, Task
 
 
 class Transduce(Answering, Task):
@@ -29,7 +33,7 @@ class Transduce(Answering, Task):
 
     def __init__(
         self,
-        source: Vocabulary,
+        source: Input,
         target: Vocabulary,
         metric: str,
         ratio: float,
@@ -43,25 +47,38 @@ class Transduce(Answering, Task):
         self.max_length = max_length
         # Whether both sides number the same symbols alike, so that a model has one table of
         # vectors for both; an imported model may still cut each side in its own way.
-        self.shared = shared or source is target
+        self.shared = shared or self.vocabulary is target
         # The pairs that were encoded last and what they became: a run asks for its training
         # pairs several times before it begins, and then for others.
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary of the sources, if they are texts."""
+        return getattr(self.source, "vocabulary", None)
+
+    def source_vocabulary(self) -> Vocabulary:
+        """The vocabulary of the sources; refused where they are no texts."""
+        if self.vocabulary is None:
+            raise UserError(
+                f"only for models that read texts, and this one reads {self.source.kind}"
+            )
+        return self.vocabulary
+
     def build(self, options: GeneratorOptions) -> Generator:
-        """A generator for these vocabularies."""
-        return options.build(len(self.source), len(self.target), self.shared)
+        """A generator for such sources and this vocabulary."""
+        return options.build(self.source.shape, len(self.target), self.shared)
 
     def corpus(self, pairs: Sequence[Pair]) -> PairCorpus | MappedCorpus:
         """The pairs as numbers, each side closed with EOS; of large files in a mapped cache."""
         large = large_base(pairs)
         if large is not None:
-            return map_corpus(large, part_rows(pairs), self.source, self.target)
+            assert self.vocabulary is not None
+            return map_corpus(large, part_rows(pairs), self.vocabulary, self.target)
         base, rows = split(pairs)
         if self._encoded is None or self._encoded[0] is not base:
-            sides = (("source", self.source), ("target", self.target))
-            texts = [(vocabulary, [getattr(p, n) for p in base]) for n, vocabulary in sides]
-            encoded = PairCorpus(*(TokenRows.flat_of(*v.encode_flat(t, EOS)) for v, t in texts))
+            target = Ragged.flat_of(*self.target.encode_flat([p.target for p in base], EOS))
+            encoded = PairCorpus(self.source.encode([p.source for p in base]), target)
             self._encoded = (base, encoded)
         encoded = self._encoded[1]
         return encoded.take(rows) if isinstance(pairs, Part) else encoded
@@ -70,14 +87,23 @@ class Transduce(Answering, Task):
         """(N, 2): symbols of both sides of each pair."""
         large = large_base(pairs)
         if large is not None:
-            return lengths_of(large, part_rows(pairs), self.source, self.target) - 1
+            assert self.vocabulary is not None
+            return lengths_of(large, part_rows(pairs), self.vocabulary, self.target) - 1
         return self.corpus(pairs).lengths - 1
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
         words = self.target.kind in (*PIECES, "word")
         symbols = int(corpus.lengths.sum())
-        return Facts(len(corpus), symbols, len(self.target), words, inputs=len(self.source))
+        shape = self.source.shape
+        return Facts(
+            len(corpus),
+            symbols,
+            len(self.target),
+            words,
+            inputs=shape.size,
+            source=shape.kind,
+        )
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """One example a source, with all its targets."""
@@ -105,16 +131,18 @@ class Transduce(Answering, Task):
         """How sacrebleu computed its measures."""
         return metrics.signatures([example.references for example in examples])
 
-    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> Check:
+    def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """What is in the data, and what is odd."""
-        facts = (self.source, self.target, self.max_length)
+        if self.vocabulary is None:
+            return check_sources(self.source.kind, self.lengths(train), len(dev))
+        facts = (self.vocabulary, self.target, self.max_length)
         large = large_base(train)
         if large is None:
             return check(train, dev, *facts, self.lengths(train))
         rows = part_rows(train)
         key = make_key(
             *(large.key, b"" if rows is None else rows.tobytes()),
-            *(self.source.content(), self.target.content(), self.max_length),
+            *(self.vocabulary.content(), self.target.content(), self.max_length),
             [[pair.source, pair.target] for pair in dev],
         )
         _, found = cached(
@@ -130,8 +158,8 @@ class Transduce(Answering, Task):
         """Writes `vocabulary/`."""
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
-        self.source.save(place, "source")
-        one = self.source is self.target
+        self.source.save(place)
+        one = self.vocabulary is self.target
         if not one:
             self.target.save(place, "target")
         facts = {

@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import numpy as np
 import sentencepiece
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from regard.core.cache import cached, make_key
 from regard.core.errors import UserError
 from regard.core.files import read_facts
+from regard.core.options import Choice
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
@@ -19,9 +20,11 @@ from regard.data.sources.open import Place
 from regard.data.sources.open_large import split_large
 from regard.data.vocabulary.build import build_vocabulary, load_vocabulary
 from regard.data.vocabulary.vocabulary import Vocabulary
-from regard.inputs.texts import read_like
-from regard.inputs.tokenizers import SideOptions, choose_sides
-from regard.tasks.task import Choice, Task, TaskOptions
+from regard.inputs import Inputs, fit_input
+from regard.inputs.input import Input
+from regard.inputs.text import Text, TextInput, text_like
+from regard.inputs.tokenizers import SideOptions, choose_sides, choose_target
+from regard.tasks.task import Task, TaskOptions
 from regard.tasks.transduce import Transduce
 
 Metric = Literal["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
@@ -31,13 +34,19 @@ class TransduceOptions(TaskOptions):
     """A sequence in, a sequence out."""
 
     kind: Literal["transduce"] = "transduce"
-    source: SideOptions = SideOptions()
+    source: Inputs = Field(Text(), description="what is read")
     target: SideOptions = SideOptions()
     shared: bool | None = Field(None, description="one subword vocabulary for both sides")
     max_length: int | None = Field(
         None, gt=0, description="longer examples (symbols, either side) are left out of training"
     )
     metric: Metric | None = Field(None, description="the measure that picks the best model")
+
+    @model_validator(mode="after")
+    def _case_counts(self) -> "TransduceOptions":
+        if getattr(self.source, "lowercase", False):
+            raise ValueError("source.lowercase: only for classification and regression")
+        return self
 
     def read(self, place: Place) -> Pairs:
         """The pairs of a file or of two; large ones stay where they are."""
@@ -97,19 +106,35 @@ class TransduceOptions(TaskOptions):
     def _fit(self, pairs: Sequence[Pair]) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task for these pairs, with vocabularies of its own."""
         chosen: list[Choice] = []
+        if not self.source.joint or not self.source.accepts(pairs[0].source):
+            return self._fit_target(pairs, chosen)
         options = self._filled(pairs, chosen)
+        assert isinstance(options.source, Text)
         sides = ("source", "target") if options.shared else ("source",)
         texts = side_texts(pairs, *sides)
         source = build_vocabulary(options.source.symbols, texts, options.source.size)
-        target = source
-        if not options.shared:
-            texts = side_texts(pairs, "target")
-            target = build_vocabulary(options.target.symbols, texts, options.target.size)
-        return _measured(source, target, options, pairs), options, chosen
+        target = source if options.shared else options.target_vocabulary(pairs)
+        return _measured(_read(source), target, options, pairs), options, chosen
+
+    def _fit_target(
+        self, pairs: Sequence[Pair], chosen: list[Choice]
+    ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+        """The task for sources that are no texts."""
+        tree, sources = self.model_dump(), [pair.source for pair in pairs]
+        source, section = fit_input(self.source, sources, "task.source", chosen)
+        tree["source"] = section.model_dump()
+        choose_target(tree, side_texts(pairs, "target"), chosen)
+        options = TransduceOptions.model_validate(tree)
+        return _measured(source, options.target_vocabulary(pairs), options, pairs), options, chosen
+
+    def target_vocabulary(self, pairs: Sequence[Pair]) -> Vocabulary:
+        """The vocabulary of the targets of these pairs."""
+        return build_vocabulary(self.target.symbols, side_texts(pairs, "target"), self.target.size)
 
     def _filled(self, pairs: Sequence[Pair], chosen: list[Choice]) -> "TransduceOptions":
         """The options with nothing left open."""
         tree = self.model_dump()
+        tree["source"]["lowercase"] = False
         choose_sides(tree, pairs, chosen)
         return TransduceOptions.model_validate(tree)
 
@@ -117,36 +142,42 @@ class TransduceOptions(TaskOptions):
         self, pairs: Sequence[Pair], like: Task
     ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task with the vocabularies of another one, as far as it has them."""
-        source, _ = read_like(like, self.source.symbols)
+        assert isinstance(self.source, Text)
+        source = text_like(like.source, self.source.symbols).vocabulary
         tree = self.model_dump()
-        tree["source"] = {"symbols": source.kind, "size": None}
+        tree["source"] = Text(symbols=source.kind, lowercase=False).model_dump()
         if isinstance(like, Transduce):
             target = like.target
             tree |= {"target": {"symbols": target.kind, "size": None}}
             tree["shared"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
-            return _measured(source, target, options, pairs), options, []
+            return _measured(_read(source), target, options, pairs), options, []
         chosen: list[Choice] = []
         tree["shared"] = False
         options = TransduceOptions.model_validate(tree)._filled(pairs, chosen)
-        targets = side_texts(pairs, "target")
-        target = build_vocabulary(options.target.symbols, targets, options.target.size)
-        return _measured(source, target, options, pairs), options, chosen
+        target = options.target_vocabulary(pairs)
+        return _measured(_read(source), target, options, pairs), options, chosen
 
     def load(self, folder: Path) -> "Transduce":
         """The task that `Transduce.save` wrote into a run folder."""
         place = folder / "vocabulary"
         shared, metric, ratio = read_facts(place / "task.json", "shared", "metric", "ratio")
-        source = load_vocabulary(place, "source")
-        target = source if shared else load_vocabulary(place, "target")
+        source = self.source.load(place)
+        own = getattr(source, "vocabulary", None)
+        target = own if shared and own is not None else load_vocabulary(place, "target")
         return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared))
 
 
+def _read(vocabulary: Vocabulary) -> TextInput:
+    """How texts of this vocabulary are read."""
+    return TextInput(vocabulary, lowercase=False, opened=False)
+
+
 def _measured(
-    source: Vocabulary, target: Vocabulary, options: TransduceOptions, pairs: Sequence[Pair]
+    source: Input, target: Vocabulary, options: TransduceOptions, pairs: Sequence[Pair]
 ) -> "Transduce":
-    """The task of these vocabularies, which knows how long outputs may be."""
+    """The task of these sides, which knows how long outputs may be."""
     assert options.metric is not None
     shared = bool(options.shared)
     task = Transduce(source, target, options.metric, 1.0, options.max_length, shared)

@@ -40,19 +40,11 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A setting that was chosen from the data, and why."""
-
-    key: str
-    value: Any
-    why: str
-
-
-@dataclass(frozen=True)
 class Facts:
     """What sizes are chosen from. symbols: of all sides, over all examples; vocabulary: possible
     outputs; subwords: whether symbols are words or pieces of words; task: its kind; vectors:
-    numbers of a vector, where examples are vectors; inputs: symbols that a source may have."""
+    numbers of a vector, where examples are vectors; inputs: symbols that a source may have; source:
+    the kind of its input."""
 
     examples: int
     symbols: int
@@ -61,6 +53,7 @@ class Facts:
     task: str = "transduce"
     vectors: int = 0
     inputs: int = 0
+    source: str = "text"
 
 
 class DataCheck(Protocol):

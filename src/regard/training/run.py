@@ -12,11 +12,12 @@ from torch import nn
 
 from regard.config.load import Config
 from regard.core import parallel
+from regard.core.options import Choice
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example
 from regard.data.tensors.tree import Tree
 from regard.optim.average import Average
-from regard.tasks.task import Choice, DataCheck, Task
+from regard.tasks.task import DataCheck, Task
 
 
 @dataclass

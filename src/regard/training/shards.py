@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.threads import in_threads
-from regard.data.tensors.padded import Batch, Padded
-from regard.data.tensors.tree import tree_cat, tree_map
+from regard.data.tensors.padded import Batch
+from regard.data.tensors.tree import tree_cat
 from regard.nn.dropout import drawing_from
 from regard.objectives.cross_entropy import Loss
 
@@ -60,23 +60,7 @@ def parts(batch: Batch, threads: int) -> list[Batch]:
     if count < 2:
         return [batch]
     cuts = [batch.rows * i // count for i in range(count + 1)]
-    whole = batch._replace(letters=None)  # of all rows together
-    cut = [
-        tree_map(lambda tensor, a=a, b=b: tensor[a:b], whole)  # type: ignore[misc]
-        for a, b in itertools.pairwise(cuts)
-    ]
-    return [_with_words(piece, batch.letters) for piece in cut]
-
-
-def _with_words(piece: Batch, letters: Padded | None) -> Batch:
-    """The part with the words that its rows have; the first one is for words without letters."""
-    if letters is None or piece.source is None:
-        return piece
-    words, places = piece.source.data.unbind(-1)
-    used, now = torch.cat([places.new_zeros(1), places.flatten()]).unique(return_inverse=True)
-    data = torch.stack([words, now[1:].view_as(places)], -1)
-    own = Padded(letters.data[used], letters.mask[used])
-    return piece._replace(source=piece.source._replace(data=data), letters=own)
+    return [batch.take(slice(a, b)) for a, b in itertools.pairwise(cuts)]
 
 
 def _joined(losses: list[Loss]) -> Loss:

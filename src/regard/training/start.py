@@ -11,11 +11,12 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import read_json
+from regard.core.options import Choice
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.models.max_length import limited, refuse_long_corpus
-from regard.storage.run_files import FORMAT, read_config
-from regard.tasks.task import Choice, Task
+from regard.storage.run_files import read_config
+from regard.tasks.task import Task
 from regard.training.checkpoint import load_checkpoint
 from regard.training.run import Run, TrainingState, examples_of, fingerprints
 from regard.training.transfer import Origin, adopt, freeze, transplant
@@ -60,11 +61,6 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     """A run as its last checkpoint left it; refused where the data are not the same."""
     config = read_config(folder)
     about = read_json(folder / "run.json")
-    if about.get("format", 0) < FORMAT:
-        raise UserError(
-            f"{folder}: begun by regard {about.get('version')}, whose batches had another order: "
-            f"it cannot go on as it was; train further from its best model with --from {folder}"
-        )
     task = config.task.load(folder)
     kept, _ = config.task.usable(train, task)
     run = _assemble(folder, config, task, task.corpus(kept), dev, loaded=about.get("loaded", []))

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from regard.config.load import Config, check_config
 from regard.core.errors import UserError
+from regard.core.options import Choice
 from regard.storage.weights import read_tensors
-from regard.tasks.task import Choice, Task
+from regard.tasks.task import Task
 
 
 @dataclass(frozen=True)

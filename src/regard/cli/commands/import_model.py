@@ -20,7 +20,7 @@ def import_command(folder: Path, out: Path, force: bool) -> None:
     with held(out):
         clear(out)
         write_imported(imported, folder, out)
-    sizes = [f"{len(v):,}" for v in (imported.task.source, imported.task.target)]
+    sizes = [f"{len(v):,}" for v in (imported.task.source_vocabulary(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())
     say(f"{count:,} parameters, {' and '.join(sizes)} symbols")
     for note in imported.notes:

@@ -24,10 +24,10 @@ def shortlist_command(model: str, place: Place, best: int, frequent: int, out: P
     kept, left_out = options.usable(data.train)
     for note in [*data.notes, *left_out]:
         say(note.removesuffix("; --dev names your own"))
-    sizes = (len(task.source), len(task.target))
+    sizes = (len(task.source_vocabulary()), len(task.target))
     found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
     path = out or estimator.folder_ / FILE
-    found.save(path, task.source, task.target)
+    found.save(path, task.source_vocabulary(), task.target)
     mean, share = found.coverage(*_rows(task, data.dev))
     print(f"symbols of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
     print(f"true symbols among them{share:>16.2%} of the {len(data.dev):,} pairs held back")
@@ -36,6 +36,6 @@ def shortlist_command(model: str, place: Place, best: int, frequent: int, out: P
 
 def _rows(task: Transduce, pairs: Sequence[Pair]) -> tuple[list[list[int]], list[list[int]]]:
     """The symbols of both sides; the sources as the model reads them, closed with EOS."""
-    sources = task.source.encode_all([pair.source for pair in pairs])
+    sources = task.source_vocabulary().encode_all([pair.source for pair in pairs])
     targets = task.target.encode_all([pair.target for pair in pairs])
     return [[*row, EOS] for row in sources], targets

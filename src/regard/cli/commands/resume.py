@@ -14,7 +14,7 @@ from regard.core.files import read_json, write_text
 from regard.data.reading.lines import stem
 from regard.data.sources.open import Place
 from regard.experiments.pseudo import PSEUDO, read_pseudo
-from regard.storage.run_files import check_version, read_config
+from regard.storage.run_files import read_config
 from regard.training.run import Run, TrainingState
 from regard.training.start import resume_run
 from regard.views.report import write_report
@@ -40,7 +40,6 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
     """The run of a folder, as it was saved; None where it is finished."""
     folder = wish.out
     assert folder is not None
-    check_version(folder)
     config = read_config(folder)
     facts = read_json(folder / "run.json")
     if facts.get("imported"):

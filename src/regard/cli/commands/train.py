@@ -16,7 +16,7 @@ from regard.core.errors import UserError, say
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
 from regard.experiments.pseudo import PSEUDO, label_file, write_pseudo
-from regard.storage.run_files import check_version, read_config
+from regard.storage.run_files import read_config
 from regard.training.describe import describe
 from regard.training.display import choose_display
 from regard.training.log import Display
@@ -55,7 +55,6 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     folder = wish.out or Path()
     origin = None
     if wish.origin is not None:
-        check_version(wish.origin)
         origin = read_origin(wish.origin, read_config(wish.origin))
     data = parallel.in_turn(lambda: config.task.open(wish.place, wish.dev))
     for note in data.notes:

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 
 from regard.data.checks.side_stats import percentiles
 from regard.data.reading.read import Pair
-from regard.data.vocabulary.vocabulary import TableVocabulary
 
 SHOWN = 12
 RARE = 5  # a label with fewer examples can hardly be learnt
@@ -64,8 +63,7 @@ class TagCheck:
 def check_tags(
     train: Sequence[Pair],
     dev: Sequence[Pair],
-    words: TableVocabulary,
-    letters: TableVocabulary,
+    sizes: tuple[int, int],
     knows: Callable[[str], bool],
 ) -> TagCheck:
     """The figures of train and dev."""
@@ -78,8 +76,8 @@ def check_tags(
     found = TagCheck(
         sentences=len(train),
         words=labels.total(),
-        forms=len(words),
-        letters=len(letters),
+        forms=sizes[0],
+        letters=sizes[1],
         lengths=percentiles(len(pair.source) for pair in train),
         labels=dict(labels.most_common()),
         dev_sentences=len(dev),

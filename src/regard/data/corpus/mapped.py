@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from regard.core.cache import cached, make_key
-from regard.data.corpus.corpora import Corpus, PairCorpus, TokenRows
+from regard.data.corpus.corpora import Corpus, PairCorpus
 from regard.data.corpus.encode import SIDES, tokens
+from regard.data.corpus.ragged import Ragged
 from regard.data.sources.large import LargePairs
 from regard.data.tensors.padded import Batch
 from regard.data.vocabulary.vocabulary import Vocabulary
@@ -70,7 +71,7 @@ def map_corpus(
 
 def map_sides(
     pairs: LargePairs, rows: np.ndarray | None, source: Vocabulary, target: Vocabulary
-) -> tuple[list[TokenRows], list[mmap.mmap]]:
+) -> tuple[list[Ragged], list[mmap.mmap]]:
     """Both sides of these rows, and the maps that their symbols lie in."""
     folder, facts = tokens(pairs, source, target)
     maps, sides = [], []
@@ -83,7 +84,7 @@ def map_sides(
         if rows is not None:
             starts, lengths = starts[rows], lengths[rows]
         maps.append(found)
-        sides.append(TokenRows(flat, starts, lengths))
+        sides.append(Ragged(flat, starts, lengths))
     return sides, maps
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.corpus.corpora import Corpus, TokenRows
-from regard.data.corpus.words import Forms, split_words
-from regard.data.tensors.padded import Batch, Padded, pad_flat
+from regard.data.corpus.corpora import Corpus
+from regard.data.corpus.ragged import Ragged, Rows
+from regard.data.corpus.words import split_words
+from regard.data.tensors.padded import Batch, pad_flat
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import TableVocabulary
 
@@ -27,7 +28,7 @@ class StreamCorpus(Corpus):
     read, since the window before has predicted them.
     """
 
-    side: TokenRows
+    side: Ragged
     context: int
     sequential: bool
     overlap: int = 0
@@ -86,8 +87,7 @@ class StreamCorpus(Corpus):
 class MaskedCorpus(Corpus):
     """Windows of running text, in which symbols will be masked; each an example of its own."""
 
-    side: TokenRows
-    forms: Forms | None = None
+    side: Rows
 
     @property
     def lengths(self) -> np.ndarray:
@@ -96,12 +96,8 @@ class MaskedCorpus(Corpus):
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The windows with these numbers; the target is what stands there."""
-        source = pad_flat(self.side.flat, self.side.starts[rows], self.side.lengths[rows])
-        if self.forms is None:
-            return Batch(source, source)
-        words, letters = self.forms.batch(source)
-        target = Padded(words.data[..., 0], words.mask)
-        return Batch(words, target, letters=letters)
+        source = self.side.pad(rows)
+        return Batch(source, source.symbols())
 
 
 def cut(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
@@ -114,5 +110,4 @@ def masked_words(
 ) -> MaskedCorpus:
     """Documents of words between spaces, each word as a whole and as its letters."""
     sentences = [s for document in documents for s in cut([document.split()], context)]
-    forms, side = split_words([s for s in sentences if s], words, letters)
-    return MaskedCorpus(side, forms)
+    return MaskedCorpus(split_words([s for s in sentences if s], words, letters))

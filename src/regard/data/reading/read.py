@@ -41,8 +41,13 @@ class Pair:
     line: int
 
     def empty(self) -> bool:
-        """Whether a side holds nothing but white space."""
-        return not (self.source.strip() and self.target.strip())
+        """Whether a side holds nothing, or nothing but white space."""
+        return not (_filled(self.source) and _filled(self.target))
+
+
+def _filled(side: Any) -> bool:
+    """Whether there is anything in a side."""
+    return bool(side.strip()) if isinstance(side, str) else len(side) > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +150,7 @@ def hash_source(source: Any) -> bytes:
 
 def group(pairs: Iterable[Pair]) -> list[Example]:
     """One example a source, in order of first occurrence, its targets in order without repeats."""
-    targets: dict[str, dict[str, None]] = {}
+    targets: dict[Any, dict[str, None]] = {}
     for pair in pairs:
         targets.setdefault(pair.source, {})[pair.target] = None
     return [Example(source, tuple(references)) for source, references in targets.items()]

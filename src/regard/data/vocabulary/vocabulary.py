@@ -77,6 +77,10 @@ class Vocabulary(ABC):
         """A printable name for an id, for plots and tables: white space and marks made visible."""
         return printable(self.symbol(id))
 
+    def names(self) -> list[str]:
+        """The names of all its symbols."""
+        return [self.name(id) for id in range(len(self))]
+
 
 class TableVocabulary(Vocabulary):
     """A vocabulary that is a plain list of symbols; the kinds differ in how they cut and join."""

@@ -50,7 +50,9 @@ def obstacles(estimator: "Estimator") -> list[str]:
     if estimator.task != "transduce":
         return [f"a {estimator.task} model (only sequence to sequence models can)"]
     options = estimator.config_.model
-    found = []
+    frontend = options.frontend
+    known = "ctranslate2" in frontend.exports
+    found = [] if known else [f"a frontend of {frontend.kind}"]
     for name in ("encoder", "decoder"):
         part = getattr(options, name)
         if part.kind != "transformer":
@@ -83,11 +85,13 @@ def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
     decoder = transformer_spec.TransformerDecoderSpec(
         options.decoder.layers, options.decoder.heads, **_kind(options.decoder)
     )
-    into.side(encoder, encoder.embeddings[0], model.encoder, model.frontend.symbols)
+    table = model.frontend.table
+    assert table is not None
+    into.side(encoder, encoder.embeddings[0], model.encoder, table)
     into.side(decoder, decoder.embeddings, model.decoder, model.target)
     into.weights(decoder.projection, model.head)
     spec = transformer_spec.TransformerSpec(encoder, decoder)
-    spec.register_source_vocabulary(_names(len(model.frontend.symbols.weight)))
+    spec.register_source_vocabulary(_names(len(table.weight)))
     spec.register_target_vocabulary(_names(len(model.target.weight)))
     config = spec.config
     config.unk_token, config.eos_token = str(UNK), str(EOS)

@@ -111,7 +111,8 @@ def logits_apart(model: Generator, engine: OnnxEngine) -> float:
         least = min(first, count - 1)
         return torch.randint(least, count, (length,), generator=chance).tolist()
 
-    sizes = len(model.frontend.symbols.weight), len(model.target.weight)
+    assert model.frontend.table is not None
+    sizes = len(model.frontend.table.weight), len(model.target.weight)
     source = pad([[*symbols(sizes[0], row), EOS] for row in range(ROWS)])
     target = torch.tensor([[BOS, *symbols(sizes[1], LENGTH)] for _ in range(2 * ROWS)])
     device = model.head.weight.device

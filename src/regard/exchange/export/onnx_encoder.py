@@ -27,7 +27,7 @@ from regard.exchange.export.onnx_layers import (
     recurrence,
     refuse,
 )
-from regard.inputs.frontends import SymbolFrontend
+from regard.inputs.text import SymbolFrontend
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
 from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.exchange.export.onnx_graph import Graph, Value
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.generator import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward

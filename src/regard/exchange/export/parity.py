@@ -66,9 +66,10 @@ def some_rows(task: Transduce, folder: Path) -> list[list[int]]:
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
-    rows = [row for row in task.source.encode_all(texts) if row][-COUNT:]
+    vocabulary = task.source_vocabulary()
+    rows = [row for row in vocabulary.encode_all(texts) if row][-COUNT:]
     chance = random.Random(1)
-    ids = range(min(len(SPECIALS), len(task.source) - 1), len(task.source))
+    ids = range(min(len(SPECIALS), len(vocabulary) - 1), len(vocabulary))
     pool = [id for row in rows for id in row] or chance.choices(ids, k=20 * COUNT)
     while len(rows) < COUNT:
         start = chance.randrange(len(pool))

@@ -16,6 +16,7 @@ from regard.exchange.importing.marian_config import SIDES, model_settings, refus
 from regard.exchange.importing.marian_tokens import Symbols, added, read_symbols
 from regard.exchange.importing.marian_weights import Tensors, places, side_weights, tables
 from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
+from regard.inputs.text import TextInput
 from regard.tasks.transduce import Transduce
 
 RATIO = 4.0  # symbols of an answer for each of its source, where no length is given
@@ -98,9 +99,11 @@ def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
 
 def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
     """The section `task`."""
-    side = {"symbols": "marian", "size": None}
+    side: dict[str, Any] = {"symbols": "marian", "size": None}
+    source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
-    return {"kind": "transduce", "source": side, "target": side, "shared": shared, "metric": "bleu"}
+    task = {"kind": "transduce", "source": source, "target": side}
+    return {**task, "shared": shared, "metric": "bleu"}
 
 
 def _task(checkpoint: Checkpoint, config: Config, source: Symbols, target: Symbols) -> Transduce:
@@ -109,7 +112,8 @@ def _task(checkpoint: Checkpoint, config: Config, source: Symbols, target: Symbo
     joined = load_marian(checkpoint.path("target.spm"), target.symbols)
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # then only that limit counts
-    return Transduce(cut, joined, config.task.metric, ratio, None, bool(config.task.shared))
+    read = TextInput(cut, lowercase=False, opened=False)
+    return Transduce(read, joined, config.task.metric, ratio, None, bool(config.task.shared))
 
 
 def _filled(task: Transduce, config: Config, found: dict[str, Tensor]) -> nn.Module:

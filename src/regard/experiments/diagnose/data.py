@@ -38,18 +38,17 @@ def _rows(subject: Subject, pairs: Sequence[Pair], side: str) -> list[np.ndarray
     """The symbols of each example; None for a side that has none, or whose symbols are labels."""
     kind, task = subject.config.task.kind, subject.task
     if kind == "tag":  # words may be unknown where letters are read
-        blind = subject.config.model.words.letters == "none"
+        blind = getattr(subject.config.model.frontend, "char_encoder", "none") == "none"
         return [_tag_row(task, pair, blind) for pair in pairs] if side == "source" else None
     if kind == "language-model":
         vocabulary = getattr(task, "vocabulary", None) if side == "target" else None
-    elif kind == "transduce":
-        vocabulary = getattr(task, side)
+    elif side == "target":
+        vocabulary = getattr(task, "target", None)
     else:
-        vocabulary = getattr(getattr(task, "inputs", None), "vocabulary", None)
-        if side == "target" or vocabulary is None:
+        vocabulary = getattr(task.source, "vocabulary", None)
+        if vocabulary is None:
             return None
-        lower = getattr(task.inputs, "lower", False)  # type: ignore[attr-defined]
-        texts = [pair.source.lower() if lower else pair.source for pair in pairs]
+        texts = [task.source.read(pair.source) for pair in pairs]  # type: ignore[attr-defined]
         return [np.asarray(row) for row in vocabulary.encode_all(texts)]
     if vocabulary is None or getattr(task, "letters", None) is not None:
         return None
@@ -58,7 +57,12 @@ def _rows(subject: Subject, pairs: Sequence[Pair], side: str) -> list[np.ndarray
 
 def _tag_row(task: Any, pair: Pair, blind: bool) -> np.ndarray:
     """The words of a sentence, UNK where the model can read nothing of them."""
-    known = [task.knows(w) or (not blind and any(map(task.letters.knows, w))) for w in pair.source]
+
+    def spelled(word: str) -> bool:
+        """Whether some of its characters are known."""
+        return len(task.source.unknown((word,))) < len(word)
+
+    known = [task.knows(word) or (not blind and spelled(word)) for word in pair.source]
     return np.array([UNK + 1 if know else UNK for know in known])
 
 

@@ -20,7 +20,7 @@ from regard.data.tensors.padded import Batch
 from regard.experiments.pseudo import PSEUDO, read_pseudo
 from regard.models.ngram import NGram
 from regard.storage.model_folder import not_a_model
-from regard.storage.run_files import check_version, read_config
+from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
 from regard.storage.weights import load_weights
 from regard.tasks.task import Task
@@ -98,7 +98,6 @@ def read_subject(folder: Path) -> Subject:
     """The run of a folder; refused where there is nothing to diagnose."""
     if not folder.is_dir():
         raise UserError(not_a_model(folder))
-    check_version(folder)
     config = read_config(folder)
     record = read_folder(folder)
     if record.facts.get("imported"):

@@ -33,9 +33,8 @@ def _unknown(symbols: Figures, settings: dict[str, Any]) -> Iterator[Finding]:
         if share < SOME_UNKNOWN:
             continue
         key = f"task.{side}" if f"task.{side}.size" in settings else "task"
-        size = settings.get(f"{key}.size") or settings.get("task.words")
-        name = f"{key}.size" if settings.get(f"{key}.size") else "task.words"
-        change = f"--set {name}=null (now {size})" if size else f"--set {key}.symbols=char"
+        size = settings.get(f"{key}.size")
+        change = f"--set {key}.size=null (now {size})" if size else f"--set {key}.symbols=char"
         yield Finding(
             f"{side}-symbols-unknown",
             "problem" if share >= UNKNOWN else "hint",

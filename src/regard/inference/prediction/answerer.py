@@ -6,7 +6,6 @@ from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.lines import show_path
-from regard.data.tensors.special import EOS, SPECIALS
 from regard.estimators import Estimator
 from regard.inference.engine import Engine
 from regard.inference.prediction.input_items import InputItem
@@ -38,8 +37,7 @@ class Answerer:
     def _names(self, source: str) -> list[str]:
         """The symbols of a source, as its alignment counts them."""
         assert isinstance(self.task, Answering)
-        vocabulary = self.task.source
-        return [*(vocabulary.name(id) for id in vocabulary.encode(source)), SPECIALS[EOS]]
+        return self.task.source.names(source)
 
     def __call__(
         self, window: list[InputItem], first: int, done: Callable[[int], None]

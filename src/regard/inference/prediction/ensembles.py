@@ -27,5 +27,5 @@ def joined(estimator: Estimator, others: dict[str, Estimator]) -> Estimator:
 
 def _alike(one: object, other: object) -> bool:
     assert isinstance(one, Transduce) and isinstance(other, Transduce)
-    sides = ((one.source, other.source), (one.target, other.target))
-    return all(left.content() == right.content() for left, right in sides)
+    targets = one.target.content() == other.target.content()
+    return targets and one.source.content() == other.source.content()

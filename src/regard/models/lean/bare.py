@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.generator import Head
 from regard.nn.feedforward import FeedForward
 from regard.nn.int8 import Int8Linear

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.lean.bare import Map, bare_embedding
 from regard.models.lean.compiling import compiled
 from regard.nn.recurrent import WEIGHTS, Hidden

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.data.tensors.padded import Batch, Padded
-from regard.inputs.frontends import SymbolFrontend
+from regard.data.tensors.padded import Padded
+from regard.inputs.text import SymbolFrontend
 from regard.models.generator import Generator
 from regard.models.lean.bare import (
     bare_bias,
@@ -38,7 +38,7 @@ def lean_encoder(model: Generator) -> Encode:
         found = _transformer(encoder, frontend)
     if type(frontend) is SymbolFrontend and isinstance(encoder, RecurrentEncoder):
         found = _recurrent(encoder, frontend)
-    return found or (lambda source: encoder(frontend(Batch(source))))
+    return found or (lambda source: encoder(frontend(source)))
 
 
 def _transformer(encoder: TransformerEncoder, frontend: SymbolFrontend) -> Encode:

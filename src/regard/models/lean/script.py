@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from regard.inputs.frontends import Embedding
+from regard.inputs.frontend import Embedding
 from regard.models.lean.compiling import compiled
 from regard.models.transformer import TransformerDecoder
 from regard.nn.kernels.cache import Cache

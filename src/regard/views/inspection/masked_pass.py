@@ -5,12 +5,11 @@ n copies, S symbols, V vocabulary.
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.data.corpus.words import Forms, split_words
+from regard.data.corpus.words import WordRows, split_words
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import MASK, UNK
 from regard.data.vocabulary.display_names import printable
@@ -25,7 +24,7 @@ from regard.views.inspection.about import about, parameters
 from regard.views.inspection.inspected_texts import names_of, refuse_longer, unknown_notes
 from regard.views.inspection.internals import inside
 from regard.views.inspection.notes import Note
-from regard.views.inspection.question import Question, copied, log_odds
+from regard.views.inspection.question import Question, log_odds
 from regard.views.inspection.steps import renamed, steps_of
 from regard.views.inspection.value import Inspection, TokenizedText
 
@@ -34,19 +33,19 @@ WORK = 5e10  # weights of the encoder times symbols read, over all copies: some 
 
 @dataclass(frozen=True)
 class Gaps(Question):
-    """A text of which any symbol can be hidden. forms: of words that are read by letters."""
+    """A text of which any symbol can be hidden. words: those that are read by letters."""
 
     model: MaskedModel
-    source: Padded  # (1, S) symbols, or places among the forms
+    source: Padded  # (1, S) symbols, or places among the forms of the words
     symbols: tuple[int, ...]
-    forms: Forms | None
+    words: WordRows | None
 
     def logits(self, hidden: list[int]) -> Tensor:
         """(n, V): of each of these symbols, hidden in a copy of its own."""
-        source = copied(self.source, len(hidden))
+        source = self.source.copies(len(hidden))
         chosen = torch.zeros(source.data.shape, dtype=torch.bool)
         chosen[torch.arange(len(hidden)), hidden] = True
-        mask = MASK if self.forms is None else 0  # the first form is no word
+        mask = MASK if self.words is None else 0  # the first form is no word
         batch = self._batch(source._replace(data=source.data.masked_fill(chosen, mask)))
         device = device_of(self.model)
         return self.model(batch.to(device), chosen.to(device)).float()
@@ -76,10 +75,7 @@ class Gaps(Question):
         return heads * len(self.symbols) ** 2 * parameters(self.model.encoder) > WORK
 
     def _batch(self, source: Padded) -> Batch:
-        if self.forms is None:
-            return Batch(source)
-        words, letters = self.forms.batch(source)
-        return Batch(words, letters=letters)
+        return Batch(source if self.words is None else self.words.spelled(source))
 
     def lengths(self) -> tuple[int, int]:
         return len(self.symbols), len(self.symbols)
@@ -131,7 +127,6 @@ def _question(task: Task, model: MaskedModel, text: str) -> tuple[Gaps, list[str
         return Gaps(model, pad([ids]), tuple(ids), None), names
     assert isinstance(task.vocabulary, TableVocabulary)
     words = text.split()
-    forms, side = split_words([words], task.vocabulary, task.letters)
-    source = pad([np.asarray(side.flat).tolist()])
-    ids = forms.words[source.data[0].numpy()].tolist() if words else []
-    return Gaps(model, source, tuple(ids), forms), [printable(word) for word in words]
+    rows = split_words([words], task.vocabulary, task.letters)
+    ids = rows.row(0).tolist()
+    return Gaps(model, rows.sentences.all(), tuple(ids), rows), [printable(word) for word in words]

@@ -15,19 +15,17 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.suggest import nearest
 from regard.data.tensors.padded import Batch
-from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.estimators.label_estimators import Classifier, Regressor
 from regard.inference.model_capture import capture
-from regard.inputs.inputs import Texts
 from regard.models.labeller import Labeller
 from regard.tasks.classify import Classify
 from regard.tasks.regress import Regress
 from regard.tasks.task import Prediction, device_of
 from regard.views.inspection.about import about
-from regard.views.inspection.inspected_texts import names_of, refuse_longer
+from regard.views.inspection.inspected_texts import refuse_longer
 from regard.views.inspection.internals import Inside, inside
 from regard.views.inspection.notes import Note
-from regard.views.inspection.question import Scored, copied, log_odds
+from regard.views.inspection.question import Scored, log_odds
 from regard.views.inspection.steps import OTHERS
 from regard.views.inspection.value import Axis, Inspection, OutputStep, Saliency, TokenizedText
 
@@ -55,7 +53,7 @@ class PooledPass(Scored):
     def _run(self, copies: int) -> Tensor:
         """(n, C): what the model gives."""
         assert self.batch.source is not None
-        source = copied(self.batch.source, copies)
+        source = self.batch.source.copies(copies)
         return self.model(self.batch._replace(source=source)).data.float()
 
     def lengths(self) -> tuple[int, int]:
@@ -72,7 +70,7 @@ def inspect_whole(
     side = _side(task, source)
     refuse_longer("text", len(side.symbols), most, "give a shorter text")
     (found,) = task.predict(model, [source], search)
-    batch = task.inputs.batch([source]).to(device_of(model))
+    batch = Batch(task.source.batch([source])).to(device_of(model))
     if isinstance(task, Classify):
         answer = _labels(task, found, target)
         steps, pick = _label_steps(task, found, answer), _label_scores(task, answer)
@@ -84,8 +82,8 @@ def inspect_whole(
         lean = pick
     rows: Axis = "one" if len(steps) == 1 else "target"
     question = PooledPass(model, batch, pick, lean, len(steps))
-    texts = isinstance(task.inputs, Texts)
-    looked = inside(question, rows) if texts else _vector_inside(question, rows)
+    several = task.source.sequential
+    looked = inside(question, rows) if several else _vector_inside(question, rows)
     with torch.inference_mode():
         score = float(question.scores(1).sum()) if isinstance(task, Classify) else None
     symbols = tuple(step.symbol for step in steps)
@@ -103,16 +101,8 @@ def inspect_whole(
 
 
 def _side(task: Classify | Regress, source: Any) -> TokenizedText:
-    """The symbols of a text between its marks, or the numbers of a vector."""
-    if isinstance(task.inputs, Texts):
-        if not isinstance(source, str):
-            raise UserError(f"a text expected, {source!r} found")
-        read = source.lower() if task.inputs.lower else source
-        _, names = names_of(task.inputs.vocabulary, read)
-        return TokenizedText(source, (SPECIALS[BOS], *names, SPECIALS[EOS]))
-    task.inputs.batch([source])  # refuses a vector of another size
-    numbers = tuple(f"x{place}={number:.6g}" for place, number in enumerate(source, 1))
-    return TokenizedText(", ".join(f"{number:.6g}" for number in source), numbers)
+    """A source and the names of its positions."""
+    return TokenizedText(task.source.text(source), tuple(task.source.names(source)))
 
 
 def _labels(task: Classify, found: Prediction, target: str | None) -> list[int]:
@@ -181,7 +171,7 @@ def _remarks(task: Classify | Regress) -> list[Note]:
     """What numbers mean that elsewhere are probabilities."""
     if not isinstance(task, Regress):
         return []
-    if not isinstance(task.inputs, Texts):
+    if not task.source.sequential:
         return [Note("number.gradients")]
     notes = [Note("number.heads")]
     if len(task.mean) > 1:

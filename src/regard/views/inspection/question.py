@@ -8,8 +8,6 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Padded
-
 NUMBERS = 2_000_000  # of one attention map, over all copies: more are asked one part at a time
 OUTPUTS = 20_000_000  # numbers that the output layer gives, over all copies
 
@@ -75,9 +73,3 @@ def log_odds(logits: Tensor, chosen: list[int]) -> Tensor:
     own = torch.zeros_like(logits, dtype=torch.bool)
     own[torch.arange(len(chosen)), chosen] = True
     return logits[own] - logits.masked_fill(own, float("-inf")).logsumexp(-1)
-
-
-def copied(side: Padded, copies: int) -> Padded:
-    """One row as several alike."""
-    shape = [copies, *[-1] * (side.data.ndim - 1)]
-    return Padded(side.data.expand(shape), side.mask.expand(copies, -1))

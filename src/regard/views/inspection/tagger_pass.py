@@ -20,7 +20,7 @@ from regard.views.inspection.about import about
 from regard.views.inspection.inspected_texts import refuse_longer
 from regard.views.inspection.internals import inside
 from regard.views.inspection.notes import Note
-from regard.views.inspection.question import Scored, copied, log_odds
+from regard.views.inspection.question import Scored, log_odds
 from regard.views.inspection.steps import steps_of
 from regard.views.inspection.value import Inspection, TokenizedText
 
@@ -64,7 +64,7 @@ class TaggerPass(Scored):
 
     def _run(self, copies: int) -> tuple[Tensor, Tensor | None, Tensor]:
         assert self.batch.source is not None
-        source = copied(self.batch.source, copies)
+        source = self.batch.source.copies(copies)
         scores, transitions = self.model(self.batch._replace(source=source))
         return scores.float(), transitions, source.mask
 
@@ -82,7 +82,7 @@ def inspect_tagger(
         raise UserError("text: a sentence without words; give the words with spaces between them")
     refuse_longer("text", len(words), most, "give a shorter sentence")
     (found,) = task.predict(model, [words], estimator.search())
-    batch = task.batch([words]).to(next(model.parameters()).device)
+    batch = Batch(task.source.batch([words])).to(next(model.parameters()).device)
     if target is None:
         labels = tuple(decode(model, batch)[0][0].tolist())
     else:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.estimators.transducer import Transducer
 from regard.inference.engine import Engine
@@ -21,7 +21,6 @@ from regard.search.explore import explore
 from regard.search.force import force
 from regard.search.hypothesis import NEVER
 from regard.search.scoring import Scoring
-from regard.tasks.answering import on_device
 from regard.tasks.transduce import Transduce
 from regard.views.inspection.about import about
 from regard.views.inspection.inspected_texts import (
@@ -32,7 +31,7 @@ from regard.views.inspection.inspected_texts import (
 )
 from regard.views.inspection.internals import inside
 from regard.views.inspection.notes import Note
-from regard.views.inspection.question import Scored, copied, log_odds
+from regard.views.inspection.question import Scored, log_odds
 from regard.views.inspection.search_tree import tree_of
 from regard.views.inspection.steps import renamed, steps_of
 from regard.views.inspection.value import Inspection, TokenizedText
@@ -51,7 +50,7 @@ class TransducerPass(Scored):
         """(n, T, V): of each symbol after those before it."""
         true = torch.tensor([self.target], device=self.source.data.device)
         inputs = F.pad(true[:, :-1], (1, 0), value=BOS)
-        state = self.model.start(copied(self.source, copies))
+        state = self.model.start(self.source.copies(copies))
         return self.model.step(inputs.expand(copies, -1), state)[0].float()
 
     def scores(self, copies: int) -> Tensor:
@@ -88,10 +87,10 @@ def inspect_transducer(
     """The answer of a transducer's search, or a given one, and what is behind it."""
     task, model, engine = estimator.task_, estimator.model_, estimator._engine()
     assert isinstance(task, Transduce) and isinstance(model, Generator)
-    ids, names = names_of(task.source, text)
-    refuse_longer("text", len(ids) + 1, most, "give a shorter text")
-    engine.check(len(ids) + 1)
-    source = on_device(pad([[*ids, EOS]]), engine.device)
+    names = task.source.names(text)
+    refuse_longer("text", len(names), most, "give a shorter text")
+    engine.check(len(names))
+    source = task.source.batch([text]).to(engine.device)
     answer = _searched(task, engine, source, search)
     if target is not None:
         refuse_no_place(model, "decoder", len(task.target.encode(target)) + 1)
@@ -108,14 +107,14 @@ def inspect_transducer(
     looked = inside(question, "target")
     return Inspection(
         model=about(estimator),
-        source=TokenizedText(text, (*names, SPECIALS[EOS])),
+        source=TokenizedText(text, tuple(names)),
         target=TokenizedText(answer.text, symbols),
         steps=tuple(renamed(steps, symbols)),
         given=target is not None,
         inputs=(SPECIALS[BOS], *symbols[:-1]),
         score=answer.hypothesis.score,
         cut=answer.hypothesis.cut,
-        unknown=(*unknown_in(task.source, text), *answer.unknown),
+        unknown=(*task.source.unknown(text), *answer.unknown),
         tree=answer.tree,
         notes=(*answer.notes, *looked.notes),
         **looked.seen(),

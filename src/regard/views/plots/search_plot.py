@@ -59,17 +59,17 @@ def draw(wish: PlotArgs) -> "Figure":
 
 def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
     from regard.estimators import load
-    from regard.tasks.answering import Answering, as_engine, on_device
+    from regard.tasks.answering import Answering, as_engine
 
     estimator = load(run)
     task = estimator.task_
     if not isinstance(task, Answering):
         raise UserError(f"{run}: a {estimator.task} model searches no outputs; a transducer does")
     search = estimator.search(kind="beam", beam=beam)
-    row = [*task.source.encode(text), EOS]
     engine = as_engine(estimator.model_)
-    limits = task.limits([len(row)], search, engine)
-    found = explore(engine.stepper(), on_device(pad([row]), engine.device), limits, search)
+    source = task.source.batch([text]).to(engine.device)
+    limits = task.limits([source.mask.shape[1]], search, engine)
+    found = explore(engine.stepper(), source, limits, search)
     ids = {symbol for key in found.nodes for symbol in key} - {EOS}
     return _figure(found, {id: task.target.name(id) for id in ids}, search.beam, text)
 

@@ -1,0 +1,188 @@
+"""Texts as symbols of a vocabulary: the input `text`, and the frontend `symbols` that reads it.
+
+B rows, S length, D width.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from regard.core.errors import UserError
+from regard.core.files import read_facts, write_json
+from regard.core.options import Choice
+from regard.data.corpus.ragged import Ragged
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
+from regard.data.vocabulary.build import WORD_LIMIT, build_vocabulary, load_vocabulary
+from regard.data.vocabulary.cut import GLUED
+from regard.data.vocabulary.display_names import printable
+from regard.data.vocabulary.vocabulary import Vocabulary, WordVocabulary
+from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
+from regard.inputs.input import Input, InputOptions, InputShape
+from regard.inputs.tokenizers import PIECES, Tokenizer, choose_side, choose_size
+
+ENOUGH = 0.8  # share of a text that words seen again must make up
+
+
+class TextInput(Input):
+    """Texts as symbols, closed with EOS. lowercase: without case; opened: BOS comes first."""
+
+    kind = "text"
+
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool, opened: bool) -> None:
+        self.vocabulary = vocabulary
+        self.lowercase = lowercase
+        self.opened = opened
+        self.whole_words = vocabulary.kind in ("word", *PIECES)
+
+    @property
+    def shape(self) -> InputShape:
+        return InputShape("text", len(self.vocabulary))
+
+    def read(self, text: str) -> str:
+        """A text as it is cut into symbols."""
+        return text.lower() if self.lowercase else text
+
+    def encode(self, sources: Sequence[str]) -> Ragged:
+        for number, source in enumerate(sources, 1):
+            if not isinstance(source, str):
+                raise UserError(f"example {number}: a text expected, {source!r} found")
+        texts = [self.read(text) for text in sources] if self.lowercase else sources
+        if not self.opened:
+            return Ragged.flat_of(*self.vocabulary.encode_flat(texts, EOS))
+        return Ragged.of([[BOS, *ids] for ids in self.vocabulary.encode_all(texts)], EOS)
+
+    def names(self, source: str) -> list[str]:
+        """Symbols between their marks; those that are not known keep their names."""
+        if not isinstance(source, str):
+            raise UserError(f"a text expected, {source!r} found")
+        text, name = self.read(source), self.vocabulary.name
+        cut = zip(self.vocabulary.encode(text), self.vocabulary.symbols(text), strict=True)
+        found = [printable(symbol) if id == UNK else name(id) for id, symbol in cut]
+        return [*([SPECIALS[BOS]] if self.opened else []), *found, SPECIALS[EOS]]
+
+    def unknown(self, source: str, row: np.ndarray | None = None) -> tuple[str, ...]:
+        if row is not None and not (row == UNK).any():
+            return ()
+        text = self.read(source)
+        ids = self.vocabulary.encode(text)
+        if UNK not in ids:
+            return ()
+        cut = zip(self.vocabulary.symbols(text), ids, strict=True)
+        return tuple(symbol.removeprefix(GLUED) for symbol, id in cut if id == UNK)
+
+    def alphabet(self) -> list[str]:
+        return self.vocabulary.names()
+
+    def content(self) -> bytes:
+        return self.vocabulary.content() + bytes([self.lowercase, self.opened])
+
+    def save(self, place: Path) -> None:
+        self.vocabulary.save(place, "source")
+        write_json(place / "input.json", {"lowercase": self.lowercase, "opened": self.opened})
+
+
+class Text(InputOptions):
+    """Texts, cut into symbols."""
+
+    examples: ClassVar[tuple[Any, ...]] = ("a text", "another one", "text")
+    joint: ClassVar[bool] = True
+    kind: Literal["text"] = "text"
+    symbols: Tokenizer = Field("auto", description="auto chooses from the data and says why")
+    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    lowercase: bool | None = Field(
+        None, description="read without case; None: words of classified texts, and nothing else"
+    )
+
+    @classmethod
+    def accepts(cls, source: Any) -> bool:
+        return isinstance(source, str)
+
+    def fit(
+        self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
+    ) -> tuple[TextInput, "Text"]:
+        """The texts of classification and regression: whole words, where texts have them."""
+        tree = self.model_dump()
+        if like is not None:
+            known = text_like(like, self.symbols)
+            tree |= {"symbols": known.vocabulary.kind, "size": None, "lowercase": known.lowercase}
+            return TextInput(known.vocabulary, known.lowercase, True), Text(**tree)
+        found: list[Choice] = []
+        choose_side(tree, path, sources, found)
+        if found and tree["symbols"] == "bpe":  # whole words say more about a text than pieces
+            tree["symbols"] = "word"
+            found = [Choice(f"{path}.symbols", "word", found[0].why)]
+        chosen += found
+        choose_size(tree, path, sources, chosen)
+        if tree["lowercase"] is None:
+            tree["lowercase"] = tree["symbols"] == "word"
+        texts = [text.lower() for text in sources] if tree["lowercase"] else list(sources)
+        if tree["symbols"] == "word" and tree["size"] is None:
+            _choose_words(tree, path, texts, chosen)
+        vocabulary = build_vocabulary(tree["symbols"], texts, tree["size"])
+        return TextInput(vocabulary, tree["lowercase"], True), Text(**tree)
+
+    def load(self, place: Path) -> TextInput:
+        facts = read_facts(place / "input.json", "lowercase", "opened")
+        return TextInput(load_vocabulary(place, "source"), *facts)
+
+
+def _choose_words(
+    tree: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+) -> None:
+    """Leaves out words that occur once, which are learnt by heart, where others say enough."""
+    counts = Counter(word for text in texts for word in WordVocabulary([]).symbols(text))
+    again = [count for count in counts.values() if count > 1]
+    if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
+        tree["size"] = min(len(again), WORD_LIMIT)
+        chosen.append(Choice(f"{path}.size", tree["size"], "words that occur again"))
+
+
+def text_like(like: Input, wanted: str) -> TextInput:
+    """The input of a model to start from, if it reads texts cut in this way."""
+    if not isinstance(like, TextInput):
+        raise UserError("--from: that model does not read texts as this task does")
+    if wanted not in ("auto", like.vocabulary.kind):
+        raise UserError(
+            f"--from: that model reads {like.vocabulary.kind} symbols, {wanted} were asked for"
+        )
+    return like
+
+
+class SymbolFrontend(Frontend):
+    """Symbols of a vocabulary, each a vector; in training a share `dropout` of them is UNK."""
+
+    def __init__(self, symbols: Embedding, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.symbols = symbols
+        self.dropout = dropout
+        self.width = symbols.weight.shape[1]
+
+    @property
+    def table(self) -> Embedding:  # type: ignore[override]
+        return self.symbols
+
+    def forward(self, source: Padded) -> Padded:
+        """Symbols (B, S) to vectors (B, S, D)."""
+        data = unk_dropout(source.data, self.dropout) if self.training else source.data
+        return source._replace(data=self.symbols(data))
+
+
+class Symbols(FrontendOptions):
+    """A vector for each symbol."""
+
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
+    reads: ClassVar[str] = "text"
+    kind: Literal["symbols"] = "symbols"
+    token_dropout: float = Field(
+        0.0, ge=0, lt=1, description="share of symbols that training reads as unknown"
+    )
+
+    def build(
+        self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
+    ) -> SymbolFrontend:
+        return SymbolFrontend(Embedding(shape.size, width, scale), self.token_dropout)

@@ -1,0 +1,59 @@
+"""What encoders promise, and how they get the frontend that feeds them."""
+
+from typing import ClassVar
+
+from regard.core.errors import UserError
+from regard.core.options import Options
+from regard.inputs import check_frontend
+from regard.inputs.frontend import Frontend, FrontendOptions
+from regard.inputs.input import InputShape
+
+
+class EncoderOptions(Options):
+    """What the options of all encoders can do. direct: whether it takes vectors of any width as
+    they are."""
+
+    direct: ClassVar[bool] = False
+    kind: str
+    width: int | None
+    dropout: float | None
+
+    @property
+    def scale(self) -> float:
+        """What embeddings are multiplied by."""
+        raise NotImplementedError
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """What it makes use of beside vectors: of `bias` and `edges`."""
+        return frozenset()
+
+    def output(self, inputs: int) -> int:
+        """The width of what it gives for vectors of this width."""
+        assert self.width
+        return self.width
+
+
+def build_frontend(
+    frontend: FrontendOptions,
+    encoder: EncoderOptions,
+    shape: InputShape,
+    width: int | None = None,
+    scale: float | None = None,
+) -> Frontend:
+    """The frontend of an encoder; pairs that would lose something are refused by name.
+
+    width, scale: of its vectors, where they are not those of the encoder.
+    """
+    check_frontend(frontend, shape.kind)
+    lost = frontend.carries - encoder.uses
+    if lost:
+        raise UserError(
+            f"model.encoder.kind={encoder.kind} cannot use the {' and '.join(sorted(lost))} that "
+            f"model.frontend.kind={frontend.kind} gives; another encoder, or another "
+            "kind of attention in it, is needed"
+        )
+    assert encoder.width and encoder.dropout is not None
+    size = encoder.width if width is None else width
+    factor = encoder.scale if scale is None else scale
+    return frontend.build(shape, size, factor, encoder.dropout, encoder.direct)

@@ -1,0 +1,23 @@
+"""What tasks with one answer for a source share in reading their data."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from regard.core.errors import UserError
+from regard.data.reading.read import Pair, Pairs
+from regard.data.reading.vectors import number
+from regard.data.sources.open import Place
+
+
+def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
+    """What was read as texts, unless it came from a pipe and is numbers."""
+    first = read.pairs[:20]
+    if place.file() == "-" and all(number(pair.source) is not None for pair in first):
+        raise UserError("standard input: these are numbers; vectors are read from files only")
+    return read
+
+
+def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
+    """The weight of each label: all labels together count the same, the mean weight is 1."""
+    counts = Counter(label for pair in pairs for label in pair.target)
+    return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
