@@ -442,7 +442,7 @@ def compare(case: Case, runs: list[Path], versions: list[Version]) -> list[str]:
     settings = [settings_of(run, v) for run, v in zip(runs, versions, strict=True)]
     moved = tuple(new for new in versions[0].renamed)
     for key in settings[0]:
-        if key.endswith(moved) and key not in settings[1]:
+        if key.endswith((*moved, "source.symbols")) and key not in settings[1]:
             continue  # had no effect on inputs of this kind
         if settings[0][key] != settings[1].get(key):
             found.append(f"setting {key}: {settings[0][key]!r} then, {settings[1].get(key)!r} now")

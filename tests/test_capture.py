@@ -18,8 +18,8 @@ from regard.inference.model_capture import attentions
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
-from regard.models.lean import lean
 from regard.nn.capture_hooks import active_recorder, is_recording, recording
+from regard.nn.fast import fast
 from regard.search import Beam
 from regard.search.force import align
 
@@ -108,8 +108,8 @@ def test_silences_add_up(model: Any, source: Padded) -> None:
 
 
 def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None:
-    """Also with coverage, which looks by itself, and by the lean twin, which steps aside."""
-    twin, limits = lean(model), torch.tensor([6, 6])
+    """Also with coverage, which looks by itself, and by the fast twin, which steps aside."""
+    twin, limits = fast(model), torch.tensor([6, 6])
     assert twin is not model
     for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage=0.5)):
         plain = search.run(twin, source, limits, 1)

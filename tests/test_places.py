@@ -9,7 +9,7 @@ from regard.config.load import check_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
-from regard.models.generator import Head
+from regard.models.heads import Head
 from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
 from regard.training.run import Run

@@ -19,9 +19,9 @@ from regard.estimators.shortlisting import with_shortlist
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble
-from regard.models.generator import Generator, GeneratorOptions
-from regard.models.lean import LeanStepper, lean
+from regard.models.generator import FastGenerator, Generator, GeneratorOptions
 from regard.nn.capture_hooks import recording
+from regard.nn.fast import fast
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.callbacks import Outputs, Unwanted, followed
 from regard.search.lexical import Lexicon, learn_lexicon
@@ -180,8 +180,8 @@ def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
 
 def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
     model = built("transformer")
-    twin, source = lean(model), pad(SOURCES)
-    assert isinstance(twin, LeanStepper)
+    twin, source = fast(model), pad(SOURCES)
+    assert isinstance(twin, FastGenerator)
     first = torch.full((4, 1), 2)
     with torch.inference_mode():
         expected, _ = model.vectors(first, model.start(source))

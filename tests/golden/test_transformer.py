@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
-from regard.models.generator import Head
+from regard.models.heads import Head
 from regard.models.transformer_options import TransformerDecoderOptions, TransformerEncoderOptions
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.kernels.kernel import AttentionMask

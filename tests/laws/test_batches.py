@@ -5,7 +5,7 @@ Models, weights, sources, limits, wishes and all options of the search are rando
 
 import pytest
 
-from regard.models.lean import lean
+from regard.nn.fast import fast
 
 from .searches import KINDS, Case
 
@@ -16,11 +16,11 @@ CASES, TIMES = 200, 5
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_search_depends_on_its_batch(kind: str, fifth: int) -> None:
     """All sentences (up to 64) in their order; then in batches of 1, 7 and all, in any order, with
-    more padding: the same outputs with the same scores, by the model and by its lean twin."""
+    more padding: the same outputs with the same scores, by the model and by its fast twin."""
     for seed in range(fifth, CASES, TIMES):
         case = Case(kind, seed)
         whole = case.run(case.model, list(range(len(case.sources))))
-        twins = {id(one): one for one in (case.model, lean(case.model))}.values()
+        twins = {id(one): one for one in (case.model, fast(case.model))}.values()
         for rows, padding in case.parts():
             for stepper in twins:
                 for row, found in zip(rows, case.run(stepper, rows, padding), strict=True):

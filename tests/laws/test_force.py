@@ -10,8 +10,8 @@ from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.models.generator import GeneratorOptions
-from regard.models.lean import lean
 from regard.nn.capture_hooks import recording
+from regard.nn.fast import fast
 from regard.search.force import align, force, next_symbols
 from regard.search.scoring import Scoring
 
@@ -20,11 +20,11 @@ from .conftest import TARGETS
 
 @torch.no_grad()
 def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) -> None:
-    """In one batch, alone, and by the lean twin."""
+    """In one batch, alone, and by the fast twin."""
     true = batch.target.data[batch.target.mask]
     loss = F.cross_entropy(model(batch), true, reduction="sum")
     targets = [row[:-1] for row in TARGETS]
-    found = force(lean(model), batch.source, targets, Scoring("average", 1.0))
+    found = force(fast(model), batch.source, targets, Scoring("average", 1.0))
     assert sum(one.log_probability for one in found) == pytest.approx(-float(loss), rel=1e-4)
     for row, one in enumerate(found):
         size = int(batch.source.mask[row].sum())
@@ -38,8 +38,8 @@ def test_a_few_symbols_at_a_time_are_as_probable(
 ) -> None:
     """Where all logits would be too many: never more than so many of a row are there at once."""
     targets = [row[:-1] for row in TARGETS]
-    whole = force(lean(model), source, targets)
-    stepper, steps = lean(model), []
+    whole = force(fast(model), source, targets)
+    stepper, steps = fast(model), []
 
     class Watched:
         start = staticmethod(stepper.start)
@@ -69,7 +69,7 @@ def test_alignments_are_the_attention_of_the_steps(
         with pytest.raises(UserError, match="no attention to its source"):
             align(model, source, targets)
         return
-    found = align(lean(model), source, targets)
+    found = align(fast(model), source, targets)
     for row, weights in enumerate(found):
         size = int(source.mask[row].sum())
         assert weights.shape == (len(targets[row]) + 1, size)
@@ -83,7 +83,7 @@ def test_alignments_are_the_attention_of_the_steps(
 
 @torch.no_grad()
 def test_what_may_follow_a_beginning(model: nn.Module, source: Padded) -> None:
-    logp = next_symbols(lean(model), source, (5, 7))
+    logp = next_symbols(fast(model), source, (5, 7))
     assert logp.exp().sum(1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
     for symbol in (5, 6, EOS):
         ends = [[5, 7]] * 4 if symbol == EOS else [[5, 7, symbol]] * 4

@@ -23,7 +23,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import EOS
 from regard.inference.engine import Engine
 from regard.inference.packages import need
-from regard.models.lean import lean
+from regard.nn.fast import fast
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.force import Stepper
 from regard.search.hypothesis import NEVER
@@ -90,7 +90,7 @@ class CTranslate2Engine(Engine):
             if self._stepper is None:
                 from regard.exchange.export.ctranslate2_read import read_model
 
-                self._stepper = lean(read_model(self.folder))
+                self._stepper = fast(read_model(self.folder))
         return self._stepper
 
     def _search(

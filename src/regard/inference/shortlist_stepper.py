@@ -19,7 +19,8 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import PAD
 from regard.data.tensors.state import State
-from regard.models.generator import Generator, Head
+from regard.models.generator import Generator
+from regard.models.heads import Head
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.callbacks import Begun, Follower, Outputs, Unwanted, current, followed
 from regard.search.hypothesis import NOTHING

@@ -8,8 +8,8 @@ from regard.data.tensors.padded import Padded
 from regard.inference.engine import Engine
 from regard.inference.shortlist_stepper import narrow_search, output_layer
 from regard.models.ensemble import Ensemble
-from regard.models.lean import lean
 from regard.models.max_length import SIDES, places
+from regard.nn.fast import fast
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.search.force import Stepper
 from regard.search.shortlist import Shortlist
@@ -27,7 +27,7 @@ class TorchEngine(Engine):
         self.device = device_of(model)
         self.forks = self.device.type == "cpu"
         self.source_places, self.target_places = (_least(model, side) for side in SIDES)
-        self._stepper: Stepper = lean(model.eval())
+        self._stepper: Stepper = fast(model.eval())
 
     def search(
         self,

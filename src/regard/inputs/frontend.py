@@ -4,6 +4,7 @@ B rows, S length, D width, V vocabulary.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import torch
@@ -16,6 +17,7 @@ from regard.data.tensors.special import SPECIALS, UNK
 from regard.inputs.input import InputShape
 from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import own_generator
+from regard.nn.fused import NOTHING, FusedTable
 from regard.nn.int8 import Int8Embedding, Weights
 
 
@@ -25,6 +27,10 @@ class Frontend(nn.Module, ABC):
 
     width: int
     table: "Embedding | None" = None
+
+    def lookup(self) -> nn.Module | None:
+        """The embedding of symbols, if looking them up is all that it does in eval mode."""
+        return None
 
     @abstractmethod
     def forward(self, source: Padded) -> Padded:
@@ -63,6 +69,15 @@ class Embedding(nn.Module):
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
         return record_input(self, F.embedding(symbols, self.weight) * self.scale)
+
+    def fast(self) -> Callable[[Tensor], Tensor]:
+        """The same without what modules do around it."""
+        weight, scale = self.weight.detach(), self.scale
+        return lambda symbols: F.embedding(symbols, weight) * scale
+
+    def fused(self) -> FusedTable:
+        """Its numbers for the fused step."""
+        return FusedTable(self.weight.detach(), NOTHING, self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
         """The same with int8 weights."""

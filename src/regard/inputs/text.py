@@ -4,12 +4,13 @@ B rows, S length, D width.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
@@ -24,6 +25,7 @@ from regard.data.vocabulary.vocabulary import Vocabulary, WordVocabulary
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import PIECES, Tokenizer, choose_side, choose_size
+from regard.nn.fast import fast
 
 ENOUGH = 0.8  # share of a text that words seen again must make up
 
@@ -170,6 +172,14 @@ class SymbolFrontend(Frontend):
         """Symbols (B, S) to vectors (B, S, D)."""
         data = unk_dropout(source.data, self.dropout) if self.training else source.data
         return source._replace(data=self.symbols(data))
+
+    def lookup(self) -> nn.Module:
+        return self.symbols
+
+    def fast(self) -> Callable[[Padded], Padded]:
+        """The same without what modules do around it, in eval mode."""
+        embed = fast(self.symbols)
+        return lambda source: source._replace(data=embed(source.data))
 
 
 class Symbols(FrontendOptions):

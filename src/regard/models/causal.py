@@ -18,7 +18,7 @@ from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree, tree_map
 from regard.inputs.frontend import Embedding
 from regard.models.encoders import Auto
-from regard.models.generator import Head
+from regard.models.heads import Head
 from regard.models.recurrent import RecurrentOptions
 from regard.models.transformer_options import CausalTransformer
 from regard.models.window import Mlp, MlpEncoder

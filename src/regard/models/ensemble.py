@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.state import State
-from regard.models.lean import lean
+from regard.nn.fast import fast
 
 
 class Ensemble(nn.Module):
@@ -20,7 +20,7 @@ class Ensemble(nn.Module):
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
-        self._steppers = [lean(model.eval()) for model in models]
+        self._steppers = [fast(model.eval()) for model in models]
 
     def forward(self, batch: Batch) -> Tensor:
         """Log probabilities (N, V) of every real target symbol, row by row."""

@@ -22,28 +22,13 @@ from regard.inputs.text import Symbols
 from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
 from regard.models.encoders import Auto, Encoder
+from regard.models.fast_decoder import FastDecoder
+from regard.models.heads import Head
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
-from regard.nn.capture_hooks import padding_mask
-from regard.nn.int8 import Int8Linear, Weights
-
-
-class Head(nn.Module):
-    """Vectors to logits; tied to an embedding (Press and Wolf 2017) or with its own weights."""
-
-    def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
-        super().__init__()
-        self.weight = weight
-        self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
-
-    def forward(self, h: Tensor) -> Tensor:
-        """(..., D) to (..., V)."""
-        return F.linear(h, self.weight, self.bias)
-
-    def int8(self, weights: Weights) -> Int8Linear:
-        """The same with int8 weights."""
-        bias = None if self.bias is None else weights.tensor(self.bias)
-        return Int8Linear(weights.matrix(self.weight), bias)
+from regard.nn.ablation import is_ablating
+from regard.nn.capture_hooks import active_recorder, is_recording, padding_mask
+from regard.nn.fast import fast
 
 
 class Generator(nn.Module):
@@ -86,6 +71,59 @@ class Generator(nn.Module):
     def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
         """A step without the output layer: symbols (k*B, T) to (k*B, T, D), and the new state."""
         return self.decoder(self.target(symbols), state)
+
+    def fast(self) -> "FastGenerator":
+        """The same for decoding, its parts by their fast twins."""
+        return FastGenerator(self)
+
+
+class FastGenerator:
+    """A generator in eval mode, each part by its fast twin; its weights must not change.
+
+    Where somebody looks on or ablates, and where a step has several symbols, the model itself is
+    asked. A state that is begun here has what the model's own has, and more in its memory.
+    """
+
+    def __init__(self, model: Generator) -> None:
+        self.model = model.eval()
+        twin: Any = getattr(model.encoder, "fast", None)
+        self.encode = twin(model.frontend) if twin else None
+        self.decoder: FastDecoder | None = model.decoder.fast(model.target)
+        self.head = fast(model.head)
+
+    def start(self, source: Padded) -> State:
+        """The decoder's state before its first symbol; seen, it is the model's."""
+        if is_recording() or is_ablating():
+            return self.model.start(source)
+        encode = self.encode or (lambda rows: self.model.encoder(self.model.frontend(rows)))
+        memory = encode(source)
+        state = self.model.decoder.start(memory)
+        return state if self.decoder is None else self.decoder.begin(memory, state.past)
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        if self.decoder is None or not _plain(symbols, state):
+            return _back(state, *self.model.step(symbols, state))
+        x, state = self.decoder.row(symbols, state)
+        return self.head(x).unsqueeze(1), state
+
+    def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """A step without the output layer: symbols (k*B, T) to (k*B, T, D), and the new state."""
+        if self.decoder is None or not _plain(symbols, state):
+            return _back(state, *self.model.vectors(symbols, state))
+        x, state = self.decoder.row(symbols, state)
+        return x.unsqueeze(1), state
+
+
+def _plain(symbols: Tensor, state: State) -> bool:
+    """Whether a step is one symbol for each row, from a state of a twin, and nobody looks on."""
+    undisturbed = active_recorder() is None and not is_ablating()
+    return symbols.shape[1] == 1 and "bias" in state.memory and undisturbed
+
+
+def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
+    """What the model gave, with the memory of a twin, which stays as it is."""
+    return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
 class GeneratorOptions(Options):

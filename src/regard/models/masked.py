@@ -17,7 +17,7 @@ from regard.inputs.frontend import Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, Encoder
-from regard.nn.int8 import Int8Linear, Weights
+from regard.models.heads import Head
 
 
 class MaskedModel(nn.Module):
@@ -31,29 +31,12 @@ class MaskedModel(nn.Module):
         symbols = frontend.table.weight
         self.narrow = nn.Linear(width, symbols.shape[1])
         self.norm = nn.LayerNorm(symbols.shape[1])
-        self.head = TiedHead(symbols)
+        self.head = Head(symbols, bias=True)
 
     def forward(self, batch: Batch, chosen: Tensor) -> Tensor:
         """Logits (N, V) of the symbols at the chosen places (B, S)."""
         h = self.encoder(self.frontend(batch.source)).data[chosen]  # (N, D)
         return self.head(self.norm(F.gelu(self.narrow(h))))
-
-
-class TiedHead(nn.Module):
-    """Logits by the weights of an embedding, and a bias."""
-
-    def __init__(self, weight: nn.Parameter) -> None:
-        super().__init__()
-        self.weight = weight
-        self.bias = nn.Parameter(weight.new_zeros(len(weight)))
-
-    def forward(self, h: Tensor) -> Tensor:
-        """(N, D) to (N, V)."""
-        return F.linear(h, self.weight, self.bias)
-
-    def int8(self, weights: Weights) -> Int8Linear:
-        """The same with int8 weights."""
-        return Int8Linear(weights.matrix(self.weight), weights.tensor(self.bias))
 
 
 class MaskedOptions(Options):

@@ -4,6 +4,7 @@ B sentences, k beams, R = k * B rows, S source length, T target length, D width,
 """
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -14,10 +15,14 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
+from regard.inputs.frontend import Frontend
 from regard.models.contracts import EncoderOptions
+from regard.models.fast_decoder import FastDecoder
+from regard.models.fast_recurrent import FastRecurrentDecoder, FastRecurrentEncoder
 from regard.nn.attention_scores import Additive, RecurrentCross, Score
 from regard.nn.capture_hooks import merge_steps
 from regard.nn.dropout import Dropout
+from regard.nn.fast_cells import fast_cells
 from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, ends
 
 
@@ -36,6 +41,14 @@ class RecurrentEncoder(nn.Module):
         states = self.body(x, source.mask) if both else self.body(x)[0]
         found = Padded(self.dropout(states), source.mask)
         return found._replace(summary=ends(found, both))
+
+    def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
+        """With a frontend that looks symbols up: all in one, if the layers are torch's own."""
+        embed, sides = frontend.lookup(), [fast_cells(side) for side in self.body.sides()]
+        known = [side for side in sides if side is not None]
+        if embed is None or len(known) < len(sides):
+            return None
+        return FastRecurrentEncoder(embed, known)
 
 
 class RecurrentDecoder(nn.Module):
@@ -107,6 +120,13 @@ class RecurrentDecoder(nn.Module):
         first = first.repeat_interleave(rows // len(first), 0)
         shape = (self.body.parts, len(self.body.layers), -1)
         return first.unflatten(-1, shape).unbind(1)
+
+    def fast(self, embed: nn.Module) -> FastDecoder | None:
+        """With the embedding of its symbols: the same as plain functions, if its parts can be."""
+        cells, score = fast_cells(self.body.layers), self.score.fast()
+        if cells is None or score is None or type(self.join) is not nn.Linear:
+            return None
+        return FastRecurrentDecoder(embed, cells, score, self.join, self.feeding, self.first)
 
 
 class RecurrentOptions(Options):

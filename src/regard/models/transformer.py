@@ -4,16 +4,21 @@ A decoder trains (all symbols at once), reads a prompt and decodes (one symbol) 
 B sentences, k beams, R = k * B rows, S source length, T target length, D width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
+from regard.inputs.frontend import Frontend
+from regard.models.fast_decoder import FastDecoder
+from regard.models.fast_transformer import FastTransformerDecoder, FastTransformerEncoder
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
+from regard.nn.fast import fast
+from regard.nn.fused import FusedLayer, fused_stack, fused_table
 from regard.nn.kernels.kernel import AttentionMask, Kernel
-from regard.nn.norms import Norm
+from regard.nn.norms import FusedNorm, Norm
 from regard.nn.positions import Position
 
 
@@ -41,6 +46,12 @@ class Stack(nn.Module):
         limits = [self.positions.length, self.kernel.length]
         return min((limit for limit in limits if limit is not None), default=None)
 
+    def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
+        """Its layers, positions and last norm, if the fused step computes them all."""
+        layers, norm = fused_stack(list(self.layers)), self.norm.fused()
+        plain = layers is not None and norm is not None and self.positions.adds
+        return (layers, self.positions, norm) if plain else None  # type: ignore[return-value]
+
     def embed(self, x: Tensor, at: int, layer: int) -> Tensor:
         """The input of a layer (R, T, D), with its positions where they are added."""
         if layer == 0:
@@ -62,6 +73,19 @@ class TransformerEncoder(Stack):
             for number, layer in enumerate(self.layers):
                 x = layer(self.embed(x, 0, number), mask)
         return Padded(self.norm(x, source.mask), source.mask)
+
+    def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
+        """With its frontend: the fused encoder, if all its parts are plain."""
+        parts, read = self.fused(), fast(frontend)
+        if parts is None:
+            return None
+        run = FastTransformerEncoder(*parts)
+
+        def encode(source: Padded) -> Padded:
+            found = read(source)
+            return (run if found.bias is None and found.edges is None else self)(found)
+
+        return encode
 
 
 class TransformerDecoder(Stack):
@@ -89,3 +113,10 @@ class TransformerDecoder(Stack):
             layers.append(old)
         after = {"at": at + new, "shared": shared, "layers": layers}
         return self.norm(x, real), State({"encoded": memory, "keys": keys}, after)
+
+    def fast(self, embed: nn.Module) -> FastDecoder | None:
+        """With the embedding of its symbols: the fused decoder, if all its parts are plain."""
+        parts, table = self.fused(), fused_table(embed)
+        if parts is None or table is None:
+            return None
+        return FastTransformerDecoder(*parts, table, self.kernel)

@@ -10,6 +10,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
+from regard.nn.fused import FusedBranch, fused_branch, fused_map
 from regard.nn.kernels.kernel import AttentionMask, Kernel
 
 PROJECTIONS = ("query", "key", "value")
@@ -46,6 +47,10 @@ class SelfAttention(nn.Module):
         out = zero_ablated(self, out, mask.sentences)
         return self.join(out.transpose(1, 2).flatten(2)), after
 
+    def fused(self) -> FusedBranch | None:
+        """Its maps, if the fused step computes what it computes."""
+        return fused_branch(self.project, self.join, self.heads) if self.kernel.fuses else None
+
 
 class CrossAttention(nn.Module):
     """Multi-head attention from the target to the source; keys are projected once a sentence."""
@@ -77,6 +82,12 @@ class CrossAttention(nn.Module):
         )
         out = zero_ablated(self, out, len(real))
         return self.join(out.transpose(1, 2).flatten(2)), keys
+
+    def fused(self) -> FusedBranch | None:
+        """Its maps, if the fused step computes what it computes."""
+        keys = fused_map(self.project)
+        found = fused_branch(self.query, self.join, self.heads) if self.kernel.fuses else None
+        return None if found is None or keys is None else found._replace(keys=keys)
 
 
 def split(x: Tensor, count: int, heads: int) -> tuple[Tensor, ...]:

@@ -5,7 +5,8 @@ M width of the memory.
 """
 
 from abc import ABC, abstractmethod
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import torch
 from pydantic import Field
@@ -35,6 +36,19 @@ class Score(nn.Module, ABC):
         is kept from step to step (R rows; None before).
         """
 
+    def fast(self) -> "FastScore | None":
+        """The same for a step of a plain decoder, if it is a mean of the memory weighted by
+        softmax, or one vector; a subclass must say so anew."""
+        return None
+
+
+class FastScore(NamedTuple):
+    """begin: a memory to keys (B, S, any), None if no scores are needed, and values (B, S, M);
+    scores: states (R, D) and keys to (B, k, S), up to what is the same for all positions."""
+
+    begin: Callable[[Padded], tuple[Tensor | None, Tensor]]
+    scores: Callable[[Tensor, Tensor], Tensor]
+
 
 class FixedContext(Score):
     """No attention: the source as one vector (Sutskever et al. 2014; Cho et al. 2014)."""
@@ -45,6 +59,12 @@ class FixedContext(Score):
         context = memory.pooled()  # (B, M)
         context = context.repeat_interleave(len(h) // len(context), 0)
         return context.unsqueeze(1).expand(-1, h.shape[1], -1), None, None
+
+    def fast(self) -> FastScore | None:
+        def begin(memory: Padded) -> tuple[None, Tensor]:
+            return None, memory.pooled().unsqueeze(1)
+
+        return FastScore(begin, _product) if type(self) is FixedContext else None
 
 
 class ScoredContext(Score):
@@ -75,6 +95,15 @@ class ScoredContext(Score):
         scores = self.score(h, keys)
         return scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(-1)
 
+    def _begin(self, memory: Padded) -> tuple[Tensor, Tensor]:
+        """What a fast step needs of the memory: keys and values."""
+        return self.project(memory), memory.data
+
+
+def _product(x: Tensor, keys: Tensor) -> Tensor:
+    """States (R, D) times keys (B, S, D): (B, k, S)."""
+    return torch.bmm(x.view(len(keys), -1, x.shape[1]), keys.transpose(1, 2))
+
 
 class AdditiveScore(ScoredContext):
     """v . tanh(W h + U m) (Bahdanau et al. 2015, A.1.2)."""
@@ -92,6 +121,20 @@ class AdditiveScore(ScoredContext):
         mixed = torch.tanh(self.query(h).unsqueeze(2) + keys.unsqueeze(1))  # (B, T, S, D)
         return self.weigh(mixed).squeeze(-1)
 
+    def fast(self) -> FastScore | None:
+        plain = all(type(one) is nn.Linear for one in (self.query, self.key, self.weigh))
+        if type(self) is not AdditiveScore or not plain:
+            return None
+        weight, bias = 2.0 * self.query.weight.detach().t(), 2.0 * self.query.bias.detach()
+        weigh = 2.0 * self.weigh.weight.detach()[0]
+
+        def scores(x: Tensor, keys: Tensor) -> Tensor:
+            """The ones of the tanh are the same for all positions, so its sigmoid will do."""
+            query = torch.addmm(bias, x, weight).view(len(keys), -1, 1, len(weigh))
+            return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
+
+        return FastScore(self._begin, scores)
+
 
 class DotScore(ScoredContext):
     """h . m (Luong et al. 2015, 3.1), divided by sqrt(D) if scaled (Vaswani et al. 2017)."""
@@ -102,6 +145,10 @@ class DotScore(ScoredContext):
 
     def score(self, h: Tensor, keys: Tensor) -> Tensor:
         return h @ keys.transpose(1, 2) * self.factor
+
+    def fast(self) -> FastScore | None:
+        scores = lambda x, keys: _product(x * self.factor, keys)  # noqa: E731
+        return FastScore(self._begin, scores) if type(self) is DotScore else None
 
 
 class BilinearScore(ScoredContext):
@@ -116,6 +163,9 @@ class BilinearScore(ScoredContext):
 
     def score(self, h: Tensor, keys: Tensor) -> Tensor:
         return h @ keys.transpose(1, 2)
+
+    def fast(self) -> FastScore | None:
+        return FastScore(self._begin, _product) if type(self) is BilinearScore else None
 
 
 class ScoreOptions(Options):

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.nn.dropout import Dropout
+from regard.nn.fused import FusedBranch, fused_branch
 
 Activation = Literal["relu", "gelu", "silu"]
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
@@ -24,8 +25,14 @@ class FeedForward(nn.Module):
         self.widen = nn.Linear(width, inner)
         self.narrow = nn.Linear(inner, width)
         self.activation = ACTIVATIONS[activation]
+        self.kind = activation
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) to (..., D)."""
         return self.narrow(self.dropout(self.activation(self.widen(x))))
+
+    def fused(self) -> FusedBranch | None:
+        """Its maps, if the fused step computes what it computes; a subclass must say so anew."""
+        plain = type(self) is FeedForward
+        return fused_branch(self.widen, self.narrow, activation=self.kind) if plain else None

@@ -6,7 +6,6 @@ away, so that the answer to a text would hang on the texts beside it.
 O outputs, I inputs, V symbols, D width, B rows, T length.
 """
 
-from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import torch
@@ -15,9 +14,9 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.nn.capture_hooks import record_input
+from regard.nn.fused import TILE, FusedTable, Map
 
 LARGEST = 127  # of int8 on both sides of zero
-TILE = 1 << 19  # numbers turned back into fp32 at a time: two megabytes, which a cache holds
 
 
 class Int8Matrix(nn.Module):
@@ -98,13 +97,11 @@ class Int8Linear(Int8):
         """(..., I) to (..., O)."""
         return self.matrix.times(x, self.bias)
 
-    def bare(self) -> Callable[[Tensor], Tensor]:
-        """(R, I) to (R, O) without what modules do around it; the weights must not change."""
-        values, scale = self.matrix.values.t(), self.matrix.scale
-        if self.bias is None or values.numel() > TILE:
-            return self.forward
-        bias = self.bias.detach()
-        return lambda x: torch.addcmul(bias, torch.mm(x, values.to(scale.dtype)), scale)
+    def fused(self) -> Map | None:
+        """Its numbers for the fused step; (I, O) weights, biases and scales."""
+        if self.bias is None:
+            return None
+        return [self.matrix.values.t(), self.bias.detach(), self.matrix.scale]
 
 
 class Int8Embedding(Int8):
@@ -118,6 +115,10 @@ class Int8Embedding(Int8):
     def forward(self, symbols: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
         return record_input(self, self.matrix.rows(symbols).mul_(self.scale))
+
+    def fused(self) -> FusedTable:
+        """Its numbers for the fused step."""
+        return FusedTable(self.matrix.values, self.matrix.scale, self.scale)
 
 
 class Int8Recurrent(Int8):

@@ -10,6 +10,7 @@ from regard.data.tensors.tree import Tree
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.capture_hooks import record_hidden
 from regard.nn.feedforward import FeedForward
+from regard.nn.fused import FusedLayer, fused_layer
 from regard.nn.kernels.kernel import AttentionMask
 from regard.nn.residual import Residual
 
@@ -36,6 +37,10 @@ class SelfLayer(nn.Module):
         x = self.feed.leave(x, self.feedforward(self.feed.enter(x, real)), real)
         record_hidden(self, x)
         return x, past
+
+    def fused(self) -> FusedLayer | None:
+        """Its weights, if the fused step computes what it computes."""
+        return fused_layer([(self.attend, self.attention), (self.feed, self.feedforward)])
 
 
 class EncoderLayer(SelfLayer):
@@ -92,3 +97,9 @@ class DecoderLayer(nn.Module):
         x = self.feed.leave(x, self.feedforward(self.feed.enter(x, real)), real)
         record_hidden(self, x)
         return x, keys, past
+
+    def fused(self) -> FusedLayer | None:
+        """Its weights, if the fused step computes what it computes."""
+        branches = (self.attention, self.cross, self.feedforward)
+        residuals = (self.attend, self.look, self.feed)
+        return fused_layer(list(zip(residuals, branches, strict=True)))

@@ -30,6 +30,12 @@ class Position(nn.Module):
     every_layer: ClassVar[bool] = False
     length: int | None = None
 
+    @property
+    def adds(self) -> bool:
+        """Whether all it does is to add a vector that depends on the position alone, before the
+        first layer: what the fused step can do. A subclass must say so anew."""
+        return type(self) is Position
+
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         """x (B, T, D), whose first symbol is at position `at`, with its positions added."""
         return x
@@ -53,6 +59,10 @@ class SinusoidalPosition(Position):
     def __init__(self, layout: Layout = "interleaved") -> None:
         super().__init__()
         self.layout: Layout = layout
+
+    @property
+    def adds(self) -> bool:
+        return type(self) is SinusoidalPosition
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T, D = x.shape[1:]
@@ -78,6 +88,10 @@ class LearnedPosition(Position):
         super().__init__()
         self.length = length
         self.weight = nn.Parameter(torch.randn(length, width) * width**-0.5)
+
+    @property
+    def adds(self) -> bool:
+        return type(self) is LearnedPosition
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T = x.shape[1]

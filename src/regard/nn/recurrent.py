@@ -63,6 +63,10 @@ class Recurrence(nn.Module):
             x = out + x if i > 0 else out
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
 
+    def sides(self) -> list[list[nn.Module]]:
+        """Its layers, of each direction."""
+        return [list(self.layers)]
+
     def _one(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
         """The same for a single symbol (B, inputs) in decoding: without what a sequence needs."""
         last: list[tuple[Tensor, ...]] = []
@@ -113,6 +117,13 @@ class Bidirectional(nn.Module):
             both = torch.cat([left, right.gather(1, flip.expand_as(right))], -1)  # (B, S, D)
             x = both + x if i > 0 else both
         return x
+
+    def sides(self) -> list[list[nn.Module]]:
+        """Its layers that read from the left, and those that read from the right."""
+        stacks = [
+            [cast(Recurrence, one) for one in side] for side in (self.forwards, self.backwards)
+        ]
+        return [[layer for one in side for layer in one.layers] for side in stacks]
 
 
 def reversal(mask: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.core import parallel
 from regard.inputs.frontend import Embedding
-from regard.models.generator import Head
+from regard.models.heads import Head
 from regard.nn.positions import LearnedPosition
 
 Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.exchange.export.onnx_graph import Graph, Value
 from regard.inputs.frontend import Embedding
-from regard.models.generator import Head
+from regard.models.heads import Head
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import Norm

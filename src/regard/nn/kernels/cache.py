@@ -75,9 +75,9 @@ class Cache(Selects):
         return Cache(own.memory, count, own._taken)
 
     @classmethod
-    def empty(cls, like: Tensor, rows: int, heads: int) -> "Cache":
-        """A cache of no entries, for vectors such as `like` (R, D)."""
-        memory = like.new_empty(2, rows, heads, ROOM, like.shape[1] // heads)
+    def empty(cls, like: Tensor, rows: int, heads: int, head_width: int) -> "Cache":
+        """A cache of no entries, of numbers such as those of `like`."""
+        memory = like.new_empty(2, rows, heads, ROOM, head_width)
         return cls(memory, 0, [0])
 
     def _copy(self, room: int) -> "Cache":

@@ -1,7 +1,7 @@
 """Recurrent layers as plain functions, their weights taken out once.
 
 What an input adds to the gates does not depend on the state, so it is computed for many inputs at
-once or, for the symbols of a small vocabulary, looked up. And torch's sigmoid takes a third of the
+once. And torch's sigmoid takes a third of the
 time of its tanh on a CPU: tanh x = 2 sigmoid(2 x) - 1.
 
 R rows, S length, D width, G = gates * D.
@@ -12,14 +12,10 @@ from typing import Optional
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
-from regard.inputs.frontend import Embedding
-from regard.models.lean.bare import Map, bare_embedding
-from regard.models.lean.compiling import compiled
+from regard.nn.fast import compiled
 from regard.nn.recurrent import WEIGHTS, Hidden
 
-MOST = 1 << 22  # numbers of a table of symbols
 KINDS: dict[type[nn.Module], str] = {nn.RNN: "rnn", nn.GRU: "gru", nn.LSTM: "lstm"}
 
 
@@ -76,7 +72,7 @@ def read(
     return found
 
 
-class BareCell:
+class FastCell:
     """A layer: its kind, and maps (in, G) of inputs and (D, G) of states with what they add."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
@@ -104,18 +100,11 @@ class BareCell:
         return run(self.kind, gates, self.parts, self.state, self.more, mask, back)
 
 
-def bare_cells(layers: Iterable[nn.Module]) -> list[BareCell] | None:
-    """The layers of a stack, or None where one of them is of no plain kind."""
+def fast_cells(layers: Iterable[nn.Module]) -> list[FastCell] | None:
+    """The layers of a stack; None where one of them is of no plain kind, or not on a CPU."""
     stack = list(layers)
     if not all(type(layer) in KINDS for layer in stack):
         return None
-    return [BareCell(layer) for layer in stack if isinstance(layer, nn.RNNBase)]
-
-
-def bare_reader(module: nn.Module, cell: BareCell) -> Map:
-    """What symbols (...) add to the gates (..., G) of the layer that reads their vectors."""
-    embed = bare_embedding(module)
-    if type(module) is Embedding and len(module.weight) * cell.bias.numel() <= MOST:
-        table = cell.gates(embed(torch.arange(len(module.weight))))
-        return lambda symbols: embedding(symbols, table)
-    return lambda symbols: cell.gates(embed(symbols).flatten(0, -2)).view(*symbols.shape, -1)
+    known = [layer for layer in stack if isinstance(layer, nn.RNNBase)]
+    here = all(layer.weight_ih_l0.device.type == "cpu" for layer in known)
+    return [FastCell(layer) for layer in known] if here else None

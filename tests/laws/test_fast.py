@@ -1,6 +1,7 @@
-"""Laws of the lean twin and of greedy search: less ado, the same numbers."""
+"""Laws of fast twins and of greedy search: less around it, the same numbers."""
 
 import copy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,12 +12,18 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import tree_map
-from regard.models.generator import GeneratorOptions
-from regard.models.lean import LeanStepper, lean
-from regard.nn.attention_scores import FixedContext
+from regard.models.fast_decoder import FastDecoder
+from regard.models.generator import FastGenerator, GeneratorOptions
+from regard.nn.attention_scores import AdditiveScore, FixedContext
 from regard.nn.capture_hooks import recording
+from regard.nn.fast import fast
+from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache
+from regard.nn.kernels.softmax import SoftmaxAttention
+from regard.nn.norms import LayerNorm
+from regard.nn.positions import Position, SinusoidalPosition
 from regard.nn.quantize import quantize
+from regard.nn.residual import PreNorm
 from regard.search import TokenConstraints
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.greedy import greedy_search
@@ -54,24 +61,29 @@ def numbers(past: Any) -> list[Tensor]:
 
 
 @pytest.fixture(params=MODELS, ids=NAMES)
-def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, LeanStepper]:
+def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, FastGenerator]:
     model = tiny(request.param)
-    return model, lean(model)
+    return model, fast(model)
 
 
-def test_every_plain_model_has_a_twin(model: nn.Module) -> None:
-    assert isinstance(lean(model), LeanStepper)
+def test_every_plain_decoder_and_most_encoders_have_a_twin(
+    model: nn.Module, options: GeneratorOptions
+) -> None:
+    """The kinds that exist are all plain: a default that falls back to modules would be slow."""
+    twin = fast(model)
+    assert isinstance(twin.decoder, FastDecoder)
+    assert (twin.encode is not None) == (options.encoder.kind in ("transformer", "recurrent"))
 
 
 def test_recurrent_layers_in_int8_are_their_own_twins() -> None:
     options = next(m for m in MODELS if m.decoder.kind == m.encoder.kind == "recurrent")
-    model = quantize(copy.deepcopy(tiny(options)))
-    assert lean(model) is model
+    twin = fast(quantize(copy.deepcopy(tiny(options))))
+    assert twin.encode is None and twin.decoder is None
 
 
 @torch.inference_mode()
 def test_the_twin_steps_alike(
-    pair_of_steppers: tuple[nn.Module, LeanStepper], source: Padded
+    pair_of_steppers: tuple[nn.Module, FastGenerator], source: Padded
 ) -> None:
     """Beams change places, die out and go on; a sentence leaves; some steps have two symbols,
     and some are watched."""
@@ -104,7 +116,7 @@ def test_the_twin_steps_alike(
 
 @torch.inference_mode()
 def test_the_twin_reads_a_beginning_at_once(
-    pair_of_steppers: tuple[nn.Module, LeanStepper], source: Padded
+    pair_of_steppers: tuple[nn.Module, FastGenerator], source: Padded
 ) -> None:
     """Four symbols, then one by one; and without padding, where nothing is masked."""
     for rows in (source, pad([[5, 6, EOS], [7, 8, EOS]])):
@@ -124,10 +136,10 @@ def test_large_vocabularies(
     options: GeneratorOptions, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No table of what symbols add to gates, but an output layer whose weights are laid out."""
-    monkeypatch.setattr("regard.models.lean.cells.MOST", 0)
-    monkeypatch.setattr("regard.models.lean.bare.LARGE", 0)
+    monkeypatch.setattr("regard.models.fast_recurrent.MOST", 0)
+    monkeypatch.setattr("regard.models.heads.LARGE", 0)
     model, symbols = tiny(options), torch.full((len(source.data), 1), 6)
-    twin = lean(model)
+    twin = fast(model)
     close(twin.step(symbols, twin.start(source))[0], model.step(symbols, model.start(source))[0])
 
 
@@ -160,3 +172,98 @@ def test_greedy_is_a_beam_of_one(
         assert one.symbols == other.symbols and one.cut == other.cut
         assert one.score == pytest.approx(other.score, abs=1e-5)
         assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-5)
+
+
+class Sharper(SoftmaxAttention):
+    """A kernel that looks like the plain one, and is not."""
+
+    def forward(self, q: Tensor, *rest: Any) -> Any:
+        return super().forward(3 * q, *rest)
+
+    def attend(self, q: Tensor, *rest: Any) -> Tensor:
+        return super().attend(3 * q, *rest)
+
+
+class Longer(Position):
+    """Positions that do more than add."""
+
+    def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
+        return x * (1 + at + torch.arange(x.shape[1])[:, None])
+
+
+class Halved(LayerNorm):
+    def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
+        return 0.5 * super().forward(x, real)
+
+
+class Doubled(PreNorm):
+    def leave(self, x: Tensor, branch: Tensor, real: Tensor | None = None) -> Tensor:
+        return x + 2 * branch
+
+
+class Negative(FeedForward):
+    def forward(self, x: Tensor) -> Tensor:
+        return -super().forward(x)
+
+
+class Flatter(AdditiveScore):
+    def score(self, h: Tensor, keys: Tensor) -> Tensor:
+        return 0.1 * super().score(h, keys)
+
+
+class Louder(nn.Linear):
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * super().forward(x)
+
+
+OTHER = {
+    SoftmaxAttention: Sharper,
+    SinusoidalPosition: Longer,
+    LayerNorm: Halved,
+    PreNorm: Doubled,
+    FeedForward: Negative,
+    AdditiveScore: Flatter,
+    nn.Linear: Louder,
+}
+PAIRS = list(product(("transformer", "recurrent"), repeat=2))
+
+
+def model_of(kinds: tuple[str, str]) -> nn.Module:
+    options = next(m for m in MODELS if (m.encoder.kind, m.decoder.kind) == kinds)
+    return copy.deepcopy(tiny(options))
+
+
+def parts(model: nn.Module, side: str, plain: type[nn.Module]) -> list[nn.Module]:
+    return [part for part in getattr(model, side).modules() if type(part) is plain]
+
+
+PLACES = [
+    (kinds, side, plain)
+    for kinds, side, plain in product(PAIRS, ("encoder", "decoder"), OTHER)
+    if parts(model_of(kinds), side, plain)
+]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "side", "plain"),
+    PLACES,
+    ids=[f"{'-'.join(kinds)}-{side}-{plain.__name__}" for kinds, side, plain in PLACES],
+)
+@torch.inference_mode()
+def test_a_part_that_is_not_plain_is_never_computed_as_if_it_were(
+    kinds: tuple[str, str], side: str, plain: type[nn.Module], source: Padded
+) -> None:
+    """Also where the other side is plain: a subclass runs as it is, on either side."""
+    model = model_of(kinds)
+    before = model.step(torch.full((len(source.data), 1), 6), model.start(source))[0]
+    for part in parts(model, side, plain):
+        part.__class__ = OTHER[plain]  # type: ignore[assignment]
+    twin = fast(model)
+    here, there = model.start(source), twin.start(source)
+    for step in range(3):
+        symbols = torch.full((len(source.data), 1), 6)
+        logits, here = model.step(symbols, here)
+        twin_logits, there = twin.step(symbols, there)
+        close(twin_logits, logits)
+        if step == 0:
+            assert not torch.allclose(logits, before, atol=1e-4)

@@ -1,0 +1,27 @@
+"""What fast twins of decoders have in common.
+
+B sentences, k beams of each, R = k * B rows, D width.
+"""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor
+
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree
+
+
+class FastDecoder(ABC):
+    """A decoder with its embedding, for one symbol of each row.
+
+    Its states are those of the decoder, with more in their memory: among that a "bias".
+    """
+
+    @abstractmethod
+    def begin(self, memory: Padded, past: Tree) -> State:
+        """The state before the first symbol; past: as the decoder begins."""
+
+    @abstractmethod
+    def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        """One symbol for each row (R, 1) to vectors (R, D), and the new state."""

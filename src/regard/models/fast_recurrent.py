@@ -1,0 +1,128 @@
+"""Recurrent encoders and decoders as plain functions, their weights taken out once, on a CPU.
+
+The join of a state and its context is linear before its tanh, so the memory goes through it once,
+before the first step, and no step multiplies a context with a matrix.
+
+B sentences, k beams of each, R = k * B rows, S source length, D width, G = gates * D.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from regard.data.tensors.padded import Padded
+from regard.data.tensors.state import State
+from regard.data.tensors.tree import Tree
+from regard.models.fast_decoder import FastDecoder
+from regard.nn.attention_scores import FastScore
+from regard.nn.fast import fast, padding_bias
+from regard.nn.fast_cells import FastCell, tanh
+from regard.nn.fused import fused_table
+from regard.nn.recurrent import Hidden, ends
+
+MOST = 1 << 22  # numbers of a table of what symbols add to gates
+
+
+def symbol_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
+    """What symbols (...) add to the gates (..., G) of the layer that reads their vectors; of a
+    small vocabulary looked up."""
+    read, table = fast(embed), fused_table(embed)
+    if table is not None and table.weight.is_floating_point():
+        symbols = torch.arange(len(table.weight))
+        if len(symbols) * cell.bias.numel() <= MOST:
+            gates = cell.gates(read(symbols))
+            return lambda symbols: embedding(symbols, gates)
+    return lambda symbols: cell.gates(read(symbols).flatten(0, -2)).view(*symbols.shape, -1)
+
+
+class FastRecurrentEncoder:
+    """Symbols to the states of all layers. sides: the layers that read from the left and, where
+    there are two directions, those that read from the right."""
+
+    def __init__(self, embed: nn.Module, sides: Sequence[Sequence[FastCell]]) -> None:
+        self.layers = list(zip(*sides, strict=True))
+        self.both = len(sides) == 2
+        self.gates = [symbol_gates(embed, cell) for cell in self.layers[0]]
+
+    def __call__(self, source: Padded) -> Padded:
+        """Symbols (B, S) to (B, S, D)."""
+        symbols = source.data.t()  # (S, B)
+        mask = None if bool(source.mask.all()) else source.mask.t().unsqueeze(-1)  # (S, B, 1)
+        x = _read(self.layers[0], [gates(symbols) for gates in self.gates], mask)
+        for cells in self.layers[1:]:
+            gates = [cell.gates(x.flatten(0, 1)).view(*symbols.shape, -1) for cell in cells]
+            x = x + _read(cells, gates, mask)
+        found = Padded(x.transpose(0, 1).contiguous(), source.mask)
+        return found._replace(summary=ends(found, self.both))
+
+
+def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -> Tensor:
+    """The states (S, B, D) of a layer whose inputs add these gates (S, B, G): of the one that
+    reads from the left and, if there is a second one, of the one that reads from the right."""
+    left, *right = zip(cells, gates, strict=True)
+    states = [left[0].read(left[1], None, False)]
+    states += [cell.read(own, mask, True) for cell, own in right]
+    return torch.cat(states, -1)
+
+
+class FastRecurrentDecoder(FastDecoder):
+    """A recurrent decoder. first: its first hidden state, of a memory for so many rows."""
+
+    def __init__(
+        self,
+        embed: nn.Module,
+        cells: list[FastCell],
+        score: FastScore,
+        join: nn.Linear,
+        feeding: bool,
+        first: Callable[[Padded, int], Hidden],
+    ) -> None:
+        self.cells, self.score, self.feeding, self.first = cells, score, feeding, first
+        width, own = cells[0].width, cells[0]
+        own.input, self.fed = own.input.split([len(own.input) - feeding * width, feeding * width])
+        self.read = symbol_gates(embed, own)
+        weight = join.weight.detach()
+        self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
+
+    def begin(self, memory: Padded, past: Tree) -> State:
+        """Keys and contexts are computed here; the bridge is crossed on the first call."""
+        keys, seen = self.score.begin(memory)
+        bias = None if keys is None else padding_bias(memory.mask, memory.data)
+        parts: dict[str, Any] = {
+            "keys": keys,
+            "values": linear(seen, self.context, self.bias),
+            "bias": None if bias is None else bias[:, 0],  # (B, 1, S)
+        }
+        return State({"encoded": memory, **parts}, past)
+
+    def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        hidden, last = state.past["hidden"], state.past["last"]
+        if hidden is None:
+            hidden = self.first(state.memory["encoded"], len(symbols))
+        gates = self.read(symbols[:, 0])
+        if last is not None:
+            gates = gates.addmm(last[:, 0], self.fed)
+        after = [self.cells[0].advance(gates, tuple(part[:, 0] for part in hidden))]
+        x = after[0][0]
+        for i, cell in enumerate(self.cells[1:], 1):
+            after.append(cell.advance(cell.gates(x), tuple(part[:, i] for part in hidden)))
+            x = x + after[i][0]
+        out = self._attend(x, state)
+        hidden = tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
+        fed = out.unsqueeze(1) if self.feeding else None
+        return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
+
+    def _attend(self, x: Tensor, state: State) -> Tensor:
+        """States (R, D) joined with their contexts: (R, D)."""
+        values, bias, keys = (state.memory[name] for name in ("values", "bias", "keys"))
+        B, k = len(values), len(x) // len(values)
+        if keys is None:
+            found = values.expand(B, k, -1)
+        else:
+            scores = self.score.scores(x, keys)
+            weights = (scores if bias is None else scores.add_(bias)).softmax(-1)
+            found = torch.bmm(weights, values)
+        return tanh(torch.addmm(found.reshape(x.shape), x, self.own))

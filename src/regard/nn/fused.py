@@ -1,0 +1,245 @@
+"""The fused step of a plain Transformer: all its layers in one call, without Python in between.
+
+A step of a small model on a CPU is dozens of tiny operations, and what Python and torch do around
+each of them takes longer than the arithmetic. Parts say by `fused` whether they are what is
+computed here: softmax attention, a layer or rms norm before or after each branch, a feed-forward
+network of two maps, with float or int8 weights. Where one of them is not, modules run as they are.
+
+B sentences, k beams, R = k * B rows, S length, D width, H heads, K head width, I inputs, O outputs.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention, silu
+
+from regard.nn.norms import FusedNorm
+from regard.nn.residual import Residual
+
+TILE = 1 << 19  # numbers of int8 turned back into fp32 at a time: two megabytes, a cache holds them
+NOTHING = torch.empty(0)  # in place of a tensor that a kind does not have
+
+Map = list[Tensor]  # of W x + b: (I, O) weights, (O,) bias, and of int8 (O,) scales
+
+
+class FusedTable(NamedTuple):
+    """An embedding. weight: (V, D); rows: of int8 (V,) scales; scale: of all vectors."""
+
+    weight: Tensor
+    rows: Tensor
+    scale: float
+
+
+class FusedBranch(NamedTuple):
+    """What stands in a residual branch: two maps with attention or an activation between them.
+
+    keys: of cross-attention the map of the memory.
+    """
+
+    first: Map
+    second: Map
+    heads: int = 0
+    activation: str = ""
+    keys: Map | None = None
+
+
+class Style(NamedTuple):
+    """What all layers of a stack have in common. pre: norms stand before their branches."""
+
+    heads: int
+    pre: bool
+    norm: str
+    eps: float
+    activation: str
+
+
+class FusedLayer(NamedTuple):
+    """A layer. weights: eight for each branch, of its norm and its two maps; keys: of its
+    cross-attention, if it has one."""
+
+    style: Style
+    weights: list[Tensor]
+    keys: Map
+
+
+def fused_map(module: nn.Module) -> Map | None:
+    """A linear map, torch's or one that says it is; None for others."""
+    if type(module) is nn.Linear:
+        return (
+            None
+            if module.bias is None
+            else [module.weight.detach().t(), module.bias.detach(), NOTHING]
+        )
+    own: Any = getattr(module, "fused", None)
+    return None if own is None else own()
+
+
+def fused_table(module: nn.Module) -> FusedTable | None:
+    """An embedding, if it says that it is plain."""
+    own: Any = getattr(module, "fused", None)
+    return None if own is None else own()
+
+
+def fused_branch(
+    first: nn.Module, second: nn.Module, heads: int = 0, activation: str = ""
+) -> FusedBranch | None:
+    """Two maps with attention or an activation between them, if both are plain."""
+    one, other = fused_map(first), fused_map(second)
+    return None if one is None or other is None else FusedBranch(one, other, heads, activation)
+
+
+def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | None:
+    """A layer of residual branches, if each of them is plain and all are alike."""
+    weights: list[Tensor] = []
+    residuals, parts = [one.fused() for one, _ in branches], [_branch(part) for _, part in branches]
+    for residual, part in zip(residuals, parts, strict=True):
+        if residual is None or part is None:
+            return None
+        _, weight, bias, _ = norm_weights(residual[1])
+        weights += [weight, bias, *part.first, *part.second]
+    known = [part for part in parts if part is not None]
+    styles = {(pre, norm.kind, norm.eps) for pre, norm in (one for one in residuals if one)}
+    heads = {part.heads for part in known} - {0}
+    activations = {part.activation for part in known} - {""}
+    if any(len(found) != 1 for found in (styles, heads, activations)):
+        return None
+    keys = [weight for part in known for weight in part.keys or ()]
+    return FusedLayer(Style(heads.pop(), *styles.pop(), activations.pop()), weights, keys)
+
+
+def _branch(part: Any) -> FusedBranch | None:
+    own = getattr(part, "fused", None)
+    return None if own is None else own()
+
+
+def fused_stack(layers: Sequence[Any]) -> list[FusedLayer] | None:
+    """The layers of a stack, if each of them is plain and all are alike."""
+    found = [layer.fused() for layer in layers]
+    known = [layer for layer in found if layer is not None]
+    alike = len({layer.style for layer in known}) == 1 and len(known) == len(found)
+    return known if alike else None
+
+
+def norm_weights(norm: FusedNorm) -> tuple[str, Tensor, Tensor, float]:
+    """A norm as `normalize` takes it."""
+    weight, bias = (NOTHING if w is None else w for w in (norm.weight, norm.bias))
+    return norm.kind, weight, bias, norm.eps
+
+
+def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
+    """(R, D) to the same."""
+    if kind == "layer":
+        return torch.layer_norm(x, [x.size(1)], weight, bias, eps)
+    if kind == "rms":
+        return torch.rms_norm(x, [x.size(1)], weight, eps)
+    return x
+
+
+def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tensor:
+    """(R, I) to (R, O) by the map whose weight, bias and scales are w[i], w[i + 1], w[i + 2].
+
+    packed: the weights lie in memory as (I, O).
+    """
+    weight, bias = w[i], w[i + 1]
+    if packed:
+        return torch.mm(x, weight).add_(bias)
+    if weight.dtype != torch.int8:
+        return torch.addmm(bias, x, weight)
+    if weight.numel() <= tile:
+        product = torch.mm(x, weight.to(x.dtype))
+    else:
+        tiles = weight.split(max(1, tile // weight.size(0)), 1)
+        product = torch.cat([torch.mm(x, part.to(x.dtype)) for part in tiles], 1)
+    return torch.addcmul(bias, product, w[i + 2])
+
+
+def activate(x: Tensor, kind: str) -> Tensor:
+    """The activation of a feed-forward network."""
+    if kind == "relu":
+        return torch.relu_(x)
+    return gelu(x) if kind == "gelu" else silu(x)
+
+
+def encode(
+    x: Tensor,
+    B: int,
+    weights: list[list[Tensor]],
+    bias: Optional[Tensor],  # noqa: UP045, TorchScript reads it
+    heads: int,
+    pre: bool,
+    norm: str,
+    eps: float,
+    activation: str,
+    tile: int,
+) -> Tensor:
+    """Vectors (B*S, D) through the layers of an encoder. bias: (B, 1, 1, S), -inf for padding."""
+    R, D = x.size(0), x.size(1)
+    for w in weights:
+        h = normalize(x, norm, w[0], w[1], eps) if pre else x
+        qkv = linear(h, w, 2, False, tile).view(B, R // B, 3, heads, D // heads)
+        qkv = qkv.permute(2, 0, 3, 1, 4)
+        out = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias)
+        x = linear(out.transpose(1, 2).reshape(R, D), w, 5, False, tile).add_(x)
+        x = x if pre else normalize(x, norm, w[0], w[1], eps)
+        h = normalize(x, norm, w[8], w[9], eps) if pre else x
+        h = activate(linear(h, w, 10, False, tile), activation)
+        x = linear(h, w, 13, False, tile).add_(x)
+        x = x if pre else normalize(x, norm, w[8], w[9], eps)
+    return x
+
+
+def decode(
+    symbols: Tensor,
+    table: Tensor,
+    rows: Tensor,
+    scale: float,
+    place: Tensor,
+    weights: list[list[Tensor]],
+    caches: list[Tensor],
+    keys: list[Tensor],
+    values: list[Tensor],
+    mask: Optional[Tensor],  # noqa: UP045, TorchScript reads it
+    bias: Optional[Tensor],  # noqa: UP045
+    count: int,
+    heads: int,
+    pre: bool,
+    norm: str,
+    eps: float,
+    activation: str,
+    packed: bool,
+    tile: int,
+) -> Tensor:
+    """Symbols (R,) to vectors (R, D) after all layers of a decoder, before the last norm.
+
+    table, rows, scale: of a `FusedTable`; place: (1, D), what is added for their position. The
+    new keys and values go into the caches (2, B, H, room, K), from `count` on. keys, values:
+    (B, H, S, K) of the memory; mask: of a shared cache; bias: (B, 1, 1, S), -inf for padding.
+    """
+    x = torch.embedding(table, symbols)
+    if table.dtype == torch.int8:
+        x = x.to(rows.dtype).mul_(rows[symbols].unsqueeze(-1))
+    x = x * scale + place
+    R, D = x.size(0), x.size(1)
+    B, K = caches[0].size(1), D // heads
+    k = R // B
+    for i, w in enumerate(weights):
+        h = normalize(x, norm, w[0], w[1], eps) if pre else x
+        qkv = linear(h, w, 2, packed, tile).view(B, k, 3, heads, K).permute(2, 0, 3, 1, 4)
+        both = caches[i]
+        both.narrow(3, count, k).copy_(qkv[1:])
+        seen = both.narrow(3, 0, count + k)
+        out = scaled_dot_product_attention(qkv[0], seen[0], seen[1], mask)
+        x = linear(out.transpose(1, 2).reshape(R, D), w, 5, packed, tile).add_(x)
+        x = x if pre else normalize(x, norm, w[0], w[1], eps)
+        h = normalize(x, norm, w[8], w[9], eps) if pre else x
+        q = linear(h, w, 10, packed, tile).view(B, k, heads, K).transpose(1, 2)
+        out = scaled_dot_product_attention(q, keys[i], values[i], bias)
+        x = linear(out.transpose(1, 2).reshape(R, D), w, 13, packed, tile).add_(x)
+        x = x if pre else normalize(x, norm, w[8], w[9], eps)
+        h = normalize(x, norm, w[16], w[17], eps) if pre else x
+        h = activate(linear(h, w, 18, packed, tile), activation)
+        x = linear(h, w, 21, packed, tile).add_(x)
+        x = x if pre else normalize(x, norm, w[16], w[17], eps)
+    return x
