@@ -49,7 +49,7 @@ class LanguageModel(Estimator):
         """The symbols of a text that training never saw."""
         self._check_fitted()
         assert isinstance(self.task_, Task)
-        return self.task_.unknown(text)
+        return self.task_.source.unknown(text)
 
     def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
         """For each text: nats, symbols, characters, loss, perplexity, bits_per_character."""

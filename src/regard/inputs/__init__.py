@@ -7,11 +7,12 @@ from pydantic import Field
 
 from regard.core.errors import UserError
 from regard.core.options import Choice, kinds_of
+from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.input import Input, InputOptions
-from regard.inputs.text import Symbols, Text
+from regard.inputs.text import Symbols, Text, TextInput
 from regard.inputs.vectors import Mapped, Vectors
-from regard.inputs.words import Spelled, Words
+from regard.inputs.words import Spelled, WordInput, Words
 
 Inputs = Annotated[Text | Words | Vectors, Field(discriminator="kind")]
 Frontends = Annotated[Symbols | Spelled | Mapped, Field(discriminator="kind")]
@@ -37,6 +38,15 @@ def fit_input(
         options = kinds[fitting[0]]()
         chosen.append(Choice(f"{path}.kind", options.kind, "the kind of the sources"))
     return options.fit(sources, path, chosen, like)
+
+
+def symbol_input(vocabulary: Vocabulary, letters: TableVocabulary | None) -> Input:
+    """The texts of a language model; with the vocabulary of its words' letters, where it has one,
+    so that models which read words can start from it."""
+    if letters is None:
+        return TextInput(vocabulary, lowercase=False, opened=False)
+    assert isinstance(vocabulary, TableVocabulary)
+    return WordInput(vocabulary, letters)
 
 
 def frontend_of(kind: str) -> str:

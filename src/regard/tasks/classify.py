@@ -19,7 +19,8 @@ from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search import Decide
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.task import Facts, Prediction, Task, device_of, source_facts
+from regard.tasks.labeled_data import source_facts
+from regard.tasks.task import Facts, Prediction, Task, device_of
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 

@@ -1,12 +1,15 @@
-"""What tasks with one answer for a source share in reading their data."""
+"""What tasks with labels or numbers as answers share."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 from regard.core.errors import UserError
+from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.vectors import number
 from regard.data.sources.open import Place
+from regard.inputs.input import Input
+from regard.tasks.values import Facts
 
 
 def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
@@ -21,3 +24,12 @@ def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
     """The weight of each label: all labels together count the same, the mean weight is 1."""
     counts = Counter(label for pair in pairs for label in pair.target)
     return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
+
+
+def source_facts(source: Input, corpus: Corpus, outputs: int, task: str) -> Facts:
+    """What the choice of a model depends on, of a task with labels or numbers as outputs."""
+    symbols, shape = int(corpus.lengths.sum()), source.shape
+    vectors = 0 if source.sequential else shape.size
+    return Facts(
+        len(corpus), symbols, outputs, source.whole_words, task, vectors, source=source.kind
+    )

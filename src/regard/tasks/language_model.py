@@ -19,12 +19,10 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
 from regard.data.reading.read import Example, Pair
-from regard.data.tensors.special import EOS, UNK
+from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
-from regard.inputs.input import Input
-from regard.inputs.text import TextInput
+from regard.inputs import symbol_input
 from regard.inputs.tokenizers import SUBWORDS
-from regard.inputs.words import WordInput
 from regard.models.causal import CausalModel
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
@@ -37,14 +35,6 @@ from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
-
-
-def _source(vocabulary: Vocabulary, letters: TableVocabulary | None) -> Input:
-    """How texts are read where symbols are masked, also by models that start from this one."""
-    if letters is None:
-        return TextInput(vocabulary, lowercase=False, opened=False)
-    assert isinstance(vocabulary, TableVocabulary)
-    return WordInput(vocabulary, letters)
 
 
 class LanguageModelTask(Task):
@@ -62,7 +52,7 @@ class LanguageModelTask(Task):
     ) -> None:
         self.vocabulary = vocabulary
         self.letters = letters
-        self.source = _source(vocabulary, letters)
+        self.source = symbol_input(vocabulary, letters)
         self.options = options  # context, overlap, order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
@@ -136,7 +126,7 @@ class LanguageModelTask(Task):
                 source + self._join(prompt, symbols),
                 None,
                 symbols=tuple(self.vocabulary.name(id) for id in symbols),
-                unknown=self.unknown(source, prompt),
+                unknown=self.source.unknown(source, np.array(prompt)),
                 value=source + self._join(prompt, symbols),
             )
             for source, prompt, symbols in zip(
@@ -175,14 +165,6 @@ class LanguageModelTask(Task):
         """The text of new symbols after those of a prompt."""
         before = self.vocabulary.decode(prompt)
         return self.vocabulary.decode([*prompt, *symbols])[len(before) :]
-
-    def unknown(self, source: str, ids: list[int] | None = None) -> tuple[str, ...]:
-        """The symbols of a text that training never saw."""
-        ids = self.vocabulary.encode(source) if ids is None else ids
-        if UNK not in ids:
-            return ()
-        pairs = zip(self.vocabulary.symbols(source), ids, strict=True)
-        return tuple(symbol for symbol, id in pairs if id == UNK)
 
     def reach(self, model: Any) -> int | None:
         """How many symbols a model can look back; None: any number."""

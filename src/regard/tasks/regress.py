@@ -29,7 +29,7 @@ from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.models.window import LinearEncoder
 from regard.objectives import Objective, Squared
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.labeled_data import refuse_streamed_vectors
+from regard.tasks.labeled_data import refuse_streamed_vectors, source_facts
 from regard.tasks.task import (
     Evaluation,
     Facts,
@@ -37,7 +37,6 @@ from regard.tasks.task import (
     Task,
     TaskOptions,
     device_of,
-    source_facts,
 )
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most

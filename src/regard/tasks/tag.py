@@ -28,7 +28,8 @@ from regard.models.labeller import Labeller, TaggerOptions
 from regard.nn import crf
 from regard.search import Decide
 from regard.tasks.batches import ALL, Work, batches
-from regard.tasks.task import Facts, Prediction, Task, TaskOptions, device_of, source_facts
+from regard.tasks.labeled_data import source_facts
+from regard.tasks.task import Facts, Prediction, Task, TaskOptions, device_of
 
 
 class TagOptions(TaskOptions):

@@ -37,7 +37,6 @@ __all__ = [
     "device_of",
     "losses",
     "plain",
-    "source_facts",
 ]
 
 SAMPLES = 5  # predictions shown at each validation
@@ -231,15 +230,6 @@ def losses(
     if not count:  # no answer that training knows
         return 0.0, {}
     return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
-
-
-def source_facts(source: Input, corpus: Corpus, outputs: int, task: str) -> Facts:
-    """What the choice of a model depends on, of a task with labels or numbers as outputs."""
-    symbols, shape = int(corpus.lengths.sum()), source.shape
-    vectors = 0 if source.sequential else shape.size
-    return Facts(
-        len(corpus), symbols, outputs, source.whole_words, task, vectors, source=source.kind
-    )
 
 
 def plain(side: Any) -> str:

@@ -18,7 +18,7 @@ UNSPACED = (
 )
 
 
-class Shape(NamedTuple):
+class TextStats(NamedTuple):
     """What texts look like, in figures."""
 
     texts: int
@@ -60,7 +60,7 @@ def choose_symbols(texts: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def measure(texts: Sequence[str]) -> Shape:
+def measure(texts: Sequence[str]) -> TextStats:
     """The figures that the choice rests on."""
     parts = Counter(part for text in texts for part in text.split())
     letters = Counter(character for text in texts for character in text)
@@ -75,7 +75,7 @@ def measure(texts: Sequence[str]) -> Shape:
         seen += lengths[long_part]
         if seen >= 0.99 * total:
             break
-    return Shape(
+    return TextStats(
         texts=len(texts),
         words=total / len(texts),
         characters=letters.total() / len(texts),

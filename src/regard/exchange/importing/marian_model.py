@@ -13,7 +13,7 @@ from regard.data.tensors.special import PAD, UNK
 from regard.data.vocabulary.marian import load_marian
 from regard.exchange.importing.generation import renormalised, search_settings
 from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
-from regard.exchange.importing.marian_tokens import Symbols, added, read_symbols
+from regard.exchange.importing.marian_tokens import MarianSymbols, added, read_symbols
 from regard.exchange.importing.marian_weights import Tensors, places, side_weights, tables
 from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
 from regard.inputs.text import TextInput
@@ -55,7 +55,7 @@ def import_marian(folder: Path) -> Imported:
     return Imported(config, task, _filled(task, config, found), notes + more)
 
 
-def _symbols(checkpoint: Checkpoint) -> tuple[Symbols, Symbols, list[str]]:
+def _symbols(checkpoint: Checkpoint) -> tuple[MarianSymbols, MarianSymbols, list[str]]:
     """The symbols of both sides, and what is odd about them."""
     config = checkpoint.config
     start, size = config["decoder_start_token_id"], config["vocab_size"]
@@ -106,7 +106,9 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
     return {**task, "shared": shared, "metric": "bleu"}
 
 
-def _task(checkpoint: Checkpoint, config: Config, source: Symbols, target: Symbols) -> Transduce:
+def _task(
+    checkpoint: Checkpoint, config: Config, source: MarianSymbols, target: MarianSymbols
+) -> Transduce:
     """The task: both vocabularies, and how long answers may be."""
     cut = load_marian(checkpoint.path("source.spm"), source.symbols)
     joined = load_marian(checkpoint.path("target.spm"), target.symbols)

@@ -15,7 +15,7 @@ NONE = -1  # the row of a symbol that the other model does not have
 
 
 @dataclass(frozen=True)
-class Symbols:
+class MarianSymbols:
     """symbols: all but the special ones. rows: for each of our ids the row it was, or NONE.
     silent: our ids that must never count, since another id has the same row, or none."""
 
@@ -32,7 +32,7 @@ class Symbols:
         return ours
 
 
-def read_symbols(checkpoint: Checkpoint, name: str, size: int, start: int | None) -> Symbols:
+def read_symbols(checkpoint: Checkpoint, name: str, size: int, start: int | None) -> MarianSymbols:
     """The symbols of a list such as vocab.json, for tables of `size` rows.
 
     start: the row that decoding begins with; of a source, None.
@@ -53,7 +53,7 @@ def read_symbols(checkpoint: Checkpoint, name: str, size: int, start: int | None
     silent = [MASK] if first[BOS] not in (pad, unk, eos) else [BOS, MASK]
     symbols = [names.get(row, f"<row {row}>") for row in rest]
     unnamed = sum(row not in names for row in rest)
-    return Symbols(symbols, [*first, *rest], silent, unnamed)
+    return MarianSymbols(symbols, [*first, *rest], silent, unnamed)
 
 
 def specials(tokenizer: Facts) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.exchange.importing.marian_tokens import Symbols
+from regard.exchange.importing.marian_tokens import MarianSymbols
 from regard.exchange.importing.torch_checkpoint import Facts
 from regard.nn.positions import sinusoids
 
@@ -96,7 +96,7 @@ def side_weights(tensors: Tensors, side: str, options: Any) -> Facts:
 
 
 def tables(
-    tensors: Tensors, config: Facts, source: Symbols, target: Symbols, silent: list[int]
+    tensors: Tensors, config: Facts, source: MarianSymbols, target: MarianSymbols, silent: list[int]
 ) -> Facts:
     """Embeddings and output layer, their rows in our order. silent: more ids that never count.
 
@@ -126,7 +126,7 @@ def tables(
     return found | {"head.bias": _bias(tensors, target, silent)}
 
 
-def _bias(tensors: Tensors, target: Symbols, silent: list[int]) -> Tensor:
+def _bias(tensors: Tensors, target: MarianSymbols, silent: list[int]) -> Tensor:
     """What is added to the score of each symbol: zero where it is missing, as in transformers."""
     bias = torch.zeros(1, _rows(target))
     if "final_logits_bias" in tensors.left:
@@ -146,6 +146,6 @@ def places(tensors: Tensors, side: str, width: int) -> Tensor | None:
     return None if torch.allclose(table, usual, atol=1e-3) else table
 
 
-def _rows(symbols: Symbols) -> int:
+def _rows(symbols: MarianSymbols) -> int:
     """How many rows the tables of the other model have."""
     return max(symbols.rows) + 1

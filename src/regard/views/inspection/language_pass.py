@@ -37,7 +37,7 @@ COUNTS = Inside(notes=(Note("counts"),))
 
 
 @dataclass(frozen=True)
-class Text(Scored):
+class LanguagePass(Scored):
     """A text, each of its symbols predicted from those before it."""
 
     model: nn.Module
@@ -88,7 +88,7 @@ def inspect_language(
     if not whole:
         raise UserError("text and target are empty: there is nothing to look at")
     refuse_longer("text and what follows", len(whole), most, "give a shorter text or length")
-    question = Text(model, whole, len(task.vocabulary))
+    question = LanguagePass(model, whole, len(task.vocabulary))
     with torch.inference_mode():
         chances = question.logits(1)[0].softmax(-1).cpu()
         score = float(question.scores(1).sum())
