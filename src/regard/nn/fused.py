@@ -21,7 +21,7 @@ from regard.nn.residual import Residual
 TILE = 1 << 19  # numbers of int8 turned back into fp32 at a time: two megabytes, a cache holds them
 NOTHING = torch.empty(0)  # in place of a tensor that a kind does not have
 
-Map = list[Tensor]  # of W x + b: (I, O) weights, (O,) bias, and of int8 (O,) scales
+Map = list[Tensor]  # of W x + b: (O, I) weights, (O,) bias, and of int8 (O,) scales
 
 
 class FusedTable(NamedTuple):
@@ -67,11 +67,8 @@ class FusedLayer(NamedTuple):
 def fused_map(module: nn.Module) -> Map | None:
     """A linear map, torch's or one that says it is; None for others."""
     if type(module) is nn.Linear:
-        return (
-            None
-            if module.bias is None
-            else [module.weight.detach().t(), module.bias.detach(), NOTHING]
-        )
+        weight, bias = module.weight.detach(), module.bias
+        return None if bias is None else [weight, bias.detach(), NOTHING]
     own: Any = getattr(module, "fused", None)
     return None if own is None else own()
 
@@ -140,17 +137,18 @@ def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) ->
 def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tensor:
     """(R, I) to (R, O) by the map whose weight, bias and scales are w[i], w[i + 1], w[i + 2].
 
-    packed: the weights lie in memory as (I, O).
+    packed: the weights lie in memory as (I, O). TorchScript would take `addmm` apart.
     """
     weight, bias = w[i], w[i + 1]
     if packed:
         return torch.mm(x, weight).add_(bias)
     if weight.dtype != torch.int8:
-        return torch.addmm(bias, x, weight)
-    if weight.numel() <= tile:
-        product = torch.mm(x, weight.to(x.dtype))
+        return torch.nn.functional.linear(x, weight, bias)
+    values = weight.t()  # (I, O)
+    if values.numel() <= tile:
+        product = torch.mm(x, values.to(x.dtype))
     else:
-        tiles = weight.split(max(1, tile // weight.size(0)), 1)
+        tiles = values.split(max(1, tile // values.size(0)), 1)
         product = torch.cat([torch.mm(x, part.to(x.dtype)) for part in tiles], 1)
     return torch.addcmul(bias, product, w[i + 2])
 

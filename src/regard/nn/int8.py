@@ -98,10 +98,10 @@ class Int8Linear(Int8):
         return self.matrix.times(x, self.bias)
 
     def fused(self) -> Map | None:
-        """Its numbers for the fused step; (I, O) weights, biases and scales."""
+        """Its numbers for the fused step."""
         if self.bias is None:
             return None
-        return [self.matrix.values.t(), self.bias.detach(), self.matrix.scale]
+        return [self.matrix.values, self.bias.detach(), self.matrix.scale]
 
 
 class Int8Embedding(Int8):
