@@ -1,16 +1,20 @@
 """Beam search on toy models whose probabilities are written down, worked out by hand."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
+from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.data.tensors.state import State
+from regard.search import Beam, Sample
 from regard.search.beam import Plan, beam_search
 from regard.search.hypothesis import Hypothesis
+from regard.search.sample import sample_many
 from regard.search.scoring import Scoring
 
 A, B, C = 5, 6, 7
@@ -150,12 +154,37 @@ def test_symbols_that_are_no_output_never_come() -> None:
     assert text(greedy) == "a"
 
 
-@pytest.mark.parametrize("beam", [2, 5])
-def test_numbers_that_are_none_are_refused(beam: int) -> None:
+class Diverged:
+    """A model whose numbers are none, from the second step on."""
+
+    def start(self, source: Padded) -> State:
+        return State(torch.arange(len(source.mask)), {"at": 0})
+
+    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+        value = float("nan") if state.past["at"] else 0.0
+        logits = torch.full((*symbols.shape, 8), value)
+        logits[..., EOS] -= 50
+        return logits, State(state.memory, {"at": 1})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *(Beam(beam=beam) for beam in (1, 2, 5)),
+        Beam(beam=1, min_length=3),
+        Sample(),
+        Sample(temperature=0.0),
+        Sample(top_k=2, top_p=0.5),
+    ],
+    ids=str,
+)
+def test_numbers_that_are_none_are_refused(options: Any) -> None:
     """A model that has diverged has no answer; the search must not look for one for ever."""
-
-    def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        return torch.full((len(symbols), 1, 8), float("nan")), state
-
     with pytest.raises(UserError, match="not finite"):
-        beam_search(step, State(torch.arange(2), None), torch.tensor([4, 4]), Plan(beam))
+        options.run(Diverged(), pad([[A, EOS], [A, A, EOS]]), torch.tensor([4, 4]))
+
+
+def test_numbers_that_are_none_end_a_text() -> None:
+    model = Diverged()
+    with pytest.raises(UserError, match="not finite"):
+        sample_many(model.step, lambda rows: model.start(pad([[A]] * rows)), [[A], [A]], Sample())

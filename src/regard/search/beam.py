@@ -9,7 +9,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import recording
@@ -21,13 +20,9 @@ from regard.search.live_beams import LiveBeams
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
 from regard.search.selection import Best, Choose, Chosen, Continuations
-from regard.search.top import Step, joint, joint_fits, largest, log_normaliser
+from regard.search.top import Step, joint, joint_fits, largest, log_normaliser, refuse_nan
 from regard.search.trace import Trace
 
-NOT_FINITE = (
-    "the model's numbers are not finite (nan), so it has no answer; its training went wrong, or "
-    "its weights are damaged: see regard diagnose"
-)
 Stop = Literal["likely", "full", "exact", "first"]
 
 
@@ -60,8 +55,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     while True:
         logits, state = _looked(step, last, state, live)
         found = continuations(live, logits[:, -1].float(), plan.rules, choose)
-        if bool(found.total.isnan().any()):
-            raise UserError(NOT_FINITE)
+        refuse_nan(found.total)
         chosen = choose(found, plan.beam, live.rows)
         if plan.trace is not None:
             plan.trace.add(live.rows, live.symbols, found, chosen)

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from regard.search.top import refuse_nan
+
 
 class Filters(NamedTuple):
     """First the temperature, then the best `top_k`, then of these the fewest that reach `top_p`
@@ -46,5 +48,6 @@ def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
 def pick(scores: Tensor, chance: Tensor) -> Tensor:
     """The symbols (R,) at which the summed probabilities first exceed `chance` (R,) < 1."""
     sums = scores.double().exp().cumsum(-1)  # (R, V)
+    refuse_nan(sums[:, -1])
     sums = sums / sums[:, -1:]
     return torch.searchsorted(sums, chance[:, None].contiguous(), right=True).squeeze(1)

@@ -14,7 +14,7 @@ from regard.search.callbacks import tell_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
-from regard.search.top import Step, largest, log_normaliser
+from regard.search.top import Step, largest, log_normaliser, refuse_nan
 
 FORBIDDEN = frozenset(NEVER)
 
@@ -33,6 +33,7 @@ def greedy_search(
     while rows:
         logits, state = step(last, state)
         best, last = _best(logits[:, -1].float(), t, rows, ends, symbols, rules)
+        refuse_nan(best)
         found = last[:, 0].tolist()
         for row, symbol, score in zip(rows, found, best.tolist(), strict=True):
             symbols[row].append(symbol)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from regard.core.errors import UserError
 from regard.data.tensors.state import State
 from regard.search.hypothesis import NEVER
 
@@ -15,6 +16,16 @@ Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
 CHUNK = 64
 FEW = 8  # rows from which chunks are worth their while
+NOT_FINITE = (
+    "the model's numbers are not finite (nan), so it has no answer; its training went wrong, or "
+    "its weights are damaged: see regard diagnose"
+)
+
+
+def refuse_nan(numbers: Tensor) -> None:
+    """Refuses the numbers of a model that has diverged."""
+    if bool(numbers.isnan().any()):
+        raise UserError(NOT_FINITE)
 
 
 def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
