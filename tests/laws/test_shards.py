@@ -9,6 +9,7 @@ from torch import nn
 from regard.core.threads import one_thread_each
 from regard.data.tensors.padded import Batch
 from regard.objectives.cross_entropy import Loss
+from regard.optim.precision import Precision, products
 from regard.training import shards
 from regard.training.run import Run
 
@@ -77,6 +78,23 @@ def test_gradients_are_added_to_those_there() -> None:
     for parameter, gradient in zip(run.model.parameters(), one, strict=True):
         torch.testing.assert_close(parameter.grad, 2 * gradient)
     run.model.zero_grad()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_threads_have_the_precision_of_the_run(precision: Precision) -> None:
+    run = built(next(case for case in CASES if case.toy == "transduce"))
+    kinds: list[torch.dtype] = []
+    layer = next(part for part in run.model.modules() if isinstance(part, nn.Linear))
+    hook = layer.register_forward_hook(lambda part, given, found: kinds.append(found.dtype))
+    with products(precision, torch.device("cpu")):
+        one, _ = gradients(run, run.model, whole_batch(run), 1)
+        two, _ = gradients(run, run.model, whole_batch(run), 2)
+    hook.remove()
+    run.model.zero_grad()
+    assert kinds == [getattr(torch, precision)] * 3  # once, and once in each thread
+    rounding = 2.0**-6 * max(float(g.abs().max()) for g in one if g is not None)
+    torch.testing.assert_close(two, one, atol=rounding, rtol=0)
+    assert not torch.is_autocast_enabled("cpu")
 
 
 def test_the_number_of_threads_is_put_back() -> None:

@@ -46,8 +46,8 @@ class Update:
 
 def update(run: Run, micro: list[Micro], lr: float) -> Update:
     """Moves the weights by the gradient of these batches, and those of the other processes."""
-    alone = parallel.size() == 1 and run.config.training.precision == "float32"
-    threads = torch.get_num_threads() if alone and run.device.type == "cpu" else 1
+    alone = parallel.size() == 1 and run.device.type == "cpu"
+    threads = torch.get_num_threads() if alone else 1
     with one_thread_each() if threads > 1 else contextlib.nullcontext():
         return _update(run, micro, lr, threads)
 
