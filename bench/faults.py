@@ -34,25 +34,23 @@ FAULTS = [
     Fault(
         "a kernel sees the future",
         "nn/kernels/softmax.py",
-        "is_causal=whole)",
-        "is_causal=False)",
-        ("the_future_is_invisible", "steps_equal_one_pass"),
+        "attn_mask=hidden, is_causal=whole",
+        "attn_mask=hidden, is_causal=False",
+        ("the_future_is_invisible", "steps_equal_one_pass", "no_query_sees"),
     ),
     Fault(
         "a norm counts padding",
-        "nn/norm.py",
-        'return nn.LayerNorm(width) if kind == "layer" else nn.RMSNorm(width, eps=1e-6)',
-        "return Counting(width)\n\n\n"
-        "class Counting(nn.LayerNorm):\n"
-        "    def forward(self, x: Tensor) -> Tensor:\n"
-        "        return super().forward(x) / (1 + x.square().mean((0, 1)))",
-        ("in_a_batch", "the_padding_is_invisible"),
+        "nn/norms.py",
+        "return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)",
+        "normed = F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)\n"
+        "        return normed / (1 + x.square().mean((0, 1)))",
+        ("in_a_batch", "padding_is_invisible", "padding_and_other_rows"),
     ),
     Fault(
         "a select forgets a leaf",
-        "nn/state.py",
-        "if isinstance(tree, list | tuple):\n        return type(tree)(tree_map",
-        "if isinstance(tree, tuple):\n        return tree\n"
+        "data/tensors/tree.py",
+        "    if isinstance(tree, list | tuple):\n        return type(tree)(tree_map",
+        "    if isinstance(tree, tuple):\n        return tree\n"
         "    if isinstance(tree, list):\n        return type(tree)(tree_map",
         ("select_commutes", "beams_share_the_memory"),
     ),
@@ -64,11 +62,11 @@ FAULTS = [
         ("the_loss_is_additive", "the_gradient_is_additive"),
     ),
     Fault(
-        "a fast path ignores the kernel",
-        "nn/kernels/softmax.py",
-        "k, v = after.keys, after.values",
-        "k, v, q = after.keys, after.values, 1.1 * q",
-        ("twin", "fast"),
+        "a twin ignores the kernel",
+        "nn/attention.py",
+        "return fused_branch(self.project, self.join, self.heads) if self.kernel.fuses else None",
+        "return fused_branch(self.project, self.join, self.heads)",
+        ("a_part_that_is_not_plain", "twin"),
     ),
     Fault(
         "a search depends on the batch",

@@ -13,7 +13,6 @@ from regard.core.files import write_text
 from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS, SPECIALS
-from regard.exchange.export.ctranslate2 import POSITIONS
 from regard.nn.positions import Positions
 from regard.search import Beam
 from regard.search.hypothesis import NEVER
@@ -49,7 +48,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 for kind in get_args(get_args(Positions)[0]):
     name = kind.model_fields["kind"].default
-    if name in POSITIONS:
+    if "ctranslate2" in kind.exports:
         KINDS[f"positions {name}"] = {
             f"model.{s}.positions.kind": name for s in ("encoder", "decoder")
         }

@@ -14,17 +14,18 @@ from regard.data.tensors.state import State
 from regard.data.tensors.tree import tree_map
 from regard.models.fast_decoder import FastDecoder
 from regard.models.generator import FastGenerator, GeneratorOptions
-from regard.nn.attention_scores import AdditiveScore, FixedContext
+from regard.nn.attention_scores import AdditiveScore, FixedContext, Score
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
 from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache
+from regard.nn.kernels.kernel import Kernel
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.nn.norms import LayerNorm
+from regard.nn.norms import LayerNorm, Norm
 from regard.nn.positions import Position, SinusoidalPosition
 from regard.nn.quantize import quantize
-from regard.nn.residual import PreNorm
-from regard.search import TokenConstraints
+from regard.nn.residual import PreNorm, Residual
+from regard.search import Beam, TokenConstraints
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.greedy import greedy_search
 from regard.search.rules import Rules
@@ -66,13 +67,45 @@ def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, FastGen
     return model, fast(model)
 
 
-def test_every_plain_decoder_and_most_encoders_have_a_twin(
+def test_parts_that_are_plain_make_a_side_with_a_twin(
     model: nn.Module, options: GeneratorOptions
 ) -> None:
-    """The kinds that exist are all plain: a default that falls back to modules would be slow."""
+    """On either side; whatever stands on the other."""
     twin = fast(model)
-    assert isinstance(twin.decoder, FastDecoder)
-    assert (twin.encode is not None) == (options.encoder.kind in ("transformer", "recurrent"))
+    assert isinstance(twin, FastGenerator)
+    known = options.encoder.kind in ("transformer", "recurrent") and plain(model.encoder)
+    assert (twin.encode is not None) == known
+    assert isinstance(twin.decoder, FastDecoder) == plain(model.decoder)
+
+
+def plain(side: nn.Module) -> bool:
+    """Whether each part of a side says of itself that the fused step knows it."""
+    kinds = (Kernel, Norm, Residual, Position, Score)
+    return all(_says(part) for part in side.modules() if isinstance(part, kinds))
+
+
+def _says(part: Any) -> bool:
+    if isinstance(part, Kernel | Position):
+        return part.fuses if isinstance(part, Kernel) else part.adds
+    return (part.fast() if isinstance(part, Score) else part.fused()) is not None
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+@pytest.mark.parametrize("quantized", [False, True])
+def test_default_models_take_the_fast_step(kind: str, quantized: bool, source: Padded) -> None:
+    """Every step of a search: of an LSTM with int8 weights there is no twin."""
+    model = model_of((kind, kind))
+    twin = fast(quantize(model) if quantized else model)
+    calls: list[int] = []
+    if twin.decoder is not None:
+        row = twin.decoder.row
+        twin.decoder.row = lambda *given: calls.append(1) or row(*given)
+    model.decoder.forward = lambda *given: pytest.fail("the module was asked")
+    if quantized and kind == "recurrent":
+        assert twin.decoder is None
+        return
+    found = Beam(beam=3).run(twin, source, torch.full((len(source.data),), 5))
+    assert len(calls) >= 2 and all(found)
 
 
 def test_recurrent_layers_in_int8_are_their_own_twins() -> None:

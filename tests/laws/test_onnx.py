@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from regard.core.errors import UserError
+from regard.core.options import not_exported
 from regard.data.tensors.padded import Padded, pad
 from regard.exchange.export.onnx import write_graphs
 from regard.inference.onnx_engine import OnnxEngine
@@ -16,8 +17,13 @@ from regard.models.generator import GeneratorOptions
 from regard.search import Beam, Hypothesis
 from regard.search.force import align, force
 
-from .conftest import MODELS, SOURCES, few, tiny
+from .conftest import FEW, MODELS, NAMES, SOURCES, tiny
 
+KNOWN = [m for m in MODELS if not not_exported(m, "onnx", "model")]
+KNOWN_NAMES = [name for name, m in zip(NAMES, MODELS, strict=True) if m in KNOWN]
+every = pytest.mark.parametrize("options", KNOWN, ids=KNOWN_NAMES)
+FIRST = len([m for m in MODELS[:FEW] if m in KNOWN])
+few = pytest.mark.parametrize("options", KNOWN[:FIRST], ids=KNOWN_NAMES[:FIRST])
 LIMITS = torch.tensor([9, 4, 6, 7])
 TARGETS = [[5, 7], [6, 6, 5, 7, 5], [], [7, 5, 6]]
 
@@ -44,6 +50,7 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
         assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-4)
 
 
+@every
 def test_the_search_finds_the_same(
     model: nn.Module, options: GeneratorOptions, engine: OnnxEngine, source: Padded
 ) -> None:
@@ -64,12 +71,14 @@ def test_each_alone_as_in_the_batch(engine: OnnxEngine, source: Padded) -> None:
         same(alone[0], found)
 
 
+@every
 def test_given_outputs_have_the_same_scores(
     model: nn.Module, engine: OnnxEngine, source: Padded
 ) -> None:
     same(force(engine, source, TARGETS), force(model, source, TARGETS))  # type: ignore[arg-type]
 
 
+@every
 def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded) -> None:
     try:
         wanted = align(model, source, TARGETS)  # type: ignore[arg-type]
@@ -83,3 +92,12 @@ def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded
     covering = search.run(model, source, LIMITS)  # type: ignore[arg-type]
     for found, other in zip(engine.search(search, source, LIMITS), covering, strict=True):
         same(found, other)
+
+
+def test_kinds_that_are_not_known_there_are_refused(tmp_path: Path) -> None:
+    """By the graphs themselves as well: those that say so, and none of the others."""
+    assert any(m.encoder.kind == m.decoder.kind == "transformer" for m in KNOWN)
+    for options in MODELS:
+        if options not in KNOWN:
+            with pytest.raises(UserError, match="cannot be exported to ONNX"):
+                write_graphs(tiny(options), tmp_path)

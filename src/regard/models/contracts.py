@@ -13,6 +13,7 @@ class EncoderOptions(Options):
     """What the options of all encoders can do. direct: whether it takes vectors of any width as
     they are."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     direct: ClassVar[bool] = False
     kind: str
     width: int | None

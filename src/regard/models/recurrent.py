@@ -5,7 +5,7 @@ B sentences, k beams, R = k * B rows, S source length, T target length, D width,
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -132,6 +132,7 @@ class RecurrentDecoder(nn.Module):
 class RecurrentOptions(Options):
     """What recurrent encoders and decoders have in common; None is chosen from the data."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
     layers: int | None = Field(None, gt=0, description="layers")

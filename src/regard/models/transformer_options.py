@@ -24,6 +24,7 @@ SomeLayer = TypeVar("SomeLayer", bound=SelfLayer)
 class TransformerOptions(Options):
     """What Transformer encoders and decoders have in common; None is chosen from the data."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")

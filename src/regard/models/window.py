@@ -72,6 +72,7 @@ class WindowEncoder(nn.Module):
 class Memoryless(EncoderOptions):
     """What networks without memory have in common; None is chosen from the data."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     width: int | None = Field(None, gt=0, description="size of the vectors")
     dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
 

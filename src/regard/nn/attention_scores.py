@@ -172,6 +172,7 @@ class ScoreOptions(Options):
     """What the options of all scores can do. equal_widths: whether encoder and decoder must be
     of the same width."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     equal_widths: ClassVar[bool] = False
     kind: str
 
@@ -183,6 +184,7 @@ class ScoreOptions(Options):
 class NoAttention(ScoreOptions):
     """The source as one vector."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["none"] = "none"
 
     def build(self, width: int, memory_width: int) -> Score:
@@ -192,6 +194,7 @@ class NoAttention(ScoreOptions):
 class Additive(ScoreOptions):
     """A small network scores each position."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["additive"] = "additive"
 
     def build(self, width: int, memory_width: int) -> Score:
@@ -201,6 +204,7 @@ class Additive(ScoreOptions):
 class Dot(ScoreOptions):
     """The product of state and position."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     equal_widths: ClassVar[bool] = True
     kind: Literal["dot"] = "dot"
 
@@ -211,6 +215,7 @@ class Dot(ScoreOptions):
 class ScaledDot(ScoreOptions):
     """The product of state and position, divided by the root of the width."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     equal_widths: ClassVar[bool] = True
     kind: Literal["scaled_dot"] = "scaled_dot"
 
@@ -221,6 +226,7 @@ class ScaledDot(ScoreOptions):
 class Bilinear(ScoreOptions):
     """The product of state and position, with a matrix between them."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["bilinear"] = "bilinear"
 
     def build(self, width: int, memory_width: int) -> Score:

@@ -74,6 +74,7 @@ class NoNorm(Norm):
 class NormOptions(Options):
     """What the options of all norms can do."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
     def build(self, width: int) -> Norm:
@@ -84,6 +85,7 @@ class NormOptions(Options):
 class Layer(NormOptions):
     """Layer norm."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["layer"] = "layer"
 
     def build(self, width: int) -> Norm:
@@ -93,6 +95,7 @@ class Layer(NormOptions):
 class Rms(NormOptions):
     """Root-mean-square norm: no mean, no bias."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["rms"] = "rms"
 
     def build(self, width: int) -> Norm:

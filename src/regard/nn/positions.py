@@ -112,6 +112,7 @@ def too_long(length: int, limit: int, section: str) -> UserError:
 class PositionOptions(Options):
     """What the options of all positions can do. rotates, biases: as of what they build."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     rotates: ClassVar[bool] = False
     biases: ClassVar[bool] = False
     kind: str
@@ -124,6 +125,7 @@ class PositionOptions(Options):
 class Sinusoidal(PositionOptions):
     """Fixed sines and cosines; any length."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["sinusoidal"] = "sinusoidal"
     layout: Layout = Field("interleaved", description="halves: all sines, then all cosines")
 
@@ -134,6 +136,7 @@ class Sinusoidal(PositionOptions):
 class Learned(PositionOptions):
     """A trained vector for each place; nothing may be longer."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["learned"] = "learned"
     length: int = Field(512, gt=0, description="places: symbols of the longest sequence")
 
@@ -144,6 +147,7 @@ class Learned(PositionOptions):
 class NoPositions(PositionOptions):
     """Nothing: for inputs without order."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["none"] = "none"
 
     def build(self, width: int, heads: int) -> Position:

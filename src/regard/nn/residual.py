@@ -4,7 +4,7 @@ B rows, T length, D width.
 """
 
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from torch import Tensor, nn
@@ -72,6 +72,7 @@ class PostNorm(Residual):
 class ResidualOptions(Options):
     """What the options of all residual branches can do."""
 
+    exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
     def build(self, norm: NormOptions, width: int, dropout: float, layers: int) -> Residual:
@@ -86,6 +87,7 @@ class ResidualOptions(Options):
 class Pre(ResidualOptions):
     """The norm before each branch, and one after the last layer: trains without warm-up."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["pre"] = "pre"
 
     def build(self, norm: NormOptions, width: int, dropout: float, layers: int) -> Residual:
@@ -98,6 +100,7 @@ class Pre(ResidualOptions):
 class Post(ResidualOptions):
     """The norm after each sum, as in the first Transformer."""
 
+    exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["post"] = "post"
 
     def build(self, norm: NormOptions, width: int, dropout: float, layers: int) -> Residual:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
+from regard.core.options import not_exported
 from regard.data.tensors.special import BOS, EOS, UNK
 from regard.inference.packages import need
 from regard.models.generator import Generator
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
-POSITIONS = ("sinusoidal", "learned", "none")  # those that are a table added to the embeddings
 LENGTH = 2048  # rows of the table where positions have no end of their own
 
 
@@ -50,25 +50,11 @@ def obstacles(estimator: "Estimator") -> list[str]:
     if estimator.task != "transduce":
         return [f"a {estimator.task} model (only sequence to sequence models can)"]
     options = estimator.config_.model
-    frontend = options.frontend
-    known = "ctranslate2" in frontend.exports
-    found = [] if known else [f"a frontend of {frontend.kind}"]
-    for name in ("encoder", "decoder"):
-        part = getattr(options, name)
-        if part.kind != "transformer":
-            found.append(f"a {part.kind} {name}")
-            continue
-        kernels = [part.attention, *([part.cross] if name == "decoder" else [])]
-        strange = {one.kind for one in kernels if "ctranslate2" not in one.exports}
-        found += [f"{kind} attention in the {name}" for kind in sorted(strange)]
-        if part.positions.kind not in POSITIONS:
-            found.append(f"{part.positions.kind} positions in the {name}")
-        if part.activation not in ACTIVATIONS:
-            found.append(f"the activation {part.activation} in the {name}")
+    found = not_exported(options, "ctranslate2", "model")
     sides = (options.encoder, options.decoder)
-    norms = [part.norm.kind if part.kind == "transformer" else "layer" for part in sides]
-    if norms[0] != norms[1]:
-        found.append(f"{norms[0]} norm in the encoder and {norms[1]} norm in the decoder")
+    if not found and sides[0].norm.kind != sides[1].norm.kind:
+        one, other = (side.norm.kind for side in sides)
+        found.append(f"{one} norm in the encoder and {other} norm in the decoder")
     return found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from regard.core.errors import UserError, say
+from regard.core.options import not_exported
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.exchange.export.onnx_decoder import nodes_of
@@ -44,6 +45,11 @@ def export(estimator: "Estimator", folder: Path, quantize: str | None = None) ->
         )
     if quantize not in (None, "float32", "int8"):
         raise UserError(f"--quantize: float32 or int8 expected for ONNX, {quantize!r} found")
+    if unknown := not_exported(estimator.config_.model, "onnx", "model"):
+        raise UserError(
+            f"{estimator.folder_}: cannot be exported to ONNX: {'; '.join(unknown)}; predict with "
+            "the model as it is"
+        )
     for package in ("onnx", "onnxruntime"):
         need(package)
     rounded = quantize == "int8"
