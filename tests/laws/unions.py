@@ -74,8 +74,13 @@ def _rank(word: Any, field: FieldInfo) -> tuple[bool, bool]:
 
 def takes(options: type[Options], name: str, value: Any) -> bool:
     """Whether a part accepts this value, as a decoder may refuse a kernel that sees the future."""
+    return accepts(options, {name: value})
+
+
+def accepts(options: type[Options], tree: Tree) -> bool:
+    """Whether nothing in these settings is refused."""
     try:
-        options.model_validate({name: value})
+        options.model_validate(tree)
     except ValidationError:
         return False
     return True
@@ -179,7 +184,9 @@ def sampled_trees(options: type[Options], reads: str = "text") -> list[Tree]:
         slots = _slots(options, chance.choice(kinds), reads)
         if not slots:
             break
-        found.append(nested({name: chance.choice(values) for name, values in slots.items()}))
+        tree = nested({name: chance.choice(values) for name, values in slots.items()})
+        if accepts(options, tree):
+            found.append(tree)
     return found
 
 

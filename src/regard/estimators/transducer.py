@@ -120,5 +120,10 @@ def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
         if not isinstance(targets, str) and len(targets) == 0:
             raise UserError(f"example {number}: a target expected, an empty list found")
         for target in [targets] if isinstance(targets, str) else targets:
-            pairs.append(Pair(str(source), str(target), number))
+            pairs.append(Pair(_source(source), str(target), number))
     return pairs
+
+
+def _source(source: Any) -> Any:
+    """Sequences as they are, for inputs that read them; all else as a text."""
+    return source if isinstance(source, tuple | list) else str(source)
