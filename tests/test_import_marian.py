@@ -15,7 +15,7 @@ import regard
 from regard.data.tensors.padded import Batch, pad
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
 from regard.exchange.importing.marian_model import Imported, _symbols, import_marian
-from regard.exchange.importing.marian_tokens import Symbols
+from regard.exchange.importing.marian_tokens import MarianSymbols
 from regard.exchange.importing.torch_checkpoint import read_checkpoint
 from regard.search import Beam
 from regard.search.force import force
@@ -40,10 +40,10 @@ class Pair:
     folder: Path
     theirs: Any
     ours: Imported
-    source: Symbols
-    target: Symbols
+    source: MarianSymbols
+    target: MarianSymbols
 
-    def ids(self, rows: list[list[int]], symbols: Symbols) -> Tensor:
+    def ids(self, rows: list[list[int]], symbols: MarianSymbols) -> Tensor:
         """Rows of our symbols as theirs, padded."""
         return torch.tensor(symbols.rows)[pad(rows).data]
 
@@ -70,7 +70,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pair]:
     return made
 
 
-def rows(symbols: Symbols, longest: int, seed: int, count: int = 12) -> list[list[int]]:
+def rows(symbols: MarianSymbols, longest: int, seed: int, count: int = 12) -> list[list[int]]:
     """Random sequences, closed with EOS."""
     draw = random.Random(seed)
     known = [UNK, *range(len(SPECIALS), len(symbols.rows))]

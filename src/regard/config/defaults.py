@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from regard.config.load import Config, Tree, check_config
 from regard.core import parallel
 from regard.core.options import Choice
-from regard.inputs import frontend_of
+from regard.inputs import usual_frontend
 from regard.optim.optimizers import Descent, Optimizer
 from regard.tasks.task import Facts
 
@@ -42,7 +42,8 @@ def fill(config: Config, facts: Facts) -> tuple[Config, list[Choice]]:
         choose(part, path, "cross", "bilinear" if facts.symbols >= ENOUGH else "additive")
     recurrent = [model[side]["width"] for side in sides if model[side]["kind"] == "recurrent"]
     choose(model, "model", "embedding", min([64, *recurrent]) if _letters(facts) else 0)
-    choose(model, "model", "frontend", frontend_of(facts.source))
+    if "frontend" in model and model["frontend"] is None:  # follows from the kind of the sources
+        model["frontend"] = usual_frontend(facts.source).model_dump()
     if "pool" in model:
         choose(model, "model", "pool", _pool(model))
     _choose_optimizer(tree, facts, chosen)

@@ -49,10 +49,10 @@ def symbol_input(vocabulary: Vocabulary, letters: TableVocabulary | None) -> Inp
     return WordInput(vocabulary, letters)
 
 
-def frontend_of(kind: str) -> str:
-    """The kind of frontend that reads an input of this kind; of several the first."""
-    kinds: Any = kinds_of(Frontends)
-    return next(name for name, one in kinds.items() if one.reads == kind)
+def usual_frontend(kind: str) -> FrontendOptions:
+    """The frontend that reads an input of this kind; of several the first."""
+    kinds: Any = kinds_of(Frontends).values()
+    return next(one() for one in kinds if one.reads == kind)
 
 
 def check_frontend(frontend: FrontendOptions, kind: str) -> None:
@@ -60,5 +60,5 @@ def check_frontend(frontend: FrontendOptions, kind: str) -> None:
     if frontend.reads != kind:
         raise UserError(
             f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "
-            f"{kind}; choose {frontend_of(kind)}"
+            f"{kind}; choose {usual_frontend(kind).kind}"
         )

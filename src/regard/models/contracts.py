@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from regard.core.errors import UserError
 from regard.core.options import Options
-from regard.inputs import check_frontend
+from regard.inputs import check_frontend, usual_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
 
@@ -36,16 +36,18 @@ class EncoderOptions(Options):
 
 
 def build_frontend(
-    frontend: FrontendOptions,
+    frontend: FrontendOptions | None,
     encoder: EncoderOptions,
     shape: InputShape,
     width: int | None = None,
     scale: float | None = None,
 ) -> Frontend:
-    """The frontend of an encoder; pairs that would lose something are refused by name.
+    """The frontend of an encoder, None: the usual one for these sources; pairs that would lose
+    something are refused by name.
 
     width, scale: of its vectors, where they are not those of the encoder.
     """
+    frontend = frontend or usual_frontend(shape.kind)
     check_frontend(frontend, shape.kind)
     lost = frontend.carries - encoder.uses
     if lost:

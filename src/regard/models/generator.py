@@ -18,7 +18,6 @@ from regard.data.tensors.state import State
 from regard.inputs import Frontends
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
-from regard.inputs.text import Symbols
 from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
 from regard.models.encoders import Auto, Encoder
@@ -129,7 +128,7 @@ def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
 class GeneratorOptions(Options):
     """Any encoder with any decoder."""
 
-    frontend: Frontends = Field(Symbols(), description="how sources become vectors")
+    frontend: Frontends | None = Field(None, description="how sources become vectors")
     encoder: Encoder = Auto()
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")

@@ -14,7 +14,6 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
 from regard.inputs import Frontends
 from regard.inputs.input import InputShape
-from regard.inputs.words import Spelled
 from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, Encoder
 from regard.nn.ablation import zero_ablated
@@ -119,7 +118,7 @@ class CrfHead(nn.Module):
 class TaggerOptions(Options):
     """A label for each position."""
 
-    frontend: Frontends = Field(Spelled(), description="how sources become vectors")
+    frontend: Frontends | None = Field(None, description="how sources become vectors")
     encoder: Encoder = Auto()
     head: Literal["softmax", "crf"] = Field(
         "softmax", description="each label on its own, or the best sequence of labels"
@@ -146,7 +145,7 @@ class PooledOptions(Options):
     def build(self, shape: InputShape, outputs: int) -> Labeller:
         """The model of such sources for so many outputs."""
         encoder = self.encoder
-        assert self.frontend and not isinstance(encoder, Auto) and encoder.width and self.pool
+        assert not isinstance(encoder, Auto) and encoder.width and self.pool
         if shape.kind == "text":
             _refuse_blind(encoder, self.pool)
         frontend = build_frontend(self.frontend, encoder, shape)

@@ -49,7 +49,7 @@ class MaskedOptions(Options):
     def build(self, shape: InputShape) -> MaskedModel:
         """The model of such sources."""
         encoder = self.encoder
-        assert self.frontend and not isinstance(encoder, Auto) and encoder.width
+        assert not isinstance(encoder, Auto) and encoder.width
         frontend = build_frontend(self.frontend, encoder, shape)
         if frontend.table is None:
             raise UserError(f"model.kind=masked: no symbols to be masked in {shape.kind}")

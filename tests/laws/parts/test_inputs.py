@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.options import kinds_of
 from regard.data.tensors.padded import Edges, Padded, SharedRows
-from regard.inputs import Frontends, Inputs, check_frontend, fit_input, frontend_of
+from regard.inputs import Frontends, Inputs, check_frontend, fit_input, usual_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import Input, InputShape
 from regard.inputs.text import Text
@@ -158,7 +158,8 @@ def test_a_frontend_of_another_input_is_refused(kind: Any) -> None:
         if frontend.reads == read:
             check_frontend(frontend(), read)
             continue
-        said = f"kind={frontend().kind} reads .*sources here are {read}; choose {frontend_of(read)}"
+        wanted = usual_frontend(read).kind
+        said = f"kind={frontend().kind} reads .*sources here are {read}; choose {wanted}"
         with pytest.raises(UserError, match=said):
             check_frontend(frontend(), read)
 

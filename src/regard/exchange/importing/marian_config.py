@@ -94,7 +94,8 @@ def model_settings(config: Facts, tables: Facts, lengths: dict[str, int]) -> dic
         }
         for side in SIDES
     }
-    return {**sides, "tied": "head.weight" not in tables, "head_bias": True, "embedding": 0}
+    head = {"tied": "head.weight" not in tables, "head_bias": True}
+    return {"frontend": {"kind": "symbols"}, **sides, **head, "embedding": 0}
 
 
 def _positions(length: int | None) -> dict[str, Any]:
