@@ -177,7 +177,7 @@ class Task(ABC):
         places = random.Random(0).sample(range(len(examples)), k=len(examples))
         return [
             {
-                "source": plain(examples[i].source),
+                "source": self.source.text(examples[i].source),
                 "prediction": evaluation.predictions[i].text,
                 "references": [plain(reference) for reference in examples[i].references],
             }
