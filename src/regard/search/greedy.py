@@ -8,13 +8,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.search.callbacks import tell_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
-from regard.search.top import Step, largest, log_normaliser, refuse_nan
+from regard.search.top import NOT_FINITE, Step, largest, log_normaliser
 
 FORBIDDEN = frozenset(NEVER)
 
@@ -33,9 +34,10 @@ def greedy_search(
     while rows:
         logits, state = step(last, state)
         best, last = _best(logits[:, -1].float(), t, rows, ends, symbols, rules)
-        refuse_nan(best)
         found = last[:, 0].tolist()
         for row, symbol, score in zip(rows, found, best.tolist(), strict=True):
+            if score != score:  # nan; asked of a number, since tensors take longer
+                raise UserError(NOT_FINITE)
             symbols[row].append(symbol)
             scores[row].append(score)
         t += 1
