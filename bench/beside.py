@@ -177,7 +177,9 @@ def main() -> int:
         mark = "" if high >= BAR else "  SLOWER"
         print(f"{measure:48} {median:5.3f}  [{low:5.3f}, {high:5.3f}]{mark}")
     RESULTS.mkdir(exist_ok=True)
-    result = {"machine": machine(), "old": str(given.old), "speed": rows}
+    words = ["git", "-C", str(given.old), "rev-parse", "--short", "HEAD"]
+    old = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    result = {"machine": machine(), "old": old, "speed": rows}
     (RESULTS / "beside.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"{len(measures) - len(slower)} of {len(measures)} reach {BAR}")
     return int(bool(slower))

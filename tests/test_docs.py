@@ -1,5 +1,6 @@
 """Every command and every setting that the documentation shows exists."""
 
+import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -52,6 +53,34 @@ def test_every_option_is_explained() -> None:
             for word in one.opts:
                 if word.startswith("--"):
                     assert re.search(rf"{word}(?![\w-])", text), f"{name} {word}: on no page"
+
+
+PATHS = [ROOT / "CONTRIBUTING.md", *PAGES]
+
+
+def test_names_in_python_exist() -> None:
+    """Of modules and of what is in them: as they are imported, and as texts call them."""
+    found = 0
+    for page in PATHS:
+        text = page.read_text("utf-8")
+        for module, names in re.findall(r"^(?:>>> )?from (regard[\w.]*) import (.+)$", text, re.M):
+            for name in names.split(","):
+                assert hasattr(importlib.import_module(module), name.strip()), (
+                    f"{page.name}: {name}"
+                )
+                found += 1
+        for module, name in re.findall(r"`(regard(?:\.[a-z_]+)+)\.(\w+)\(", text):
+            assert hasattr(importlib.import_module(module), name), f"{page.name}: {module}.{name}"
+            found += 1
+    assert found > 5
+
+
+def test_files_that_contributors_are_led_to_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", text)
+    assert len(named) > 5
+    for name in named:
+        assert (ROOT / name).exists() or (ROOT / "src" / "regard" / name).exists(), name
 
 
 def test_links_lead_to_files() -> None:
