@@ -35,6 +35,18 @@ class EncoderOptions(Options):
         return self.width
 
 
+def what_is_lost(frontend: FrontendOptions, encoder: EncoderOptions) -> str | None:
+    """Why an encoder cannot be used with a frontend: what that gives, and it cannot use."""
+    lost = frontend.carries - encoder.uses
+    if not lost:
+        return None
+    return (
+        f"model.encoder.kind={encoder.kind} cannot use the {' and '.join(sorted(lost))} that "
+        f"model.frontend.kind={frontend.kind} gives; another encoder, or another kind of "
+        "attention in it, is needed"
+    )
+
+
 def build_frontend(
     frontend: FrontendOptions | None,
     encoder: EncoderOptions,
@@ -49,13 +61,8 @@ def build_frontend(
     """
     frontend = frontend or usual_frontend(shape.kind)
     check_frontend(frontend, shape.kind)
-    lost = frontend.carries - encoder.uses
-    if lost:
-        raise UserError(
-            f"model.encoder.kind={encoder.kind} cannot use the {' and '.join(sorted(lost))} that "
-            f"model.frontend.kind={frontend.kind} gives; another encoder, or another "
-            "kind of attention in it, is needed"
-        )
+    if refusal := what_is_lost(frontend, encoder):
+        raise UserError(refusal)
     assert encoder.width and encoder.dropout is not None
     size = encoder.width if width is None else width
     factor = encoder.scale if scale is None else scale

@@ -5,9 +5,11 @@ The union of their options is the registry.
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from regard.core.options import Options
+from regard.inputs import Frontends
+from regard.models.contracts import what_is_lost
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
 from regard.models.window import Linear, Mlp, Window
@@ -26,3 +28,18 @@ Encoder = Annotated[
     Auto | TransformerEncoderOptions | RecurrentEncoderOptions | Linear | Mlp | Window,
     Field(discriminator="kind"),
 ]
+
+
+class SourceModelOptions(Options):
+    """What models that read sources have in common."""
+
+    frontend: Frontends | None = Field(None, description="how sources become vectors")
+    encoder: Encoder = Auto()
+
+    @model_validator(mode="after")
+    def _nothing_is_lost(self) -> "SourceModelOptions":
+        if self.frontend is None or isinstance(self.encoder, Auto):
+            return self
+        if refusal := what_is_lost(self.frontend, self.encoder):
+            raise ValueError(refusal)
+        return self

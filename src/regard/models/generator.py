@@ -11,16 +11,14 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
 from regard.data.tensors.state import State
-from regard.inputs import Frontends
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
-from regard.models.encoders import Auto, Encoder
+from regard.models.encoders import Auto, SourceModelOptions
 from regard.models.fast_decoder import FastDecoder
 from regard.models.heads import Head
 from regard.models.recurrent import RecurrentDecoder
@@ -125,11 +123,9 @@ def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
-class GeneratorOptions(Options):
+class GeneratorOptions(SourceModelOptions):
     """Any encoder with any decoder."""
 
-    frontend: Frontends | None = Field(None, description="how sources become vectors")
-    encoder: Encoder = Auto()
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
     head_bias: bool = Field(False, description="the output layer adds a number to each symbol")

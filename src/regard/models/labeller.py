@@ -10,12 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded
-from regard.inputs import Frontends
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
-from regard.models.encoders import Auto, Encoder
+from regard.models.encoders import Auto, SourceModelOptions
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
@@ -115,11 +113,9 @@ class CrfHead(nn.Module):
         return Scores(self.linear(h), self.transitions)
 
 
-class TaggerOptions(Options):
+class TaggerOptions(SourceModelOptions):
     """A label for each position."""
 
-    frontend: Frontends | None = Field(None, description="how sources become vectors")
-    encoder: Encoder = Auto()
     head: Literal["softmax", "crf"] = Field(
         "softmax", description="each label on its own, or the best sequence of labels"
     )
@@ -135,11 +131,9 @@ class TaggerOptions(Options):
         return Labeller(frontend, encoder.build(frontend.width), Each(), head)
 
 
-class PooledOptions(Options):
+class PooledOptions(SourceModelOptions):
     """One answer for the whole row."""
 
-    frontend: Frontends | None = Field(None, description="how sources become vectors")
-    encoder: Encoder = Auto()
     pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
 
     def build(self, shape: InputShape, outputs: int) -> Labeller:

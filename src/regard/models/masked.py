@@ -6,17 +6,14 @@ B rows, S length, D width, V vocabulary, N masked symbols.
 from typing import Literal
 
 import torch.nn.functional as F
-from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch
-from regard.inputs import Frontends
 from regard.inputs.frontend import Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
-from regard.models.encoders import Auto, Encoder
+from regard.models.encoders import Auto, SourceModelOptions
 from regard.models.heads import Head
 
 
@@ -39,12 +36,10 @@ class MaskedModel(nn.Module):
         return self.head(self.norm(F.gelu(self.narrow(h))))
 
 
-class MaskedOptions(Options):
+class MaskedOptions(SourceModelOptions):
     """An encoder that is trained to fill gaps; `--from` starts other models from it."""
 
     kind: Literal["masked"] = "masked"
-    frontend: Frontends | None = Field(None, description="how sources become vectors")
-    encoder: Encoder = Auto()
 
     def build(self, shape: InputShape) -> MaskedModel:
         """The model of such sources."""

@@ -17,6 +17,7 @@ from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import Input, InputShape
 from regard.inputs.text import Text
 from regard.models.contracts import EncoderOptions, build_frontend
+from regard.models.encoders import SourceModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
 from regard.models.window import Linear
@@ -190,6 +191,9 @@ def test_what_an_encoder_cannot_use_is_refused(encoder: EncoderOptions, lost: st
     said = rf"model\.encoder\.kind={encoder.kind} cannot use the {lost} that .*kind=linked gives"
     with pytest.raises(UserError, match=said):
         build_frontend(Linked(), encoder, InputShape("vectors", 3))
+    read = SourceModelOptions.model_construct(frontend=Linked(), encoder=encoder)
+    with pytest.raises(ValueError, match=said):  # and before that when the settings are read
+        read._nothing_is_lost()
 
 
 def test_edges_and_bias_go_with_their_rows() -> None:
