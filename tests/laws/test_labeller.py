@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import regard
 from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, Padded, SharedRows
+from regard.models.labeller import PooledOptions, PoolKind
 from regard.search import Decide
 from regard.storage.weights import save_weights
 from regard.tasks.task import Prediction
@@ -20,11 +22,22 @@ from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import TOYS, Case, all_cases, blind, built, cases, moved, one_of_each_kind, twice
-from .unions import slot
+from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, twice
+from .unions import name_of, sized, slot, variants
 
 CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
-BLIND = [case for case in all_cases("classify") if blind(case)]
+PAIRS = [
+    {"encoder": encoder, "pool": pool}
+    for part in slot(PooledOptions, "encoder")
+    if hasattr(part, "build")
+    for encoder in variants(part)
+    for pool in get_args(PoolKind)
+]
+BLIND = [
+    case
+    for tree in PAIRS
+    if blind(case := Case("classify", sized(tree, PooledOptions), name_of(tree, PooledOptions)))
+]
 LABELLING = [toy for toy in TOYS if TOYS[toy].task in ("tag", "classify", "regress")]
 FEW = one_of_each_kind([case for toy in LABELLING for case in cases(toy)])
 ROWS = np.array([0, 1, 2, 3, 4])
