@@ -198,11 +198,18 @@ def test_a_word_that_is_none_of_the_kinds(setting: str, kinds: str) -> None:
 
 @pytest.mark.parametrize(
     ("setting", "now"),
-    [("encoder.norm_place=pre", "norm_position"), ("decoder.score=dot", "cross")],
+    [
+        ("model.encoder.norm_place=pre", "norm_position"),
+        ("model.decoder.score=dot", "cross"),
+        ("model.words.letters=none", "frontend"),
+        ("model.hidden=0.1", "frontend.token_dropout"),
+        ("task.lower=true", "source.lowercase"),
+    ],
 )
 def test_a_setting_that_has_another_name_now(setting: str, now: str) -> None:
-    (line,) = refusal(f"model.{setting}")
-    assert line == f"model.{setting.split('=')[0]}: is now called {now}"
+    (line,) = refusal(setting)
+    name = setting.partition("=")[0].removesuffix(".letters")
+    assert line == f"{name}: is now called {now}"
 
 
 def test_everything_that_is_wrong_is_said_at_once() -> None:

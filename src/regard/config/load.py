@@ -13,11 +13,13 @@ from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import nearest
 
 Tree = dict[str, Any]
-RENAMED = {  # settings of earlier versions
-    "norm_place": "norm_position",
-    "score": "cross",
-    "lower": "source.lowercase",
-    "hidden": "frontend.token_dropout",
+RENAMED = {  # settings of earlier versions, by the end of their paths
+    ".norm_place": "norm_position",
+    "decoder.score": "cross",
+    "task.lower": "source.lowercase",
+    "task.words": "source.size",
+    "model.words": "frontend",
+    "model.hidden": "frontend.token_dropout",
 }
 
 
@@ -144,7 +146,9 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     path, owner, kinds = _locate(error["loc"], config)
     name = ".".join(path)
     if error["type"] == "extra_forbidden":
-        return f"  {name}: {_unknown(path[-1], owner, kinds)}"
+        renamed = [now for old, now in RENAMED.items() if name.endswith(old)]
+        why = f"is now called {renamed[0]}" if renamed else _unknown(path[-1], owner, kinds)
+        return f"  {name}: {why}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
@@ -158,8 +162,6 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
 
 def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:
     """Why a key is not known: another kind has it, or it is misspelt."""
-    if key in RENAMED:
-        return f"is now called {RENAMED[key]}"
     having = [kind for kind, model in kinds.items() if key in model.model_fields]
     if having:
         return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
