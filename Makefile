@@ -21,7 +21,7 @@ setup: .venv/ready ## make .venv with the command regard in it
 		|| { echo "regard needs Python 3.10 or newer: make setup PYTHON=python3.12"; exit 2; }
 	@echo "Setting up .venv: downloads PyTorch and a few small packages, some minutes at most."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,test]'
+	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[demo,test]'
 	@touch $@
 	@echo "Ready: $(BIN)/regard --help"
 
