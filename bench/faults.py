@@ -64,8 +64,8 @@ FAULTS = [
     Fault(
         "a twin ignores the kernel",
         "nn/attention.py",
-        "return fused_branch(self.project, self.join, self.heads) if self.kernel.fuses else None",
-        "return fused_branch(self.project, self.join, self.heads)",
+        'if not claim(self.kernel, "fuses"):',
+        "if False:",
         ("a_part_that_is_not_plain", "twin"),
     ),
     Fault(

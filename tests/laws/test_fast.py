@@ -16,7 +16,7 @@ from regard.models.fast_decoder import FastDecoder
 from regard.models.generator import FastGenerator, GeneratorOptions
 from regard.nn.attention_scores import AdditiveScore, FixedContext, Score
 from regard.nn.capture_hooks import recording
-from regard.nn.fast import fast
+from regard.nn.fast import claim, fast
 from regard.nn.feedforward import FeedForward
 from regard.nn.kernels.cache import Cache
 from regard.nn.kernels.kernel import Kernel
@@ -85,9 +85,9 @@ def plain(side: nn.Module) -> bool:
 
 
 def _says(part: Any) -> bool:
-    if isinstance(part, Kernel | Position):
-        return part.fuses if isinstance(part, Kernel) else part.adds
-    return (part.fast() if isinstance(part, Score) else part.fused()) is not None
+    names = {Kernel: "fuses", Position: "adds", Score: "fast"}
+    name = next((name for kind, name in names.items() if isinstance(part, kind)), "fused")
+    return bool(claim(part, name))
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])

@@ -7,12 +7,11 @@ import math
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, shifted
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree, tree_map
@@ -81,9 +80,7 @@ class CausalModel(nn.Module):
         """Logits (N, V) of every real symbol, row by row, and what to carry to the next batch."""
         assert batch.target is not None
         symbols, mask = batch.target.data, batch.target.mask
-        inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
-        if batch.before is not None:
-            inputs = torch.cat([batch.before[:, None], symbols[:, :-1]], 1)
+        inputs = shifted(symbols, batch.before)  # (B, T)
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)

@@ -18,9 +18,8 @@ from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
 from regard.models.fast_decoder import FastDecoder
 from regard.nn.attention_scores import FastScore
-from regard.nn.fast import fast, padding_bias
+from regard.nn.fast import claim, fast, padding_bias
 from regard.nn.fast_cells import FastCell, tanh
-from regard.nn.fused import fused_table
 from regard.nn.recurrent import Hidden, ends
 
 MOST = 1 << 22  # numbers of a table of what symbols add to gates
@@ -29,7 +28,7 @@ MOST = 1 << 22  # numbers of a table of what symbols add to gates
 def symbol_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
     """What symbols (...) add to the gates (..., G) of the layer that reads their vectors; of a
     small vocabulary looked up."""
-    read, table = fast(embed), fused_table(embed)
+    read, table = fast(embed), claim(embed, "fused")
     if table is not None and table.weight.is_floating_point():
         symbols = torch.arange(len(table.weight))
         if len(symbols) * cell.bias.numel() <= MOST:

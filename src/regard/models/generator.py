@@ -7,12 +7,10 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded
-from regard.data.tensors.special import BOS
+from regard.data.tensors.padded import Batch, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
@@ -25,7 +23,7 @@ from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import active_recorder, is_recording, padding_mask
-from regard.nn.fast import fast
+from regard.nn.fast import claim, fast
 
 
 class Generator(nn.Module):
@@ -49,8 +47,7 @@ class Generator(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """Logits (N, V) of every real target symbol, row by row; padding is left out."""
         assert batch.source is not None and batch.target is not None
-        symbols, mask = batch.target.data, batch.target.mask
-        inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)  # (B, T)
+        inputs, mask = shifted(batch.target.data), batch.target.mask  # (B, T)
         state = self.start(batch.source)
         with padding_mask(mask):
             h, _ = self.decoder(self.target(inputs), state, mask)
@@ -70,22 +67,21 @@ class Generator(nn.Module):
         return self.decoder(self.target(symbols), state)
 
     def fast(self) -> "FastGenerator":
-        """The same for decoding, its parts by their fast twins."""
+        """The same for decoding, each part by its fast path."""
         return FastGenerator(self)
 
 
 class FastGenerator:
-    """A generator in eval mode, each part by its fast twin; its weights must not change.
+    """A generator in eval mode, each part by its fast path; its weights must not change.
 
-    Where somebody looks on or ablates, and where a step has several symbols, the model itself is
-    asked. A state that is begun here has what the model's own has, and more in its memory.
+    Under a recorder or an ablation, and for a step of several symbols, the model itself runs. A
+    state of the fast path is a state of the model, with more in its memory.
     """
 
     def __init__(self, model: Generator) -> None:
         self.model = model.eval()
-        twin: Any = getattr(model.encoder, "fast", None)
-        self.encode = twin(model.frontend) if twin else None
-        self.decoder: FastDecoder | None = model.decoder.fast(model.target)
+        self.encode = claim(model.encoder, "fast", model.frontend)
+        self.decoder: FastDecoder | None = claim(model.decoder, "fast", model.target)
         self.head = fast(model.head)
 
     def start(self, source: Padded) -> State:
@@ -113,13 +109,13 @@ class FastGenerator:
 
 
 def _plain(symbols: Tensor, state: State) -> bool:
-    """Whether a step is one symbol for each row, from a state of a twin, and nobody looks on."""
+    """Whether a step is one symbol for each row, from a state of the fast path, unobserved."""
     undisturbed = active_recorder() is None and not is_ablating()
     return symbols.shape[1] == 1 and "bias" in state.memory and undisturbed
 
 
 def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
-    """What the model gave, with the memory of a twin, which stays as it is."""
+    """What the model gave, with the memory of the fast path, which stays as it is."""
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 

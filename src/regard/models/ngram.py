@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, shifted
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
@@ -130,11 +130,10 @@ class NGram(nn.Module):
         """Log probabilities (P, V) of every real symbol, and what to carry to the next batch."""
         assert batch.target is not None
         symbols = batch.target.data
-        before = torch.full_like(symbols[:, 0], BOS) if batch.before is None else batch.before
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)
-        logits, state = self.step(torch.cat([before[:, None], symbols[:, :-1]], 1), state)
+        logits, state = self.step(shifted(symbols, batch.before), state)
         return logits[batch.target.mask], state.past
 
     def start(self, rows: int) -> State:

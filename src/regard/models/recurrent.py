@@ -22,6 +22,7 @@ from regard.models.fast_recurrent import FastRecurrentDecoder, FastRecurrentEnco
 from regard.nn.attention_scores import Additive, RecurrentCross, Score
 from regard.nn.capture_hooks import merge_steps
 from regard.nn.dropout import Dropout
+from regard.nn.fast import claim
 from regard.nn.fast_cells import fast_cells
 from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, ends
 
@@ -44,9 +45,10 @@ class RecurrentEncoder(nn.Module):
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
         """With a frontend that looks symbols up: all in one, if the layers are torch's own."""
-        embed, sides = frontend.lookup(), [fast_cells(side) for side in self.body.sides()]
+        embed = claim(frontend, "lookup")
+        sides = [fast_cells(side) for side in claim(self.body, "sides") or ()]
         known = [side for side in sides if side is not None]
-        if embed is None or len(known) < len(sides):
+        if embed is None or not known or len(known) < len(sides):
             return None
         return FastRecurrentEncoder(embed, known)
 
@@ -123,7 +125,8 @@ class RecurrentDecoder(nn.Module):
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
         """With the embedding of its symbols: the same as plain functions, if its parts can be."""
-        cells, score = fast_cells(self.body.layers), self.score.fast()
+        plain, score = claim(self.body, "sides"), claim(self.score, "fast")
+        cells = fast_cells(plain[0]) if plain else None
         if cells is None or score is None or type(self.join) is not nn.Linear:
             return None
         return FastRecurrentDecoder(embed, cells, score, self.join, self.feeding, self.first)

@@ -15,8 +15,8 @@ from regard.models.fast_decoder import FastDecoder
 from regard.models.fast_transformer import FastTransformerDecoder, FastTransformerEncoder
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
-from regard.nn.fast import fast
-from regard.nn.fused import FusedLayer, fused_stack, fused_table
+from regard.nn.fast import claim, fast
+from regard.nn.fused import FusedLayer, fused_stack
 from regard.nn.kernels.kernel import AttentionMask, Kernel
 from regard.nn.norms import FusedNorm, Norm
 from regard.nn.positions import Position
@@ -48,9 +48,10 @@ class Stack(nn.Module):
 
     def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
         """Its layers, positions and last norm, if the fused step computes them all."""
-        layers, norm = fused_stack(list(self.layers)), self.norm.fused()
-        plain = layers is not None and norm is not None and self.positions.adds
-        return (layers, self.positions, norm) if plain else None  # type: ignore[return-value]
+        layers, norm = fused_stack(list(self.layers)), claim(self.norm, "fused")
+        if layers is None or norm is None or not claim(self.positions, "adds"):
+            return None
+        return layers, self.positions, norm
 
     def embed(self, x: Tensor, at: int, layer: int) -> Tensor:
         """The input of a layer (R, T, D), with its positions where they are added."""
@@ -116,7 +117,7 @@ class TransformerDecoder(Stack):
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
         """With the embedding of its symbols: the fused decoder, if all its parts are plain."""
-        parts, table = self.fused(), fused_table(embed)
+        parts, table = self.fused(), claim(embed, "fused")
         if parts is None or table is None:
             return None
         return FastTransformerDecoder(*parts, table, self.kernel)

@@ -10,6 +10,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.tree import Tree
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
+from regard.nn.fast import claim
 from regard.nn.fused import FusedBranch, fused_branch, fused_map
 from regard.nn.kernels.kernel import AttentionMask, Kernel
 
@@ -49,7 +50,9 @@ class SelfAttention(nn.Module):
 
     def fused(self) -> FusedBranch | None:
         """Its maps, if the fused step computes what it computes."""
-        return fused_branch(self.project, self.join, self.heads) if self.kernel.fuses else None
+        if not claim(self.kernel, "fuses"):
+            return None
+        return fused_branch(self.project, self.join, self.heads)
 
 
 class CrossAttention(nn.Module):
@@ -86,8 +89,10 @@ class CrossAttention(nn.Module):
     def fused(self) -> FusedBranch | None:
         """Its maps, if the fused step computes what it computes."""
         keys = fused_map(self.project)
-        found = fused_branch(self.query, self.join, self.heads) if self.kernel.fuses else None
-        return None if found is None or keys is None else found._replace(keys=keys)
+        found = fused_branch(self.query, self.join, self.heads)
+        if found is None or keys is None or not claim(self.kernel, "fuses"):
+            return None
+        return found._replace(keys=keys)
 
 
 def split(x: Tensor, count: int, heads: int) -> tuple[Tensor, ...]:

@@ -38,7 +38,7 @@ class Score(nn.Module, ABC):
 
     def fast(self) -> "FastScore | None":
         """The same for a step of a plain decoder, if it is a mean of the memory weighted by
-        softmax, or one vector; a subclass must say so anew."""
+        softmax, or one vector; not inherited (`claim`)."""
         return None
 
 
@@ -64,7 +64,7 @@ class FixedContext(Score):
         def begin(memory: Padded) -> tuple[None, Tensor]:
             return None, memory.pooled().unsqueeze(1)
 
-        return FastScore(begin, _product) if type(self) is FixedContext else None
+        return FastScore(begin, _product)
 
 
 class ScoredContext(Score):
@@ -123,7 +123,7 @@ class AdditiveScore(ScoredContext):
 
     def fast(self) -> FastScore | None:
         plain = all(type(one) is nn.Linear for one in (self.query, self.key, self.weigh))
-        if type(self) is not AdditiveScore or not plain:
+        if not plain:
             return None
         weight, bias = 2.0 * self.query.weight.detach().t(), 2.0 * self.query.bias.detach()
         weigh = 2.0 * self.weigh.weight.detach()[0]
@@ -148,7 +148,7 @@ class DotScore(ScoredContext):
 
     def fast(self) -> FastScore | None:
         scores = lambda x, keys: _product(x * self.factor, keys)  # noqa: E731
-        return FastScore(self._begin, scores) if type(self) is DotScore else None
+        return FastScore(self._begin, scores)
 
 
 class BilinearScore(ScoredContext):
@@ -165,7 +165,7 @@ class BilinearScore(ScoredContext):
         return h @ keys.transpose(1, 2)
 
     def fast(self) -> FastScore | None:
-        return FastScore(self._begin, _product) if type(self) is BilinearScore else None
+        return FastScore(self._begin, _product)
 
 
 class ScoreOptions(Options):

@@ -1,6 +1,6 @@
-"""Fast twins: what a module computes while its weights do not change, with less around it.
+"""Fast paths: what a module computes while its weights do not change, with less overhead.
 
-A module that has one says so by `fast`; any other is its own twin, slower and right.
+A module offers its fast path by `fast`; any other module is its own: slower, and correct.
 """
 
 import warnings
@@ -11,11 +11,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from regard.core import parallel
+
+
+def claim(part: nn.Module, name: str, *given: Any) -> Any:
+    """What a part says of itself by the method or attribute `name`; None if its own class has none.
+
+    An inherited one does not count: a subclass may compute something else, and must repeat it.
+    """
+    if name not in vars(parallel.own_class(part)):
+        return None
+    own = getattr(part, name)
+    return own(*given) if callable(own) else own
+
 
 def fast(module: nn.Module) -> Any:
-    """The fast twin of a module: called as it is, with the same numbers."""
-    own: Any = getattr(module, "fast", None)
-    return module if own is None else own()
+    """The fast path of a module: called as the module is, with the same numbers."""
+    return claim(module, "fast") or module
 
 
 @lru_cache

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention, silu
 
+from regard.nn.fast import claim
 from regard.nn.norms import FusedNorm
 from regard.nn.residual import Residual
 
@@ -69,14 +70,8 @@ def fused_map(module: nn.Module) -> Map | None:
     if type(module) is nn.Linear:
         weight, bias = module.weight.detach(), module.bias
         return None if bias is None else [weight, bias.detach(), NOTHING]
-    own: Any = getattr(module, "fused", None)
-    return None if own is None else own()
-
-
-def fused_table(module: nn.Module) -> FusedTable | None:
-    """An embedding, if it says that it is plain."""
-    own: Any = getattr(module, "fused", None)
-    return None if own is None else own()
+    found: Map | None = claim(module, "fused")
+    return found
 
 
 def fused_branch(
@@ -90,30 +85,25 @@ def fused_branch(
 def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | None:
     """A layer of residual branches, if each of them is plain and all are alike."""
     weights: list[Tensor] = []
-    residuals, parts = [one.fused() for one, _ in branches], [_branch(part) for _, part in branches]
-    for residual, part in zip(residuals, parts, strict=True):
-        if residual is None or part is None:
-            return None
-        _, weight, bias, _ = norm_weights(residual[1])
+    residuals = [claim(residual, "fused") for residual, _ in branches]
+    parts: list[Any] = [claim(part, "fused") for _, part in branches]
+    if None in residuals or None in parts:
+        return None
+    for (_, norm), part in zip(residuals, parts, strict=True):
+        _, weight, bias, _ = norm_weights(norm)
         weights += [weight, bias, *part.first, *part.second]
-    known = [part for part in parts if part is not None]
-    styles = {(pre, norm.kind, norm.eps) for pre, norm in (one for one in residuals if one)}
-    heads = {part.heads for part in known} - {0}
-    activations = {part.activation for part in known} - {""}
+    styles = {(pre, norm.kind, norm.eps) for pre, norm in residuals}
+    heads = {part.heads for part in parts} - {0}
+    activations = {part.activation for part in parts} - {""}
     if any(len(found) != 1 for found in (styles, heads, activations)):
         return None
-    keys = [weight for part in known for weight in part.keys or ()]
+    keys = [weight for part in parts for weight in part.keys or ()]
     return FusedLayer(Style(heads.pop(), *styles.pop(), activations.pop()), weights, keys)
-
-
-def _branch(part: Any) -> FusedBranch | None:
-    own = getattr(part, "fused", None)
-    return None if own is None else own()
 
 
 def fused_stack(layers: Sequence[Any]) -> list[FusedLayer] | None:
     """The layers of a stack, if each of them is plain and all are alike."""
-    found = [layer.fused() for layer in layers]
+    found = [claim(layer, "fused") for layer in layers]
     known = [layer for layer in found if layer is not None]
     alike = len({layer.style for layer in known}) == 1 and len(known) == len(found)
     return known if alike else None
@@ -160,6 +150,24 @@ def activate(x: Tensor, kind: str) -> Tensor:
     return gelu(x) if kind == "gelu" else silu(x)
 
 
+def feed_forward(
+    x: Tensor,
+    w: list[Tensor],
+    i: int,
+    pre: bool,
+    norm: str,
+    eps: float,
+    activation: str,
+    packed: bool,
+    tile: int,
+) -> Tensor:
+    """(R, D) to the same: the branch whose eight weights begin at w[i]."""
+    h = normalize(x, norm, w[i], w[i + 1], eps) if pre else x
+    h = activate(linear(h, w, i + 2, packed, tile), activation)
+    x = linear(h, w, i + 5, packed, tile).add_(x)
+    return x if pre else normalize(x, norm, w[i], w[i + 1], eps)
+
+
 def encode(
     x: Tensor,
     B: int,
@@ -181,10 +189,7 @@ def encode(
         out = scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], bias)
         x = linear(out.transpose(1, 2).reshape(R, D), w, 5, False, tile).add_(x)
         x = x if pre else normalize(x, norm, w[0], w[1], eps)
-        h = normalize(x, norm, w[8], w[9], eps) if pre else x
-        h = activate(linear(h, w, 10, False, tile), activation)
-        x = linear(h, w, 13, False, tile).add_(x)
-        x = x if pre else normalize(x, norm, w[8], w[9], eps)
+        x = feed_forward(x, w, 8, pre, norm, eps, activation, False, tile)
     return x
 
 
@@ -236,8 +241,5 @@ def decode(
         out = scaled_dot_product_attention(q, keys[i], values[i], bias)
         x = linear(out.transpose(1, 2).reshape(R, D), w, 13, packed, tile).add_(x)
         x = x if pre else normalize(x, norm, w[8], w[9], eps)
-        h = normalize(x, norm, w[16], w[17], eps) if pre else x
-        h = activate(linear(h, w, 18, packed, tile), activation)
-        x = linear(h, w, 21, packed, tile).add_(x)
-        x = x if pre else normalize(x, norm, w[16], w[17], eps)
+        x = feed_forward(x, w, 16, pre, norm, eps, activation, packed, tile)
     return x

@@ -38,10 +38,6 @@ class SelfLayer(nn.Module):
         record_hidden(self, x)
         return x, past
 
-    def fused(self) -> FusedLayer | None:
-        """Its weights, if the fused step computes what it computes."""
-        return fused_layer([(self.attend, self.attention), (self.feed, self.feedforward)])
-
 
 class EncoderLayer(SelfLayer):
     """A layer that attends both ways."""
@@ -49,6 +45,10 @@ class EncoderLayer(SelfLayer):
     def forward(self, x: Tensor, mask: AttentionMask) -> Tensor:
         """(B, S, D) to (B, S, D)."""
         return self.mix(x, mask, None, mask.real)[0]
+
+    def fused(self) -> FusedLayer | None:
+        """Its weights, if the fused step computes what it computes."""
+        return fused_layer([(self.attend, self.attention), (self.feed, self.feedforward)])
 
 
 class CausalLayer(SelfLayer):

@@ -33,7 +33,7 @@ class Norm(nn.Module, ABC):
         """(B, T, D) to the same; real: (B, T), True for what is not padding; None: all is."""
 
     def fused(self) -> FusedNorm | None:
-        """Its weights, if the fused step computes what it computes; a subclass must say so anew."""
+        """Its weights, if the fused step computes what it computes; not inherited (`claim`)."""
         return None
 
 
@@ -44,8 +44,6 @@ class LayerNorm(Norm, nn.LayerNorm):
         return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def fused(self) -> FusedNorm | None:
-        if type(self) is not LayerNorm:
-            return None
         return FusedNorm("layer", self.weight.detach(), self.bias.detach(), self.eps)
 
 
@@ -56,7 +54,7 @@ class RmsNorm(Norm, nn.RMSNorm):
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def fused(self) -> FusedNorm | None:
-        if type(self) is not RmsNorm or self.eps is None:
+        if self.eps is None:
             return None
         return FusedNorm("rms", self.weight.detach(), None, self.eps)
 

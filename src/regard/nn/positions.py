@@ -22,19 +22,16 @@ class Position(nn.Module):
 
     One for a whole stack, with three hooks, each the identity unless overridden. rotates, biases:
     whether `rotate` and `bias` do anything; every_layer: whether `embed` is asked before each
-    layer, not only the first; length: the longest sequence it can take, None: any.
+    layer, not only the first; adds: whether all it does is to add a vector that depends on the
+    position alone, before the first layer, which the fused step can do: not inherited (`claim`);
+    length: the longest sequence it can take, None: any.
     """
 
+    adds: ClassVar[bool] = True
     rotates: ClassVar[bool] = False
     biases: ClassVar[bool] = False
     every_layer: ClassVar[bool] = False
     length: int | None = None
-
-    @property
-    def adds(self) -> bool:
-        """Whether all it does is to add a vector that depends on the position alone, before the
-        first layer: what the fused step can do. A subclass must say so anew."""
-        return type(self) is Position
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         """x (B, T, D), whose first symbol is at position `at`, with its positions added."""
@@ -56,13 +53,11 @@ class SinusoidalPosition(Position):
     In halves, as Marian has them: first all the sines, then all the cosines.
     """
 
+    adds: ClassVar[bool] = True
+
     def __init__(self, layout: Layout = "interleaved") -> None:
         super().__init__()
         self.layout: Layout = layout
-
-    @property
-    def adds(self) -> bool:
-        return type(self) is SinusoidalPosition
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T, D = x.shape[1:]
@@ -84,14 +79,12 @@ def sinusoids(length: int, width: int, layout: Layout = "interleaved") -> Tensor
 class LearnedPosition(Position):
     """A trained vector for each of `length` places (Gehring et al. 2017, 3.1)."""
 
+    adds: ClassVar[bool] = True
+
     def __init__(self, length: int, width: int) -> None:
         super().__init__()
         self.length = length
         self.weight = nn.Parameter(torch.randn(length, width) * width**-0.5)
-
-    @property
-    def adds(self) -> bool:
-        return type(self) is LearnedPosition
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T = x.shape[1]

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from regard.core.options import Options
 from regard.nn.dropout import Dropout
+from regard.nn.fast import claim
 from regard.nn.norms import FusedNorm, NoNorm, Norm, NormOptions
 
 
@@ -51,7 +52,7 @@ class PreNorm(Residual):
         return x + self.dropout(branch)
 
     def fused(self) -> tuple[bool, FusedNorm] | None:
-        norm = self.norm.fused() if type(self) is PreNorm else None
+        norm = claim(self.norm, "fused")
         return None if norm is None else (True, norm)
 
 
@@ -65,7 +66,7 @@ class PostNorm(Residual):
         return self.norm(x + self.dropout(branch), real)
 
     def fused(self) -> tuple[bool, FusedNorm] | None:
-        norm = self.norm.fused() if type(self) is PostNorm else None
+        norm = claim(self.norm, "fused")
         return None if norm is None else (False, norm)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from regard.data.tensors.special import PAD
+from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.tree import Tree, tree_map
 
 
@@ -141,6 +141,13 @@ class Batch(NamedTuple):
     def rows(self) -> int:
         """The number of examples."""
         return len(self.masks[0])
+
+
+def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:
+    """What a decoder reads to predict a target (B, T): its tokens one position later, after BOS or
+    after the tokens `before` (B,)."""
+    first = torch.full_like(target[:, :1], BOS) if before is None else before[:, None]
+    return torch.cat([first, target[:, :-1]], 1)
 
 
 def pad(rows: list[list[int]]) -> Padded:

@@ -16,6 +16,7 @@ from regard.exchange.export.onnx_graph import Graph, Value
 from regard.inputs.frontend import Embedding
 from regard.models.heads import Head
 from regard.nn.attention import CrossAttention, SelfAttention
+from regard.nn.fast import claim
 from regard.nn.feedforward import FeedForward
 from regard.nn.norms import Norm
 from regard.nn.positions import LearnedPosition, Position, SinusoidalPosition
@@ -49,7 +50,7 @@ def embed(graph: Graph, embedding: Embedding, symbols: Value) -> Value:
 
 def norm(graph: Graph, layer: Norm, x: Value) -> Value:
     """A layer norm, a root-mean-square norm, or none."""
-    known = layer.fused()
+    known = claim(layer, "fused")
     if known is None:
         raise refuse(layer)
     if known.weight is None:
@@ -75,7 +76,7 @@ def leave(graph: Graph, residual: Residual, x: Value, branch: Value) -> Value:
 
 def _norm_first(residual: Residual) -> bool:
     """Whether the norm is before the branch; refused where it is more than a norm and a sum."""
-    known = residual.fused()
+    known = claim(residual, "fused")
     if known is None:
         raise refuse(residual)
     return known[0]
@@ -125,7 +126,7 @@ def queries(
     graph: Graph, attention: SelfAttention | CrossAttention, layer: nn.Linear, x: Value
 ) -> Value:
     """Queries and what else the layer makes of x, (N, any); queries divided by sqrt(K)."""
-    if not attention.kernel.fuses:
+    if not claim(attention.kernel, "fuses"):
         raise refuse(attention.kernel)
     width = attention.join.in_features
     factor = torch.ones(layer.out_features, device=layer.weight.device)

@@ -54,10 +54,12 @@ class AttentionMask(NamedTuple):
 
 class Kernel(nn.Module, ABC):
     """The contract. reads: which projections of x it wants; traceable: whether `weights` works for
-    steps as well, from what it keeps; length: the longest input it takes, None: any."""
+    steps as well, from what it keeps; fuses: whether the fused step computes what it computes, not
+    inherited (`claim`); length: the longest input it takes, None: any."""
 
     reads: ClassVar[tuple[str, ...]] = ("query", "key", "value")
     traceable: ClassVar[bool] = True
+    fuses: ClassVar[bool] = False
     length: int | None = None
 
     def prepare(
@@ -101,11 +103,6 @@ class Kernel(nn.Module, ABC):
 
     def advance(self, step: int, generator: torch.Generator) -> None:
         """Called after each update: for features that are redrawn."""
-
-    @property
-    def fuses(self) -> bool:
-        """Whether the fused step computes what this kernel computes."""
-        return False
 
 
 class KernelOptions(Options):

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
+from regard.data.tensors.padded import shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.estimators.language_estimator import LanguageModel
 from regard.models.ngram import NGram
@@ -48,7 +48,7 @@ class LanguagePass(Scored):
         """(n, T, V): of each symbol after those before it."""
         model: Any = self.model
         true = torch.tensor([self.symbols], device=device_of(model))
-        inputs = F.pad(true[:, :-1], (1, 0), value=BOS).expand(copies, -1)
+        inputs = shifted(true).expand(copies, -1)
         return model.step(inputs, model.start(copies))[0].float()
 
     def scores(self, copies: int) -> Tensor:

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.tensors.padded import Padded
+from regard.data.tensors.padded import Padded, shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.estimators.transducer import Transducer
 from regard.inference.engine import Engine
@@ -49,7 +48,7 @@ class TransducerPass(Scored):
     def logits(self, copies: int) -> Tensor:
         """(n, T, V): of each symbol after those before it."""
         true = torch.tensor([self.target], device=self.source.data.device)
-        inputs = F.pad(true[:, :-1], (1, 0), value=BOS)
+        inputs = shifted(true)
         state = self.model.start(self.source.copies(copies))
         return self.model.step(inputs.expand(copies, -1), state)[0].float()
 
