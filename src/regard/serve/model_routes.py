@@ -12,12 +12,12 @@ from regard.core.errors import UserError
 from regard.serve.api_errors import Refused, as_json
 from regard.serve.body import check_text, check_texts, check_wish, read
 from regard.serve.jobs import Asking, Job
-from regard.serve.rendering import rendered
 from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
 from regard.serve.served_models import Served
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import Events
+from regard.tasks.values import NBEST_PARTS, PARTS
 from regard.tasks.values import Request as Wish
 
 NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
@@ -36,7 +36,8 @@ async def predict(request: Request) -> Response:
         _check_alignments(asked.texts, model, asking.search)
     found = await service.outcomes(request, _jobs(service, asking, asked.texts, wishes))
     service.metrics.symbols[model.name] += sum(len(one.symbols) for one in found)
-    answers = [rendered(one, asked.nbest) for one in found]
+    parts = NBEST_PARTS if asked.nbest > 1 else PARTS
+    answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
     return as_json({"model": model.name, "answers": answers, "milliseconds": took})
 
@@ -78,7 +79,7 @@ async def alternatives(request: Request) -> Response:
     found = await service.alone(
         request, lambda: call(model.model, asked.text, wish, asked.count, search)
     )
-    ways = [{"symbol": s, "p": round(p, 6), "answer": rendered(a)} for s, p, a in found]
+    ways = [{"symbol": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
 
 

@@ -14,7 +14,6 @@ from regard.core.errors import UserError
 from regard.search.callbacks import Begun
 from regard.serve.api_errors import DAMAGE, Refused, shortened
 from regard.serve.jobs import Job
-from regard.serve.rendering import rendered, rendered_growth
 from regard.serve.served_models import Served
 from regard.serve.service import Service, disconnected
 from regard.tasks.task import Prediction
@@ -89,12 +88,13 @@ class Events(Response):
         """Ends with the answer, or with what went wrong."""
         try:
             async for found in self._grown():
-                yield event("grow", rendered_growth(found))
+                scores = found.as_dict(("symbol_scores",))
+                yield event("grow", {"text": found.text, "symbols": found.symbols, **scores})
             found = self.job.future.result()
             self.service.metrics.symbols[self.model.name] += len(found.symbols)
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
             about = {"model": self.model.name, "milliseconds": took}
-            yield event("answer", {**rendered(found), **about})
+            yield event("answer", {**found.as_dict(), **about})
         except (Refused, UserError) as error:
             yield event("error", {"error": shortened(str(error))})
         except Exception:

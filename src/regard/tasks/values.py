@@ -1,7 +1,16 @@
 """What tasks give and take: predictions, facts of the data, what was chosen, evaluations."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from regard.data.tensors.special import EOS, SPECIALS
+
+BRIEF = ("text", "score")  # the parts of an alternative
+TOKENS = ("text", "value", "score", "symbols", "symbol_scores")
+REST = ("unknown", "cut", "confidence", "probabilities", "alignment")
+PARTS, NBEST_PARTS = (*TOKENS, *REST), (*TOKENS, "alternatives", *REST)
+ALWAYS = ("value", "prediction", "nbest")  # parts that JSON shows even if there is nothing in them
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,58 @@ class Prediction:
     def shown(self) -> Any:
         """The value as JSON shows it."""
         return self.value[0] if self.single else self.value
+
+    def as_dict(
+        self,
+        parts: Sequence[str] = PARTS,
+        others: Sequence[str] = BRIEF,
+        digits: int | None = 6,
+        pairs: bool = False,
+    ) -> dict[str, Any]:
+        """Return these parts of the prediction for JSON, in this order, without those that do not
+        apply.
+
+        others: the parts of alternatives; digits: of probabilities and attention (None: all);
+        pairs: each token with its log probability, if there are any, the end last.
+        """
+        found = {part: self._part(part, others, digits, pairs) for part in parts}
+        return {name: part for name, part in found.items() if part is not None or name in ALWAYS}
+
+    def _part(self, name: str, others: Sequence[str], digits: int | None, pairs: bool) -> Any:
+        match name:
+            case "text":
+                return self.text
+            case "value" | "prediction":
+                return self.shown()
+            case "score":  # the digits behind depend on what a text is predicted together with
+                return None if self.score is None else round(self.score, 6)
+            case "symbols" if pairs:
+                names = (*self.symbols, SPECIALS[EOS])
+                scores = _rounded(self.symbol_scores) or [None] * len(names)
+                return [list(pair) for pair in zip(names, scores, strict=True)]
+            case "symbols":
+                return self.symbols if self.symbols or self.symbol_scores else None
+            case "symbol_scores":
+                return _rounded(self.symbol_scores) or None
+            case "confidences":
+                return self.symbol_scores or None
+            case "confidence" if self.confidence is not None:
+                return _rounded([self.confidence], digits)[0]
+            case "alternatives" | "nbest":
+                found = [one.as_dict(others, pairs=pairs) for one in self.alternatives]
+                return found or None if name == "alternatives" else found
+            case "probabilities" if self.probabilities:
+                shares = _rounded(self.probabilities.values(), digits)
+                return dict(zip(self.probabilities, shares, strict=True))
+            case "alignment":
+                return [_rounded(row, digits) for row in self.alignment] or None
+            case "unknown" | "cut":
+                return getattr(self, name) or None
+        return None
+
+
+def _rounded(numbers: Iterable[float], digits: int | None = 6) -> list[Any]:
+    return [number if digits is None else round(number, digits) for number in numbers]
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.data.tensors.special import EOS, SPECIALS
 from regard.inference.prediction.input_items import InputItem
-from regard.tasks.task import Prediction
+from regard.tasks.values import BRIEF, Prediction
 
 Alternative = tuple[str, float, Prediction]  # symbol, its probability, the best answer with it
 
@@ -53,20 +52,15 @@ class Form:
 
     def record(self, source: Any, found: Prediction) -> dict[str, Any]:
         """The JSON object for a source."""
-        record: dict[str, Any] = {"source": source, "prediction": found.shown()}
-        record |= _score(found.score) | self._symbols(found)
-        if self.nbest > 1:
-            record["nbest"] = [
-                {"text": o.text} | _score(o.score) | self._symbols(o) for o in found.alternatives
-            ]
-        record |= {"probabilities": found.probabilities} if found.probabilities else {}
-        record |= {"confidence": found.confidence} if found.confidence is not None else {}
-        tagged = isinstance(source, tuple) and found.symbol_scores
-        record |= {"confidences": found.symbol_scores} if tagged else {}
-        record |= {"unknown": list(found.unknown)} if found.unknown else {}
+        brief = self._brief()
+        nbest = ("nbest",) if self.nbest > 1 else ()
+        tagged = ("confidences",) if isinstance(source, tuple) else ()
+        rest = ("probabilities", "confidence", *tagged, "unknown")
+        parts = ("prediction", *brief[1:], *nbest, *rest)
+        record = {"source": source} | found.as_dict(parts, brief, None, pairs=True)
         if self.alignment and self.names:
             record["source_symbols"] = self.names(source)
-            record["alignment"] = [[round(w, 4) for w in row] for row in found.alignment]
+            record |= found.as_dict(("alignment",), digits=4)
         return record
 
     def options(self, source: str, prefix: str, found: list[Alternative]) -> str:
@@ -74,27 +68,15 @@ class Form:
         if not self.json_lines:
             return "".join(f"{p:.4f}\t{symbol}\t{best.text}\n" for symbol, p, best in found)
         rows = [
-            {"symbol": symbol, "probability": round(p, 6), "text": best.text}
-            | _score(best.score)
-            | self._symbols(best)
+            {"symbol": symbol, "probability": round(p, 6)} | best.as_dict(self._brief(), pairs=True)
             for symbol, p, best in found
         ]
         return _json({"source": source, "prefix": prefix, "alternatives": rows})
 
-    def _symbols(self, found: Prediction) -> dict[str, Any]:
-        """Each symbol with its log probability, where the engine gives one; the end comes last."""
-        if not (self.symbols or self.alignment):
-            return {}
-        names = [*found.symbols, SPECIALS[EOS]]
-        scores: list[float | None] = [round(score, 6) for score in found.symbol_scores]
-        scores = scores or [None] * len(names)
-        return {"symbols": [list(pair) for pair in zip(names, scores, strict=True)]}
+    def _brief(self) -> tuple[str, ...]:
+        """The parts of a prediction that are one of several."""
+        return (*BRIEF, "symbols") if self.symbols or self.alignment else BRIEF
 
 
 def _json(record: dict[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def _score(score: float | None) -> dict[str, float]:
-    """Rounded: the digits behind depend on what a text is answered together with."""
-    return {} if score is None else {"score": round(score, 6)}
