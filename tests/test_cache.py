@@ -20,7 +20,7 @@ from regard.data.sources import textfile
 from regard.data.sources.open import Place
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary import pieces
-from regard.data.vocabulary.subword import SubwordVocabulary, train_subwords
+from regard.data.vocabulary.subword import BpeVocabulary, SubwordVocabulary
 from regard.data.vocabulary.vocabulary import Vocabulary
 
 
@@ -203,7 +203,7 @@ def test_words_that_came_before_are_cut_as_whole_texts_are(
     random = np.random.default_rng(0)
     letters = list("  ab\t\r\u2581é<")
     texts = ["".join(random.choice(letters, random.integers(0, 9))) for _ in range(600)]
-    vocabulary = train_subwords("bpe", texts[:200] + ["abba baab"] * 9, 40)
+    vocabulary = BpeVocabulary.build(texts[:200] + ["abba baab"] * 9, 40)
     assert vocabulary._words is not None
     for start in range(0, 600, 50):
         some = [*texts[start : start + 50], "ø unknown", "", " ", "  "]
@@ -219,9 +219,9 @@ def test_rows_are_closed() -> None:
         def encode(self, text: str) -> list[int]:
             return [ord(letter) for letter in text]
 
-        __len__ = symbols = decode = symbol = save = content = None  # type: ignore[assignment]
+        build = load = symbols = join = None  # type: ignore[assignment]
 
-    flat, lengths = Letters().encode_flat(["ab", "", "c"], 3)
+    flat, lengths = Letters([]).encode_flat(["ab", "", "c"], 3)
     assert flat.tolist() == [97, 98, 3, 3, 99, 3] and lengths.tolist() == [3, 1, 2]
 
 

@@ -18,10 +18,10 @@ from regard.core.options import Choice
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
-from regard.data.vocabulary.build import WORD_LIMIT, build_vocabulary, load_vocabulary
+from regard.data.vocabulary.build import build_vocabulary, load_vocabulary
 from regard.data.vocabulary.cut import GLUED
 from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import Vocabulary, WordVocabulary
+from regard.data.vocabulary.vocabulary import WORD_LIMIT, Vocabulary, WordVocabulary
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import PIECES, Tokenizer, choose_side, choose_size

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import sentencepiece
+from typing_extensions import Self
 
 from regard.core.errors import UserError, say
-from regard.core.files import write_bytes, write_json
+from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.pieces import NOTHING, WordPieces, behind_nothing, close_rows
-from regard.data.vocabulary.vocabulary import UNKNOWN_TEXT, Vocabulary
+from regard.data.vocabulary.vocabulary import Vocabulary
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
 CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
@@ -30,26 +32,41 @@ SHOW = {hidden: chr(character) for character, hidden in HIDE.items()}
 META = [f"\U0010fffd{name}" for name in SPECIALS]
 
 
-class SubwordVocabulary(Vocabulary):
-    """Pieces of words; a piece that begins a word carries a visible space."""
+class PieceVocabulary(Vocabulary):
+    """Pieces that a model of sentencepiece cuts; symbols: where a list numbers them."""
 
-    def __init__(self, kind: str, model: bytes) -> None:
-        self.kind = kind
+    def __init__(self, model: bytes, symbols: Sequence[str] = ()) -> None:
+        super().__init__(symbols)
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+
+    def encode_glued(self, text: str) -> list[int]:
+        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
+
+    def save(self, folder: Path, name: str) -> None:
+        write_bytes(folder / f"{name}.model", self._model)
+        super().save(folder, name)
+
+
+class SubwordVocabulary(PieceVocabulary):
+    """Pieces of words; a piece that begins a word carries a visible space.
+
+    by_word: whether the pieces of a text are those of its words, one after the other.
+    """
+
+    by_word: ClassVar[bool]
+
+    def __init__(self, model: bytes) -> None:
+        super().__init__(model)
         count = self._processor.get_piece_size()
-        self._pieces = [*SPECIALS, *self._processor.id_to_piece(list(range(len(SPECIALS), count)))]
-        # The scores of unigram are sums over the whole text, whose last bits depend on all of it.
-        apart = kind == "bpe" and not any(SPACE in piece[1:] for piece in self._pieces)
+        self._names += self._processor.id_to_piece(list(range(len(SPECIALS), count)))
+        apart = self.by_word and not any(SPACE in piece[1:] for piece in self._names)
         space = self._processor.piece_to_id(SPACE)
         self._words = WordPieces(self._cut, space) if apart and space != UNK else None
 
     def _cut(self, hidden: list[str]) -> list[list[int]]:
         ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
         return ids
-
-    def __len__(self) -> int:
-        return len(self._pieces)
 
     def symbols(self, text: str) -> list[str]:
         pieces = self._processor.encode(text.translate(HIDE), out_type=str)
@@ -58,9 +75,6 @@ class SubwordVocabulary(Vocabulary):
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(text.translate(HIDE), out_type=int)
         return ids
-
-    def encode_glued(self, text: str) -> list[int]:
-        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         return self._cut([text.translate(HIDE) for text in texts])
@@ -76,54 +90,78 @@ class SubwordVocabulary(Vocabulary):
     def content(self) -> bytes:
         return self.kind.encode() + self._model
 
-    def decode(self, ids: Sequence[int]) -> str:
-        text: str = "".join(
-            UNKNOWN_TEXT if id == UNK else self._pieces[id]
-            for id in ids
-            if id >= len(SPECIALS) or id == UNK
-        )
+    def join(self, symbols: Iterable[str]) -> str:
         # Sentencepiece puts one space before every text, so one is taken away again.
-        return text.removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
+        return "".join(symbols).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
 
     def symbol(self, id: int) -> str:
-        return self._pieces[id].translate(SHOW)
+        return self._names[id].translate(SHOW)
 
-    def save(self, folder: Path, name: str) -> None:
-        write_bytes(folder / f"{name}.model", self._model)
-        content = {"kind": self.kind, "symbols": self._pieces[len(SPECIALS) :]}
-        write_json(folder / f"{name}.json", content)
+    @classmethod
+    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
+        """The subwords of a saved model, checked against the list that was saved beside it."""
+        try:
+            vocabulary = cls(model.read_bytes())
+        except FileNotFoundError:
+            raise UserError(f"{model}: vocabulary missing; copy the whole model folder") from None
+        except (OSError, RuntimeError, IndexError) as error:
+            raise UserError(
+                f"{model}: vocabulary damaged ({error}); copy the folder again"
+            ) from None
+        if vocabulary._names[len(SPECIALS) :] != symbols:
+            raise UserError(f"{model}: not the model that {model.with_suffix('.json')} belongs to")
+        return vocabulary
 
+    @classmethod
+    def build(cls, texts: Sequence[str], size: int | None) -> Self:
+        """Subwords learnt from the texts; fewer than `size` where the texts do not hold so many."""
+        if isinstance(texts, list):  # texts in a file hold no empty ones
+            texts = [text for text in texts if text]
+        if not texts:
+            raise UserError(
+                f"symbols {cls.kind}: no text to learn subwords from; every text is empty"
+            )
+        letters = amount_of(texts).characters
+        characters = {character.translate(HIDE) for character in letters} - {" "}
+        size = size or default_size(texts)
+        needed = len(characters) + 1  # 1: the space
+        if size < needed:
+            raise UserError(
+                f"symbols {cls.kind}: vocabulary size {size} is smaller than the {needed} "
+                f"characters of the data; choose more, or symbols char"
+            )
 
-def train_subwords(kind: str, texts: Sequence[str], size: int | None) -> SubwordVocabulary:
-    """Subwords learnt from the texts; fewer than `size` where the texts do not hold so many."""
-    if isinstance(texts, list):  # texts in a file hold no empty ones
-        texts = [text for text in texts if text]
-    if not texts:
-        raise UserError(f"symbols {kind}: no text to learn subwords from; every text is empty")
-    letters = amount_of(texts).characters
-    characters = {character.translate(HIDE) for character in letters} - {" "}
-    size = size or default_size(texts)
-    needed = len(characters) + 1  # 1: the space
-    if size < needed:
-        raise UserError(
-            f"symbols {kind}: vocabulary size {size} is smaller than the {needed} "
-            f"characters of the data; choose more, or symbols char"
-        )
-
-    step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
-    hidden = [text.translate(HIDE) for text in texts[::step]]
-    if step > 1:
-        say(f"subwords are learnt from {len(hidden):,} of {len(texts):,} texts, evenly spread")
-    model = io.BytesIO()
-    try:
-        _train(kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)
-    except RuntimeError as error:
-        largest = re.search(r"value <= (\d+)", str(error))
-        if not largest:
-            raise UserError(f"symbols {kind}: sentencepiece says {error}; try char") from None
+        step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
+        hidden = [text.translate(HIDE) for text in texts[::step]]
+        if step > 1:
+            say(f"subwords are learnt from {len(hidden):,} of {len(texts):,} texts, evenly spread")
         model = io.BytesIO()
-        _train(kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
-    return SubwordVocabulary(kind, model.getvalue())
+        try:
+            _train(cls.kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)
+        except RuntimeError as error:
+            largest = re.search(r"value <= (\d+)", str(error))
+            if not largest:
+                raise UserError(
+                    f"symbols {cls.kind}: sentencepiece says {error}; try char"
+                ) from None
+            model = io.BytesIO()
+            _train(cls.kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
+        return cls(model.getvalue())
+
+
+class BpeVocabulary(SubwordVocabulary):
+    """Byte-pair encoding: the most frequent pairs of pieces become pieces."""
+
+    kind = "bpe"
+    by_word = True
+
+
+class UnigramVocabulary(SubwordVocabulary):
+    """The most probable pieces; their scores are sums over the whole text, whose last bits depend
+    on all of it."""
+
+    kind = "unigram"
+    by_word = False
 
 
 def default_size(texts: Sequence[str]) -> int:
@@ -160,16 +198,3 @@ def _train(kind: str, texts: list[str], size: int, characters: str, model: io.By
         eos_piece=META[3],
         control_symbols=META[4:],  # takes the first free id, which is MASK
     )
-
-
-def load_subwords(path: Path, kind: str, symbols: list[str]) -> SubwordVocabulary:
-    """The subwords of a saved model, checked against the list that was saved beside it."""
-    try:
-        vocabulary = SubwordVocabulary(kind, path.read_bytes())
-    except FileNotFoundError:
-        raise UserError(f"{path}: vocabulary missing; copy the whole model folder") from None
-    except (OSError, RuntimeError, IndexError) as error:
-        raise UserError(f"{path}: vocabulary damaged ({error}); copy the folder again") from None
-    if vocabulary._pieces[len(SPECIALS) :] != symbols:
-        raise UserError(f"{path}: not the model that {path.with_suffix('.json')} belongs to")
-    return vocabulary

@@ -8,27 +8,40 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
+from typing_extensions import Self
 
 from regard.core.files import write_json
 from regard.data.tensors.special import SPECIALS, UNK
+from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.cut import GLUED, cut_chunk, glued
 from regard.data.vocabulary.display_names import printable
 from regard.data.vocabulary.pieces import close_rows
 
+WORD_LIMIT = 30_000
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
 
 
 class Vocabulary(ABC):
     """Cuts text into symbols, numbers them, and puts numbers back together as text."""
 
-    kind: str
-    whole_words = False  # whether a word is never cut into several symbols
+    kind: ClassVar[str]
+    whole_words: ClassVar[bool] = False  # whether a word is never cut into several symbols
 
+    def __init__(self, symbols: Sequence[str]) -> None:
+        self._names = [*SPECIALS, *symbols]
+
+    @classmethod
+    def build(cls, texts: Sequence[str], size: int | None) -> Self:
+        """The vocabulary of the texts, at most `size` symbols besides specials."""
+        raise NotImplementedError  # an imported one cannot be made of texts
+
+    @classmethod
     @abstractmethod
-    def __len__(self) -> int:
-        """The number of ids, special ones included."""
+    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
+        """The vocabulary of these saved symbols; model: the file of subwords beside them."""
 
     @abstractmethod
     def symbols(self, text: str) -> list[str]:
@@ -39,16 +52,30 @@ class Vocabulary(ABC):
         """The ids of the text, without BOS and EOS; UNK for what is not known."""
 
     @abstractmethod
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text as the user would write it; PAD BOS EOS MASK are left out."""
+    def join(self, symbols: Iterable[str]) -> str:
+        """The text that these symbols were cut from."""
 
-    @abstractmethod
+    def __len__(self) -> int:
+        """The number of ids, special ones included."""
+        return len(self._names)
+
     def symbol(self, id: int) -> str:
         """The symbol of an id, as `symbols` gives it."""
+        return self._names[id]
 
-    @abstractmethod
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text as the user would write it; PAD BOS EOS MASK are left out."""
+        names = self._names
+        return self.join(
+            UNKNOWN_TEXT if id == UNK else names[id]
+            for id in ids
+            if id >= len(SPECIALS) or id == UNK
+        )
+
     def save(self, folder: Path, name: str) -> None:
         """Writes `name.json` (and `name.model` for subwords) into the folder."""
+        content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}
+        write_json(folder / f"{name}.json", content)
 
     def encode_glued(self, text: str) -> list[int]:
         """The ids of the text behind another one without a space; [] where they are the same."""
@@ -85,19 +112,26 @@ class Vocabulary(ABC):
 class TableVocabulary(Vocabulary):
     """A vocabulary that is a plain list of symbols; the kinds differ in how they cut and join."""
 
+    limit: ClassVar[int | None] = None  # symbols of a vocabulary whose size is left open
+
     def __init__(self, symbols: Sequence[str]) -> None:
-        self._names = [*SPECIALS, *symbols]
+        super().__init__(symbols)
         self._ids = {symbol: id for id, symbol in enumerate(symbols, len(SPECIALS))}
 
-    def __len__(self) -> int:
-        return len(self._names)
+    @classmethod
+    def build(cls, texts: Sequence[str], size: int | None) -> Self:
+        """The most frequent symbols first."""
+        return cls(by_frequency(cls.count(texts))[: size or cls.limit])
 
-    @abstractmethod
-    def join(self, symbols: Iterable[str]) -> str:
-        """The text that these symbols were cut from."""
+    @classmethod
+    def count(cls, texts: Sequence[str]) -> Counter[str]:
+        """How often each symbol occurs."""
+        cut = cls([]).symbols
+        return Counter(symbol for text in texts for symbol in cut(text))
 
-    def symbol(self, id: int) -> str:
-        return self._names[id]
+    @classmethod
+    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
+        return cls(symbols)
 
     def normal(self, text: str) -> str:
         return self.join(self.symbols(text))
@@ -114,23 +148,15 @@ class TableVocabulary(Vocabulary):
         """Whether the symbol has an id of its own."""
         return symbol in self._ids
 
-    def decode(self, ids: Sequence[int]) -> str:
-        names = self._names
-        return self.join(
-            UNKNOWN_TEXT if id == UNK else names[id]
-            for id in ids
-            if id >= len(SPECIALS) or id == UNK
-        )
-
-    def save(self, folder: Path, name: str) -> None:
-        content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}
-        write_json(folder / f"{name}.json", content)
-
 
 class CharVocabulary(TableVocabulary):
     """One symbol a code point; every text comes back exactly."""
 
     kind = "char"
+
+    @classmethod
+    def count(cls, texts: Sequence[str]) -> Counter[str]:
+        return amount_of(texts).characters
 
     def symbols(self, text: str) -> list[str]:
         return list(text)
@@ -163,6 +189,7 @@ class WordVocabulary(TableVocabulary):
 
     kind = "word"
     whole_words = True
+    limit = WORD_LIMIT
 
     def symbols(self, text: str) -> list[str]:
         return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
@@ -179,14 +206,15 @@ class WordVocabulary(TableVocabulary):
 
 
 TABLES: dict[str, type[TableVocabulary]] = {
-    "char": CharVocabulary,
-    "word": WordVocabulary,
-    "space": SpaceVocabulary,
+    table.kind: table for table in (CharVocabulary, WordVocabulary, SpaceVocabulary)
 }
 
 
 def count_symbols(symbols: Iterable[str], size: int | None = None) -> SpaceVocabulary:
     """The vocabulary of symbols that are cut already, most frequent first, at most `size`."""
-    counts = Counter(symbols)
-    ordered = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-    return SpaceVocabulary(ordered[:size])
+    return SpaceVocabulary(by_frequency(Counter(symbols))[:size])
+
+
+def by_frequency(counts: Counter[str]) -> list[str]:
+    """Symbols, the most frequent first; of equally frequent ones in the order of the alphabet."""
+    return sorted(counts, key=lambda symbol: (-counts[symbol], symbol))

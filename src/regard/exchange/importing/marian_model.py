@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.config.load import Config, check_config
 from regard.core.errors import UserError
 from regard.data.tensors.special import PAD, UNK
-from regard.data.vocabulary.marian import load_marian
+from regard.data.vocabulary.marian import MarianVocabulary
 from regard.exchange.importing.generation import renormalised, search_settings
 from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
 from regard.exchange.importing.marian_tokens import MarianSymbols, added, read_symbols
@@ -110,8 +110,8 @@ def _task(
     checkpoint: Checkpoint, config: Config, source: MarianSymbols, target: MarianSymbols
 ) -> Transduce:
     """The task: both vocabularies, and how long answers may be."""
-    cut = load_marian(checkpoint.path("source.spm"), source.symbols)
-    joined = load_marian(checkpoint.path("target.spm"), target.symbols)
+    cut = MarianVocabulary.load(checkpoint.path("source.spm"), source.symbols)
+    joined = MarianVocabulary.load(checkpoint.path("target.spm"), target.symbols)
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # then only that limit counts
     read = TextInput(cut, lowercase=False, opened=False)
