@@ -19,13 +19,14 @@ from torch import nn
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.options import Choice, Options
+from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair, Pairs, split_dev
 from regard.data.sources.open import Data, Place, open_pairs
 from regard.inputs.input import Input
 from regard.objectives import Objective
 from regard.tasks.batches import ALL, Work
-from regard.tasks.values import DataCheck, Evaluation, Facts, Prediction
+from regard.tasks.values import Evaluation, Facts, Prediction
 
 __all__ = [
     "DataCheck",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from regard.data.tensors.special import EOS, SPECIALS
 
@@ -115,21 +115,6 @@ class Facts:
     vectors: int = 0
     inputs: int = 0
     source: str = "text"
-
-
-class DataCheck(Protocol):
-    """What a check of the data found."""
-
-    warnings: list[str]
-
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-
-    def lines(self) -> list[str]:
-        """The full report as plain text."""
-
-    def short(self) -> list[str]:
-        """What matters during training."""
 
 
 @dataclass(frozen=True)

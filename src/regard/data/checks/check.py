@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from regard.data.checks.check_frame import DataCheck, table
 from regard.data.checks.side_stats import SideStats, measure_side
 from regard.data.checks.survey import ODDITIES, IssueCount, Survey
 from regard.data.reading.read import Pair
@@ -20,8 +21,8 @@ FEW_COPIES = 0.05  # copies below this share look like untranslated lines, above
 
 
 @dataclass
-class Check:
-    """What was found, as plain data; `lines` and `short` put it in words."""
+class Check(DataCheck):
+    """What was found in pairs of texts."""
 
     pairs: int
     sources: int
@@ -37,19 +38,11 @@ class Check:
     limit: int | None
     over_limit: int
     over_99: int  # pairs with a side longer than 99 in 100 of its kind
-    warnings: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-        return asdict(self)
+    def sections(self) -> list[list[str]]:
+        return [_counts(self), _sides(self)]
 
-    def lines(self) -> list[str]:
-        """The full report as plain text, warnings first."""
-        warnings = [f"! {warning}" for warning in self.warnings] or ["nothing odd was found"]
-        return [*warnings, "", *_counts(self), "", *_sides(self)]
-
-    def short(self) -> list[str]:
-        """What matters during training: the sizes in three lines, and every warning."""
+    def summary(self) -> list[str]:
         counts = f"train {self.pairs:,} pairs ({self.sources:,} sources), dev {self.dev_pairs:,}"
         sides = [
             f"{name}: {side.kind}, {side.vocabulary:,} symbols in the vocabulary, "
@@ -57,7 +50,7 @@ class Check:
             f"longest {side.lengths[100]}"
             for name, side in (("source", self.source), ("target", self.target))
         ]
-        return [counts, *sides, *(f"! {warning}" for warning in self.warnings)]
+        return [counts, *sides]
 
 
 def check(
@@ -192,7 +185,7 @@ def _counts(found: Check) -> list[str]:
     ]
     if found.limit is not None:
         rows.append((f"above {found.limit} symbols", f"{found.over_limit:,} pairs"))
-    return [f"{name:<23}{value}" for name, value in rows]
+    return table(rows, 23)
 
 
 def _sides(found: Check) -> list[str]:

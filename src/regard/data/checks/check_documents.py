@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
-from regard.data.checks.check_tags import length_rows, table
+from regard.data.checks.check_frame import DataCheck, length_rows, table
 from regard.data.checks.side_stats import percentiles, scripts
 from regard.data.tensors.special import UNK
 from regard.data.vocabulary.vocabulary import Vocabulary
@@ -19,7 +19,7 @@ SHOWN = 10
 
 
 @dataclass
-class DocumentCheck:
+class DocumentCheck(DataCheck):
     """What was found in running text, as plain data."""
 
     documents: int
@@ -40,24 +40,15 @@ class DocumentCheck:
     ngrams: list[dict[str, int]]  # of words: n, total, distinct, once
     ngram_zipf: dict[str, list[list[int]]]
     frequent: dict[str, int]
-    warnings: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-        return asdict(self)
-
-    def short(self) -> list[str]:
-        """What matters during training."""
+    def summary(self) -> list[str]:
         return [
             f"train {self.characters:,} characters in {self.documents:,} documents; "
             f"{self.symbols}, {self.vocabulary:,} symbols in the vocabulary; dev "
             f"{self.dev_characters:,} characters",
-            *(f"! {warning}" for warning in self.warnings),
         ]
 
-    def lines(self) -> list[str]:
-        """The full report as plain text, warnings first."""
-        warnings = [f"! {warning}" for warning in self.warnings] or ["nothing odd was found"]
+    def sections(self) -> list[list[str]]:
         share = [f"{script} {part:.1%}" for script, part in self.scripts.items()]
         rows = [
             ("train documents", f"{self.documents:,}"),
@@ -70,7 +61,7 @@ class DocumentCheck:
             ("Zipf", f"count ~ rank^-{self.exponent:.2f}"),
             ("most frequent", " ".join(f"{w} ({c:,})" for w, c in self.frequent.items())),
         ]
-        return [*warnings, "", *table(rows), "", *self._curves(), "", *self._ngrams()]
+        return [table(rows), self._curves(), self._ngrams()]
 
     def _curves(self) -> list[str]:
         """The curve of Zipf's law as bars, a line for each step of ranks; both scales are logs."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from regard.data.checks.check_tags import label_lines, label_warnings, length_rows, table
+from regard.data.checks.check_frame import (
+    DataCheck,
+    label_lines,
+    label_warnings,
+    length_rows,
+    table,
+)
 from regard.data.checks.side_stats import percentiles
 from regard.data.reading.read import Pair
 
 
 @dataclass
-class LabelCheck:
+class LabelCheck(DataCheck):
     """What was found in labelled examples, as plain data."""
 
     examples: int
@@ -29,24 +35,15 @@ class LabelCheck:
     overlap: int
     unseen_labels: dict[str, int]
     unknown: int  # dev examples with a symbol that training never saw
-    warnings: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-        return asdict(self)
-
-    def short(self) -> list[str]:
-        """What matters during training."""
+    def summary(self) -> list[str]:
         first, count = next(iter(self.labels.items()))
         return [
             f"train {self.examples:,} {self.what}, {len(self.labels):,} labels, most frequent: "
             f"{first} ({count / max(1, sum(self.labels.values())):.1%}); dev {self.dev_examples:,}",
-            *(f"! {warning}" for warning in self.warnings),
         ]
 
-    def lines(self) -> list[str]:
-        """The full report as plain text, warnings first."""
-        warnings = [f"! {warning}" for warning in self.warnings] or ["nothing odd was found"]
+    def sections(self) -> list[list[str]]:
         rows = [
             (f"train {self.what}", f"{self.examples:,}"),
             *length_rows(self.lengths),
@@ -56,7 +53,7 @@ class LabelCheck:
             (f"dev {self.what}", f"{self.dev_examples:,}, {self.overlap:,} also in train"),
             ("with unknown symbols", f"{self.unknown:,} of dev"),
         ]
-        return [*warnings, "", *table(rows), "", *label_lines("label", self.labels)]
+        return [table(rows), label_lines("label", self.labels)]
 
 
 def check_labels(
@@ -86,15 +83,12 @@ def check_labels(
         found.warnings.append(
             f"{found.what} that occur with different labels: {found.contradictions:,}"
         )
-    if found.overlap:
-        found.warnings.append(
-            f"dev {found.what} that are in train as well: {found.overlap:,} of {len(dev):,}"
-        )
+    found.warnings += _overlap(found)
     return found
 
 
 @dataclass
-class NumberCheck:
+class NumberCheck(DataCheck):
     """What was found in examples with numbers as answers, as plain data."""
 
     examples: int
@@ -103,18 +97,11 @@ class NumberCheck:
     dev_examples: int
     overlap: int
     targets: list[dict[str, float]]  # of each number: mean, deviation, least, greatest
-    warnings: list[str] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-        return asdict(self)
-
-    def short(self) -> list[str]:
-        """What matters during training."""
+    def summary(self) -> list[str]:
         return [
             f"train {self.examples:,} {self.what}, dev {self.dev_examples:,}",
             *self._targets(),
-            *(f"! {warning}" for warning in self.warnings),
         ]
 
     def _targets(self) -> list[str]:
@@ -124,15 +111,13 @@ class NumberCheck:
             for number, t in enumerate(self.targets, 1)
         ]
 
-    def lines(self) -> list[str]:
-        """The full report as plain text, warnings first."""
-        warnings = [f"! {warning}" for warning in self.warnings] or ["nothing odd was found"]
+    def sections(self) -> list[list[str]]:
         rows = [
             (f"train {self.what}", f"{self.examples:,}"),
             *length_rows(self.lengths),
             (f"dev {self.what}", f"{self.dev_examples:,}, {self.overlap:,} also in train"),
         ]
-        return [*warnings, "", *table(rows), "", *self._targets()]
+        return [table(rows), self._targets()]
 
 
 def check_numbers(train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
@@ -162,8 +147,11 @@ def check_numbers(train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
             f"answers more than 8 deviations from the mean: {int(far.any(1).sum()):,} (first: "
             f"line {first}); loss huber or mae minds them less"
         )
-    if found.overlap:
-        found.warnings.append(
-            f"dev {found.what} that are in train as well: {found.overlap:,} of {len(dev):,}"
-        )
+    found.warnings += _overlap(found)
     return found
+
+
+def _overlap(found: LabelCheck | NumberCheck) -> list[str]:
+    """What is said of dev examples that are in train."""
+    count = f"{found.overlap:,} of {found.dev_examples:,}"
+    return [f"dev {found.what} that are in train as well: {count}"] if found.overlap else []

@@ -1,14 +1,16 @@
 """The check of pairs whose sources are no texts: how many there are, and how long."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+
+from regard.data.checks.check_frame import DataCheck
 
 SHARES = (50, 99, 100)
 
 
 @dataclass
-class SourceCheck:
+class SourceCheck(DataCheck):
     """What was found. lengths: by share of the examples, of sources and of targets."""
 
     pairs: int
@@ -16,18 +18,15 @@ class SourceCheck:
     source: str
     source_lengths: dict[int, int]
     target_lengths: dict[int, int]
-    warnings: list[str] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
-        """The full report as plain text."""
+        """The full report, which is no longer than what matters during training."""
         return self.short()
 
-    def short(self) -> list[str]:
-        """What matters during training."""
+    def sections(self) -> list[list[str]]:
+        return []
+
+    def summary(self) -> list[str]:
         sides = {f"source: {self.source}": self.source_lengths, "target": self.target_lengths}
         return [
             f"train {self.pairs:,} pairs, dev {self.dev_pairs:,}",
