@@ -47,6 +47,11 @@ class FrontendOptions(Options):
     carries: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
+    @property
+    def spelled(self) -> bool:
+        """Whether it reads words by their characters, too."""
+        return False
+
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> Frontend:

@@ -75,6 +75,14 @@ class Input(ABC):
         """What its texts are written with, where they are texts."""
         return []
 
+    def token_ids(self, sources: Sequence[Any], spelled: bool) -> list[np.ndarray] | None:
+        """The ids of the tokens of each source, UNK where a model can read nothing of one; None
+        where sources have no tokens.
+
+        spelled: whether the model also reads words by their characters.
+        """
+        return None
+
     def knows(self, part: Any) -> bool:
         """Whether training saw what is at one position of a source, such as a word."""
         return True

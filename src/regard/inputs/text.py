@@ -77,6 +77,10 @@ class TextInput(Input):
         cut = zip(self.vocabulary.symbols(text), ids, strict=True)
         return tuple(symbol.removeprefix(GLUED) for symbol, id in cut if id == UNK)
 
+    def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
+        ids = self.vocabulary.encode_all([self.read(source) for source in sources])
+        return [np.asarray(row) for row in ids]
+
     def alphabet(self) -> list[str]:
         return self.vocabulary.names()
 

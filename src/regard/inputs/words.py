@@ -17,6 +17,7 @@ from regard.core.errors import UserError
 from regard.core.options import Choice
 from regard.data.corpus.words import WordRows, split_words, word_key
 from regard.data.tensors.padded import Padded, SharedRows
+from regard.data.tensors.special import UNK
 from regard.data.vocabulary.build import load_table
 from regard.data.vocabulary.display_names import printable
 from regard.data.vocabulary.vocabulary import TableVocabulary, count_symbols
@@ -64,6 +65,14 @@ class WordInput(Input):
     def unknown(self, source: Sequence[str], row: np.ndarray | None = None) -> tuple[str, ...]:
         """The characters that training never saw."""
         return tuple(c for word in source for c in word if not self.letters.knows(c))
+
+    def token_ids(self, sources: Sequence[Sequence[str]], spelled: bool) -> list[np.ndarray]:
+        def readable(word: str) -> bool:
+            return self.knows(word) or (spelled and any(map(self.letters.knows, word)))
+
+        return [
+            np.array([UNK + 1 if readable(word) else UNK for word in source]) for source in sources
+        ]
 
     def alphabet(self) -> list[str]:
         return self.letters.names()
@@ -195,6 +204,10 @@ class Spelled(FrontendOptions):
         0.15, ge=0, lt=1, description="share of words hidden in training, so that spelling counts"
     )
 
+    @property
+    def spelled(self) -> bool:
+        return self.char_encoder != "none"
+
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> WordFrontend:
@@ -203,7 +216,7 @@ class Spelled(FrontendOptions):
         size = self.char_width
         if self.char_encoder == "lstm":
             size += size % 2  # half of it from each end
-        if self.char_encoder != "none":
+        if self.spelled:
             each = Embedding(shape.characters, CHARACTER, CHARACTER**0.5)
             spelling = (
                 CharCNN(each, size, SPANS) if self.char_encoder == "cnn" else CharLSTM(each, size)

@@ -3,7 +3,7 @@
 B rows, S length, D width, V vocabulary, N masked symbols.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -19,6 +19,8 @@ from regard.models.heads import Head
 
 class MaskedModel(nn.Module):
     """Frontend and encoder, as taggers and classifiers have them, and a head over all symbols."""
+
+    scores_targets: ClassVar[bool] = False  # the objective samples the tokens that it predicts
 
     def __init__(self, frontend: Frontend, encoder: nn.Module, width: int) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 B rows, T length, V vocabulary, N symbols of a text, M n-grams of a level, P positions.
 """
 
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -90,6 +90,7 @@ class NGram(nn.Module):
     are shorter; n-grams that begin with BOS follow nothing and keep their counts in the text.
     """
 
+    scores_targets: ClassVar[bool] = False  # only the loss is diagnosed: it memorizes its text
     unigram: Tensor
 
     def __init__(self, vocabulary: int, order: int) -> None:

@@ -49,6 +49,10 @@ class MlpEncoder(nn.Module):
             record_hidden(layer, x)
         return self.dropout(x)
 
+    def rectified(self, x: Padded | Tensor, output: Padded | Tensor) -> Tensor:
+        """What its last activation gives (..., D), for a call from x to output."""
+        return output if isinstance(output, Tensor) else output.data
+
 
 class WindowEncoder(nn.Module):
     """An MLP over each position and its R neighbours on each side (Collobert et al. 2011, 3.1).

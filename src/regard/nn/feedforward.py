@@ -32,6 +32,10 @@ class FeedForward(nn.Module):
         """(..., D) to (..., D)."""
         return self.narrow(self.dropout(self.activation(self.widen(x))))
 
+    def rectified(self, x: Tensor, output: Tensor) -> Tensor:
+        """What its activation reads (..., inner), for a call from x to output."""
+        return self.widen(x)
+
     def fused(self) -> FusedBranch | None:
         """Its maps, if the fused step computes what it computes."""
         return fused_branch(self.widen, self.narrow, activation=self.kind)

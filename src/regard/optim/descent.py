@@ -19,6 +19,7 @@ class Descent(Options):
     """What all optimisers have in common."""
 
     times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
+    stepwise: ClassVar[bool] = True  # whether it trains step by step, not by a formula
     divisible: ClassVar[bool] = True  # whether it works with parts of weights, as fsdp has them
 
     def default_lr(self, adamw: float) -> float:

@@ -26,6 +26,7 @@ class Exact(Descent):
     """No optimiser: the best weights by a formula, in one step."""
 
     divisible: ClassVar[bool] = False
+    stepwise: ClassVar[bool] = False
 
     kind: Literal["exact"] = "exact"
 

@@ -41,6 +41,8 @@ class LanguageModelTask(Task):
     """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
 
     unit = "documents"
+    reads_source = False
+    writes_text = True
 
     def __init__(
         self,
@@ -60,6 +62,11 @@ class LanguageModelTask(Task):
         if masked:
             tasks = "classify|transduce" if letters is None else "tag"
             self.use = f"regard train DATA --task {tasks} --from {{run}}"
+
+    @property
+    def output_vocabulary(self) -> Vocabulary | None:
+        """The vocabulary of the text; None where words are also read by their characters."""
+        return self.vocabulary if self.letters is None else None
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""

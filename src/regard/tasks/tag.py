@@ -84,6 +84,8 @@ class Tag(Task):
 
     unit = "sentences"
     nbest = False
+    writes_text = True
+    aligned = True
 
     def __init__(self, source: Input, tags: list[str], metric: str) -> None:
         self.source = source

@@ -23,6 +23,7 @@ from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair, Pairs, split_dev
 from regard.data.sources.open import Data, Place, open_pairs
+from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
 from regard.objectives import Objective
 from regard.tasks.batches import ALL, Work
@@ -92,6 +93,14 @@ class Task(ABC):
     unit = "examples"  # what examples are called
     use = "regard predict {run} TEXT"  # what a trained model is for
     nbest = True  # whether several answers can be asked for
+    reads_source = True  # whether it predicts from a source; language models only continue
+    writes_text = False  # whether targets are texts, or sequences of words
+    aligned = False  # whether each target token belongs to a source position
+
+    @property
+    def output_vocabulary(self) -> Vocabulary | None:
+        """The vocabulary of what the model generates; None where it gives labels or numbers."""
+        return None
 
     def counted(self, count: int) -> str:
         """So many examples, in words."""

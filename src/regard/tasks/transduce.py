@@ -30,6 +30,7 @@ class Transduce(Answering, Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
     unit = "sources"
+    writes_text = True
 
     def __init__(
         self,
@@ -56,6 +57,11 @@ class Transduce(Answering, Task):
     def vocabulary(self) -> Vocabulary | None:
         """The vocabulary of the sources, if they are texts."""
         return getattr(self.source, "vocabulary", None)
+
+    @property
+    def output_vocabulary(self) -> Vocabulary:
+        """The vocabulary of the targets."""
+        return self.target
 
     def source_vocabulary(self) -> Vocabulary:
         """The vocabulary of the sources; refused where they are no texts."""

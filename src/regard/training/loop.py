@@ -88,7 +88,7 @@ def solve(run: Run) -> Iterator[Record]:
 def share_done(run: Run) -> float:
     """How much of the run is over, 0 to 1: of whichever limit comes first."""
     config, progress = run.config.training, run.progress
-    shares = [float(progress.step > 0 and config.optimizer.kind == "exact")]
+    shares = [float(progress.step > 0 and not config.optimizer.stepwise)]
     if config.budget:
         shares.append(progress.seconds / config.budget)
     if config.steps:

@@ -65,7 +65,7 @@ def records(run: Run) -> Iterator[Record]:
     """The updates that are left: those of the loop, or a single one where there is a formula."""
     if run.progress.finished or stalled(run):
         return iter(())
-    return solve(run) if run.config.training.optimizer.kind == "exact" else train(run)
+    return train(run) if run.config.training.optimizer.stepwise else solve(run)
 
 
 def save(run: Run) -> None:

@@ -104,7 +104,7 @@ def _assemble(
     names = list(loaded) if origin is None else transplant(model, origin)
     model = model.to(device)
     freeze(model, training.freeze)
-    if not any(True for _ in model.parameters()) and training.optimizer.kind != "exact":
+    if not any(True for _ in model.parameters()) and training.optimizer.stepwise:
         raise UserError(
             f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
             "trained step by step; leave the optimiser open"

@@ -47,6 +47,11 @@ class Corpus(ABC):
         for start in range(0, len(order), batch_size):
             yield self.batch(order[start : start + batch_size])
 
+    def sample(self, batch_size: int, most: int) -> list[Batch]:
+        """Batches to measure a model on: every example, by length; at most `most` windows of
+        running text."""
+        return list(self.passes(batch_size))
+
     def digest(self) -> str:
         """A fingerprint of all numbers, in their order."""
         mark = hashlib.sha256()

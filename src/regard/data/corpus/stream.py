@@ -64,6 +64,10 @@ class StreamCorpus(Corpus):
         before = np.where(begins > 0, self.side.flat[begins - 1], EOS).astype(np.int64)
         return Batch(target=target, before=torch.from_numpy(before))
 
+    def sample(self, batch_size: int, most: int) -> list[Batch]:
+        """Batches of random windows, at most `most`."""
+        return [self.batch(rows) for rows in self.order(batch_size * self.context, 0, 0)[:most]]
+
     def windows(self) -> Iterator[np.ndarray]:
         """Windows for evaluation, document by document: (n, 3) begin, where it counts, end."""
         step = self.context - self.overlap

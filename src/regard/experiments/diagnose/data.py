@@ -1,7 +1,6 @@
 """Figures of the data as the model sees them: unknown symbols, lengths, what answers depend on."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,51 +18,28 @@ ENOUGH = 200  # examples below which chance hides what depends on what
 
 
 def symbol_figures(subject: Subject) -> Figures:
-    """Shares of unknown symbols and usual lengths, of each side and part."""
+    """Fractions of unknown tokens and usual lengths, of each side and part."""
     figures: Figures = {"examples": subject.examples}
-    for part, pairs in (("train", subject.train), ("dev", subject.dev)):
-        for side in ("source", "target"):
-            rows = _rows(subject, pairs, side)
-            if rows is None:
-                continue
+    for part, pairs in subject.parts.items():
+        for side, rows in _rows(subject, pairs).items():
             lengths = [len(row) for row in rows]
             unknown = sum(int((row == UNK).sum()) for row in rows)
             figures[f"{side}_{part}"] = {"unknown": unknown / max(1, sum(lengths))}
-            if subject.reads_source and lengths:  # how long a document is does not matter
+            if subject.task.reads_source and lengths:  # how long a document is does not matter
                 figures[f"{side}_{part}"]["length"] = float(np.median(lengths))
     return figures
 
 
-def _rows(subject: Subject, pairs: Sequence[Pair], side: str) -> list[np.ndarray] | None:
-    """The symbols of each example; None for a side that has none, or whose symbols are labels."""
-    kind, task = subject.config.task.kind, subject.task
-    if kind == "tag":  # words may be unknown where letters are read
-        blind = getattr(subject.config.model.frontend, "char_encoder", "none") == "none"
-        return [_tag_row(task, pair, blind) for pair in pairs] if side == "source" else None
-    if kind == "language-model":
-        vocabulary = getattr(task, "vocabulary", None) if side == "target" else None
-    elif side == "target":
-        vocabulary = getattr(task, "target", None)
-    else:
-        vocabulary = getattr(task.source, "vocabulary", None)
-        if vocabulary is None:
-            return None
-        texts = [task.source.read(pair.source) for pair in pairs]  # type: ignore[attr-defined]
-        return [np.asarray(row) for row in vocabulary.encode_all(texts)]
-    if vocabulary is None or getattr(task, "letters", None) is not None:
-        return None
-    return [np.asarray(row) for row in vocabulary.encode_all([getattr(p, side) for p in pairs])]
-
-
-def _tag_row(task: Any, pair: Pair, blind: bool) -> np.ndarray:
-    """The words of a sentence, UNK where the model can read nothing of them."""
-
-    def spelled(word: str) -> bool:
-        """Whether some of its characters are known."""
-        return len(task.source.unknown((word,))) < len(word)
-
-    known = [task.knows(word) or (not blind and spelled(word)) for word in pair.source]
-    return np.array([UNK + 1 if know else UNK for know in known])
+def _rows(subject: Subject, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]]:
+    """The token ids of each example, by side; labels and vectors have none."""
+    task, rows = subject.task, dict[str, list[np.ndarray] | None]()
+    if task.reads_source:
+        spelled = getattr(getattr(subject.config.model, "frontend", None), "spelled", False)
+        rows["source"] = task.source.token_ids([pair.source for pair in pairs], spelled)
+    if task.output_vocabulary is not None:
+        ids = task.output_vocabulary.encode_all([pair.target for pair in pairs])
+        rows["target"] = [np.asarray(row) for row in ids]
+    return {side: found for side, found in rows.items() if found is not None}
 
 
 def dependence_figures(subject: Subject) -> Figures:
@@ -74,7 +50,7 @@ def dependence_figures(subject: Subject) -> Figures:
     between.
     """
     figures: Figures = {}
-    for part, pairs in (("train", subject.train), ("dev", subject.dev)):
+    for part, pairs in subject.parts.items():
         if len(pairs) >= ENOUGH:
             figures[part] = {"examples": min(PAIRS, len(pairs)), "sure": _sure(subject, pairs)}
     return figures

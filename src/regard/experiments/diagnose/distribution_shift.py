@@ -84,14 +84,10 @@ def _sure(one: Fit, other: Fit) -> float:
 
 
 def sides(subject: Subject) -> list[str]:
-    """The sides that are texts: labels are no texts, and running text has one side."""
-    kind = subject.config.task.kind
-    if kind in ("transduce", "tag"):
-        return ["source", "target"]
-    if kind == "language-model":
-        return ["target"]
-    first = subject.train[0].source if subject.train else ""
-    return ["source"] if isinstance(first, str) else []
+    """The sides that are texts: labels and vectors are none, and running text has one side."""
+    task = subject.task
+    reads = task.reads_source and bool(task.source.alphabet())
+    return [side for side, text in (("source", reads), ("target", task.writes_text)) if text]
 
 
 def texts(subject: Subject, side: str) -> tuple[list[str], list[str]]:
@@ -99,7 +95,7 @@ def texts(subject: Subject, side: str) -> tuple[list[str], list[str]]:
     found = []
     for pairs in (subject.train, subject.dev):
         rows = [_text(getattr(pair, side)) for pair in pairs[:TEXTS]]
-        if not subject.reads_source:
+        if not subject.task.reads_source:
             rows = [row[at : at + CHUNK] for row in rows for at in range(0, len(row), CHUNK)]
             rows = rows[:: max(1, len(rows) // TEXTS)]
         found.append(rows)

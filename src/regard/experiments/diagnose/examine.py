@@ -14,7 +14,7 @@ from regard.experiments.diagnose.losses import loss_figures, source_figures
 from regard.experiments.diagnose.model_stats import inside_figures
 from regard.experiments.diagnose.prediction_stats import answer_figures
 from regard.experiments.diagnose.record import curve_figures
-from regard.experiments.diagnose.subject import Subject, counted, read_subject
+from regard.experiments.diagnose.subject import Subject, read_subject
 from regard.experiments.diagnose.trials import trial_figures
 from regard.experiments.diagnose.verdicts_data import data_verdicts
 from regard.experiments.diagnose.verdicts_fit import fit_verdicts, nothing_learnt
@@ -45,7 +45,9 @@ def _no_texts(subject: Subject) -> str:
 
 
 def _no_pairs(subject: Subject) -> str:
-    return subject.why_no_data or ("" if subject.reads_source else "running text has no source")
+    return subject.why_no_data or (
+        "" if subject.task.reads_source else "running text has no source"
+    )
 
 
 def _no_model(subject: Subject) -> str:
@@ -57,7 +59,11 @@ def _no_source(subject: Subject) -> str:
 
 
 def _no_steps(subject: Subject) -> str:
-    solved = "" if subject.stepwise else "the model was solved by a formula, not step by step"
+    solved = (
+        ""
+        if subject.config.training.optimizer.stepwise
+        else "the model was solved by a formula, not step by step"
+    )
     return subject.why_no_data or solved
 
 
@@ -101,7 +107,7 @@ def examine(
 
 def _facts(subject: Subject) -> Figures:
     """counted: the model knows its text by heart; running: documents are no examples."""
-    return {"counted": counted(subject.model), "running": not subject.reads_source}
+    return {"counted": subject.counted, "running": not subject.task.reads_source}
 
 
 def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:

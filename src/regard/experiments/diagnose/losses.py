@@ -15,8 +15,6 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
-from regard.models.masked import MaskedModel
-from regard.models.ngram import NGram
 
 Change = Callable[[Batch], Batch]
 QUARTERS = 4
@@ -106,8 +104,8 @@ def same_right(same: Tensor | None, batches: Sequence[Batch]) -> float | None:
 @torch.no_grad()
 def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
     """The scores of all answers: (N, V) beside `labels_of`, or (B, C) numbers."""
-    if isinstance(model, MaskedModel | NGram):
-        return None  # the objective draws what is asked; or the model only counts
+    if not getattr(model, "scores_targets", True):
+        return None
     found: Any = model(batch)
     scores: Tensor = found if isinstance(found, Tensor) else found[0]
     if scores.dim() == 3:  # a label for each place
@@ -168,10 +166,10 @@ def source_figures(subject: Subject) -> Figures:
     """
     model, objective = subject.trained, plain_objective(subject.config.objective)
     kinds: dict[str, Change] = {"mixed": mixed, "order": reordered}
-    if subject.config.task.kind != "tag":  # a tag needs a word in its place
+    if not subject.task.aligned:  # a tag needs a word in its position
         kinds["other"] = other
     figures: Figures = {}
-    for part, pairs in (("train", subject.train), ("dev", subject.dev)):
+    for part, pairs in subject.parts.items():
         batches = [batch for batch in subject.batches(pairs) if batch.rows > 1]
         loss = mean_loss(model, batches, objective)
         if loss is None:

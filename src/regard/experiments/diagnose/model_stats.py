@@ -14,9 +14,7 @@ from torch import Tensor, nn
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject, spread
 from regard.experiments.diagnose.trials import quieted
-from regard.models.window import MlpEncoder
 from regard.nn.capture_hooks import recording
-from regard.nn.feedforward import FeedForward
 
 STUCK = 0.01  # a gate this near to 0 or 1, a state this near to -1 or 1
 BATCHES = 3
@@ -80,10 +78,8 @@ def _hook(look: Callable[..., Tensor | None], into: list[Tensor]) -> Look:
 
 def _looks(part: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor | None]]]:
     """What can be seen of a module, each as a kind and a function of a call of it."""
-    if isinstance(part, FeedForward) and part.activation is torch.nn.functional.relu:
-        yield "active", _widened
-    if isinstance(part, MlpEncoder) and part.activation is torch.nn.functional.relu:
-        yield "active", _last_layer
+    if hasattr(part, "rectified") and part.activation is torch.nn.functional.relu:
+        yield "active", _active
     if isinstance(part, nn.RNNBase):
         yield "stuck", _stuck
 
@@ -99,14 +95,9 @@ def _entropy(weights: Tensor) -> Tensor | None:
     return entropy[several] / places[several].float().log()
 
 
-def _widened(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
-    """The largest input of each ReLU over all positions (inner,)."""
-    return part.widen(inputs[0]).flatten(0, -2).amax(0)
-
-
-def _last_layer(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
-    data = output if isinstance(output, Tensor) else output.data
-    return data.flatten(0, -2).amax(0)
+def _active(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
+    """The largest value at each ReLU over all positions (inner,)."""
+    return part.rectified(inputs[0], output).flatten(0, -2).amax(0)
 
 
 def _stuck(part: nn.RNNBase, inputs: tuple[Any, ...], output: Any) -> Tensor:

@@ -14,22 +14,21 @@ def answer_figures(subject: Subject) -> Figures:
     """Shares of different, empty, cut and repeating answers, beside those of the right ones."""
     examples = subject.task.examples(subject.dev[:SOURCES])
     search = subject.config.search
-    if search.kind == "beam":
+    if hasattr(search, "beam"):
         search = search.model_copy(update={"beam": 1})  # what the model itself says, and fast
     sources = [example.source for example in examples]
     found = subject.task.predict(subject.trained, sources, search)
     given = [prediction.value for prediction in found]
     wanted = [example.references[0] for example in examples]
     common = Counter(map(repr, given)).most_common(1)[0]
-    sequences = subject.config.task.kind == "transduce"
     figures: Figures = {
         "answers": len(given),
         "different": len(set(map(repr, given))),
         "different_right": len(set(map(repr, wanted))),
         "most_frequent": {"answer": common[0][:80], "share": common[1] / len(given)},
     }
-    if sequences:
-        cut = getattr(subject.task, "target").symbols  # noqa: B009
+    if subject.task.output_vocabulary is not None:
+        cut = subject.task.output_vocabulary.symbols
         figures |= {
             "empty": _share([not text.strip() for text in given]),
             "cut": _share([prediction.cut for prediction in found]),

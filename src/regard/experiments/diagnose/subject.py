@@ -13,12 +13,10 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.data.corpus.corpora import Corpus
-from regard.data.corpus.stream import StreamCorpus
 from regard.data.reading.read import Pair
 from regard.data.sources.open import Place
 from regard.data.tensors.padded import Batch
 from regard.experiments.pseudo import PSEUDO, read_pseudo
-from regard.models.ngram import NGram
 from regard.storage.model_folder import not_a_model
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
@@ -55,14 +53,14 @@ class Subject:
         return self.model.eval()
 
     @property
-    def stepwise(self) -> bool:
-        """Whether the model is trained step by step, not by a formula."""
-        return self.config.training.optimizer.kind != "exact"
+    def parts(self) -> dict[str, list[Pair]]:
+        """Both parts by name."""
+        return {"train": self.train, "dev": self.dev}
 
     @property
-    def reads_source(self) -> bool:
-        """Whether the model answers something that goes in; language models only go on."""
-        return self.config.task.kind != "language-model"
+    def counted(self) -> bool:
+        """Whether the model has no weights, only counts: it memorizes its training text."""
+        return self.model is not None and next(self.model.parameters(), None) is None
 
     def fresh(self, options: Any = None) -> nn.Module:
         """The model as it was before its first step, or of other options."""
@@ -79,10 +77,7 @@ class Subject:
     def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
         """A sample of the examples as batches, by length; of running text some windows."""
         corpus = self.task.corpus(pairs[:SAMPLE])
-        if isinstance(corpus, StreamCorpus):
-            order = corpus.order(ROWS * corpus.context, 0, 0)[:WINDOWS]
-            return [corpus.batch(rows).to(self.device) for rows in order]
-        return [batch.to(self.device) for batch in corpus.passes(ROWS)]
+        return [batch.to(self.device) for batch in corpus.sample(ROWS, WINDOWS)]
 
     def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
         """Batches to train on, without end, always the same ones."""
@@ -166,8 +161,3 @@ def _model(
 def spread(batches: list[Batch], count: int) -> list[Batch]:
     """So many of the batches, from the short to the long ones."""
     return batches[len(batches) // (2 * count) :: max(1, len(batches) // count)][:count]
-
-
-def counted(model: nn.Module | None) -> bool:
-    """Whether the model is counted: it always knows its training text nearly by heart."""
-    return isinstance(model, NGram)

@@ -20,6 +20,7 @@ CARRIED_WELL = 0.6
 FEW = 1000  # examples
 ONE_BATCH = 0.75  # share of the loss of always the same answer that must be undercut
 NOT_LEARNT = 0.97
+Cure = tuple[str, str, str]  # the name of a finding, what to change, and what was tried
 SETTLED = 0.03  # of the whole fall of the dev loss, in the last fifth of the run
 
 
@@ -66,12 +67,12 @@ def _trials(figures: dict[str, Figures], settings: dict[str, Any]) -> Iterator[F
             f"{steps} steps with the same settings come to {own['loss']:.2f}",
             f"train longer: --steps {10 * steps}",
         )
-    for kind in ("rate", "dropout", "wide"):
-        found = trials.get(kind, {}).get("loss")
+    for tried, cure in (("rate", _rate), ("dropout", _dropout), ("wide", _wide)):
+        found = trials.get(tried, {}).get("loss")
         limit = min(loss, own["loss"] if own.get("loss") is not None else loss)
         if found is None or found > limit - GAIN * same:
             continue
-        name, change, what = _named(kind, trials, settings)
+        name, change, what = cure(trials, settings)
         yield Finding(
             name,
             "hint" if too_short(figures) else "problem",
@@ -91,19 +92,21 @@ def too_short(figures: dict[str, Figures]) -> bool:
     return few and own is not None and same is not None and own < LEARNT * same
 
 
-def _named(kind: str, trials: Figures, settings: dict[str, Any]) -> tuple[str, str, str]:
-    """The name of a finding, what to change, and what was tried."""
-    if kind == "rate":
-        own, found = trials["own"]["lr"], trials["rate"]["lr"]
-        name = f"learning-rate-too-{'high' if own > found else 'low'}"
-        change = f"--set training.lr={found:.1g} (now {own:g})"
-        return name, change, f"a learning rate of {found:.1g} instead of {own:g}"
+def _rate(trials: Figures, settings: dict[str, Any]) -> Cure:
+    own, found = trials["own"]["lr"], trials["rate"]["lr"]
+    name = f"learning-rate-too-{'high' if own > found else 'low'}"
+    change = f"--set training.lr={found:.1g} (now {own:g})"
+    return name, change, f"a learning rate of {found:.1g} instead of {own:g}"
+
+
+def _dropout(trials: Figures, settings: dict[str, Any]) -> Cure:
     keys = [key for key in settings if key.startswith("model.") and settings[key] is not None]
-    if kind == "dropout":
-        named = [key for key in keys if key.endswith(".dropout")]
-        change = " ".join(f"--set {key}=0.1" for key in named)
-        was = _values(settings, named)
-        return "dropout-too-high", f"{change} (now {was})", "no dropout"
+    named = [key for key in keys if key.endswith(".dropout")]
+    change = " ".join(f"--set {key}=0.1" for key in named)
+    return "dropout-too-high", f"{change} (now {_values(settings, named)})", "no dropout"
+
+
+def _wide(trials: Figures, settings: dict[str, Any]) -> Cure:
     width = trials["wide"]["width"]
     named = [f"model.{side}.width" for side in ("encoder", "decoder")]
     named = [key for key in named if settings.get(key) and settings[key] < width]
