@@ -11,7 +11,6 @@ from regard.estimators import Estimator
 from regard.serve import info_routes, model_routes, schemas
 from regard.serve.api_errors import HANDLERS
 from regard.serve.guard import Guard
-from regard.serve.metrics import Counted
 from regard.serve.openapi import asks, describe, tells
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
@@ -35,7 +34,7 @@ ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
 def build_app(models: dict[str, Estimator], settings: ServeSettings | None = None) -> FastAPI:
     """The application of these models, the first of which is asked where none is named."""
     settings = settings or ServeSettings()
-    service = Service(models, settings)
+    service = Service(models, settings, frozenset((*ROUTES, "/openapi.json")))
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -57,7 +56,5 @@ def build_app(models: dict[str, Estimator], settings: ServeSettings | None = Non
     for path, (endpoint, about) in ROUTES.items():
         app.add_api_route(path, endpoint, response_model=None, **about)
     app.openapi = lambda: describe(app, service)  # type: ignore[method-assign]
-    app.add_middleware(Guard, settings=settings)
-    paths = frozenset((*ROUTES, "/openapi.json"))
-    app.add_middleware(Counted, metrics=service.metrics, paths=paths)
+    app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     return app

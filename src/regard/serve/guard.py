@@ -1,13 +1,16 @@
 """What stands before all routes: who may ask, how much, and what browsers are told."""
 
 import hmac
+import time
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from regard.serve.api_errors import DAMAGE, Refused, later
+from regard.serve.metrics import Metrics
 from regard.serve.settings import ServeSettings
 
 OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later
@@ -27,74 +30,93 @@ PAGE_POLICY = (
 )
 SHUT = {"connection": "close"}
 CROWDED = "regard.crowded"  # in the state of a request whose connection is one too many
+PREFLIGHT = "access-control-request-method"
 LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 class Guard:
-    """Checks each request before anything else sees it, and marks each answer."""
+    """Checks each request before anything else sees it, marks each answer, and counts both."""
 
-    def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
-        self.app, self.settings = app, settings
+    def __init__(self, app: ASGIApp, settings: ServeSettings, metrics: Metrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
+        self.cors = Cors(
+            app,
+            settings.cors,
+            allow_methods=("GET", "POST"),
+            allow_headers=("authorization",),
+            expose_headers=("retry-after",),
+        )
+        self.bytes = settings.bytes
         token = settings.token
         self.token = None if token is None else token.get_secret_value().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        headers = Headers(scope=scope)
-        origin, begun = headers.get("origin", ""), False
+        began, status, taken = time.monotonic(), 0, 0
+
+        async def limited() -> Message:
+            """What comes, as long as it is not too much: a body need not say how long it is."""
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self.bytes:
+                raise self._too_large()
+            return message
 
         async def marked(message: Message) -> None:
-            nonlocal begun
+            nonlocal status
             if message["type"] == "http.response.start":
-                begun = True
-                self._mark(MutableHeaders(raw=message["headers"]), scope["path"], origin)
+                status = message["status"]
+                self._mark(MutableHeaders(raw=message["headers"]), scope["path"])
             await send(message)
 
+        self.metrics.flying += 1
         try:
-            answer = self._preflight(scope, headers, origin)
-            if answer is None:
-                self._check(scope, headers)
+            app = self._checked(scope, Headers(scope=scope))
+            # HEAD is a GET whose content the server leaves out.
+            seen = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
+            await app(seen, limited, marked)
         except Refused as error:
-            answer = error.response()
-        if answer is not None:
-            return await answer(scope, receive, marked)
-        if scope["method"] == "HEAD":  # a GET whose content the server leaves out
-            scope = {**scope, "method": "GET"}
-        try:
-            await self.app(scope, self._limited(receive), marked)
+            await error.response()(scope, receive, marked)
         except Exception:  # a fault of ours, which is told to the log as well
-            if not begun:
+            if not status:
                 await Refused(500, DAMAGE).response()(scope, receive, marked)
             raise
+        finally:
+            self.metrics.flying -= 1
+            seconds = time.monotonic() - began
+            self.metrics.request(scope["method"], scope["path"], status or 500, seconds)
 
-    def _check(self, scope: Scope, headers: Headers) -> None:
-        """Refuses who may not ask, and who asks for too much."""
-        path = scope["path"]
-        self._check_host(headers.get("host", ""))
+    def _checked(self, scope: Scope, headers: Headers) -> ASGIApp:
+        """Return who answers; refuse who may not ask, and who asks for too much."""
+        path, origin = scope["path"], headers.get("origin", "")
+        welcome = bool(origin) and self.cors.is_allowed_origin(origin)
+        if welcome and scope["method"] == "OPTIONS" and PREFLIGHT in headers:
+            return self.cors
+        given, hosts = headers.get("host", ""), self.settings.hosts
+        if hosts is not None and host_name(given) not in hosts:
+            # A page elsewhere may have made a name of its own point to us.
+            raise Refused(
+                400,
+                f"Host: {', '.join(hosts)} expected, {given[:80]!r} found; "
+                "regard serve --name adds one",
+            )
         if CROWDED in scope.get("state", ()) and path not in ALWAYS:
             most = self.settings.connections
             raise later(f"{most} connections are open, which is all; ask again in a moment", SHUT)
         if scope["app"].state.stopping and path not in ALWAYS:
             raise later("the server stops; ask again in a moment", SHUT)
         if self.token is not None and path not in OPEN and not path.startswith("/static/"):
-            self._check_token(headers.get("authorization", ""))
+            self._check_token(headers.get("authorization", ""), self.token)
         length = headers.get("content-length", "")
-        if length.isdecimal() and (len(length) > 15 or int(length) > self.settings.bytes):
+        if length.isdecimal() and (len(length) > 15 or int(length) > self.bytes):
             raise self._too_large()
+        return self.cors if welcome else self.app
 
-    def _check_host(self, given: str) -> None:
-        """Refuses other names than our own: a page elsewhere may have made one point to us."""
-        if self.settings.hosts is not None and host_name(given) not in self.settings.hosts:
-            allowed = ", ".join(self.settings.hosts)
-            raise Refused(
-                400, f"Host: {allowed} expected, {given[:80]!r} found; regard serve --name adds one"
-            )
-
-    def _check_token(self, given: str) -> None:
-        assert self.token is not None
+    def _check_token(self, given: str, expected: bytes) -> None:
         kind, _, token = given.partition(" ")
-        known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), self.token)
+        known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), expected)
         if kind.lower() != "bearer" or not known:
             raise Refused(
                 401,
@@ -104,44 +126,12 @@ class Guard:
 
     def _too_large(self) -> Refused:
         return Refused(
-            413,
-            f"the body: at most {self.settings.bytes:,} bytes; send the texts in parts",
-            headers=SHUT,
+            413, f"the body: at most {self.bytes:,} bytes; send the texts in parts", headers=SHUT
         )
 
-    def _limited(self, receive: Receive) -> Receive:
-        """What comes, as long as it is not too much: a body need not say how long it is."""
-        taken = 0
-
-        async def limited() -> Message:
-            nonlocal taken
-            message = await receive()
-            taken += len(message.get("body", b""))
-            if taken > self.settings.bytes:
-                raise self._too_large()
-            return message
-
-        return limited
-
-    def _preflight(self, scope: Scope, headers: Headers, origin: str) -> Response | None:
-        """The answer to a browser that asks whether a page of another origin may ask."""
-        asked = headers.get("access-control-request-method")
-        if scope["method"] != "OPTIONS" or asked is None or not self._welcome(origin):
-            return None
-        allowed = {
-            "access-control-allow-methods": "GET, POST",
-            "access-control-allow-headers": "authorization, content-type",
-            "access-control-max-age": "600",
-        }
-        return Response(None, 204, allowed)
-
-    def _welcome(self, origin: str) -> bool:
-        return bool(origin) and (origin in self.settings.cors or "*" in self.settings.cors)
-
-    def _mark(self, headers: MutableHeaders, path: str, origin: str) -> None:
-        """Tells browsers what they may do with an answer."""
-        for name, value in SAFE.items():
-            headers[name] = value
+    def _mark(self, headers: MutableHeaders, path: str) -> None:
+        """Tell browsers what they may do with an answer."""
+        headers.update(SAFE)
         # A 304 has no content type, and its policy takes the place of the one that the browser has.
         page = path in PAGES or headers.get("content-type", "").startswith("text/html")
         headers["content-security-policy"] = PAGE_POLICY if page else DATA_POLICY
@@ -151,24 +141,32 @@ class Guard:
         )
         if self.settings.cors:
             headers.add_vary_header("Origin")
-            if self._welcome(origin):
-                headers["access-control-allow-origin"] = origin
-                headers["access-control-expose-headers"] = "retry-after"
+
+
+class Cors(CORSMiddleware):
+    """Starlette's, for origins that are welcome; its answer to a preflight has no content."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        """Return what a page of another origin may ask for; the browser decides."""
+        told = super().preflight_response(request_headers).headers
+        kept = {name: told[name] for name in told if name.startswith("access-control-")}
+        return Response(None, 204, kept)
 
 
 def host_name(given: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     name = given.rpartition(":")[0] if ":" in given.rpartition("]")[2] else given
     return name.strip("[]").lower()
 
 
 def is_local(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Return whether only programs of this machine reach an address."""
     return host.startswith("127.") or host.lower() in LOCAL
 
 
 def own_names(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
-    """The names that a server on this address is called by; None: any, as others reach it too."""
+    """Return the names that a server on this address is called by; None: any, as others reach it
+    too."""
     names = [name.lower() for name in more]
     if not is_local(host) and not names:
         return None

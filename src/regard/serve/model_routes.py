@@ -35,7 +35,7 @@ async def predict(request: Request) -> Response:
     if asked.align:
         _check_alignments(asked.texts, model, asking.search)
     found = await service.outcomes(request, _jobs(service, asking, asked.texts, wishes))
-    service.metrics.symbols[model.name] += sum(len(one.symbols) for one in found)
+    service.metrics.symbols.labels(model.name).inc(sum(len(one.symbols) for one in found))
     parts = NBEST_PARTS if asked.nbest > 1 else PARTS
     answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)

@@ -24,14 +24,16 @@ KNOWN = 1000  # ways to ask that are remembered
 class Service:
     """The models, the queue before them, and what is counted."""
 
-    def __init__(self, models: dict[str, Estimator], settings: ServeSettings) -> None:
+    def __init__(
+        self, models: dict[str, Estimator], settings: ServeSettings, paths: frozenset[str]
+    ) -> None:
         if not models:
             raise UserError("no model: at least one is expected")
-        self.settings, self.metrics = settings, Metrics()
+        self.settings, self.metrics = settings, Metrics(paths)
         self.models = {name: Served(name, estimator) for name, estimator in models.items()}
         self.facts = [model.facts(settings) for model in self.models.values()]
         self.batcher = Batcher(settings, self.metrics)
-        self.metrics.waiting = self.batcher.count
+        self.metrics.waiting.set_function(self.batcher.count)
         self._known: dict[Any, Asking] = {}
 
     def model(self, asked: Asked, able: str) -> Served:

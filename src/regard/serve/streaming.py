@@ -91,7 +91,7 @@ class Events(Response):
                 scores = found.as_dict(("symbol_scores",))
                 yield event("grow", {"text": found.text, "symbols": found.symbols, **scores})
             found = self.job.future.result()
-            self.service.metrics.symbols[self.model.name] += len(found.symbols)
+            self.service.metrics.symbols.labels(self.model.name).inc(len(found.symbols))
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
             about = {"model": self.model.name, "milliseconds": took}
             yield event("answer", {**found.as_dict(), **about})
