@@ -88,7 +88,7 @@ def test_same_logits(make: Callable[[str], Pair], kind: str) -> None:
             attention_mask=mask.long(),
             labels=pair.ids(targets, pair.target),
         ).logits[pad(targets).mask]
-        ours = pair.ours.model(Batch(pad(sources), pad(targets)))
+        ours = pair.ours.model(Batch(pad(sources), pad(targets))).logits
     real = [id for id in range(len(pair.target.rows)) if id not in pair.target.silent]
     wanted = theirs[:, [pair.target.rows[id] for id in real]]
     assert sorted(pair.target.rows[id] for id in real) == list(range(theirs.shape[1]))

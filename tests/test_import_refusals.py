@@ -178,7 +178,7 @@ def test_probabilities_without_the_padding(folder: Path) -> None:
     for on in (False, True):
         change(folder / "generation_config.json", renormalize_logits=on)
         with torch.no_grad():
-            shares.append(import_marian(folder).model(rows).softmax(-1))
+            shares.append(import_marian(folder).model(rows).logits.softmax(-1))
     assert (shares[0][:, PAD] > 0).all() and not shares[1][:, PAD].any()
     left = shares[0].index_fill(1, torch.tensor(PAD), 0)
     torch.testing.assert_close(shares[1], left / left.sum(-1, keepdim=True))

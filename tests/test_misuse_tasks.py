@@ -135,7 +135,11 @@ SETTINGS = [
         "\n  task.order=sequential carries memory on, which a Transformer lacks; choose random",
     ),
     ("language-model", ("task.symbols=words",), "task.symbols=words is for model.kind=masked"),
-    ("language-model", ("model.kind=ngram", "objective.kind=masked"), "go together"),
+    (
+        "language-model",
+        ("model.kind=ngram", "objective.kind=masked"),
+        "objective masked needs masked, this model gives steps",
+    ),
     ("language-model", ("model.kind=ngram", "training.optimizer.kind=adamw"), "is counted, not"),
     ("language-model", ("model.kind=ngram", "training.freeze=[x]"), "no weight begins with 'x'"),
     ("tag", ("objective.smoothing=0.1", "model.head=crf"), "smoothing has no effect with"),

@@ -1,6 +1,9 @@
 """Cross entropy: equal to torch's in value and gradient, and to numbers worked out by hand."""
 
 import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -8,9 +11,17 @@ import torch.nn.functional as F
 from pydantic import ValidationError
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded
+from regard.config.load import check_config
+from regard.data.reading.read import Pair
+from regard.data.tensors.padded import Batch, Outputs, Padded, pad
+from regard.data.tensors.special import EOS
 from regard.objectives import CrossEntropy
 from regard.objectives.cross_entropy import SmoothedLoss
+from regard.objectives.objective import DONE, Context, Loss
+from regard.search import Beam
+from regard.training import shards
+from regard.training.loop import train
+from regard.training.start import start_run
 
 N, V = 7, 9
 
@@ -22,8 +33,8 @@ class Fixed(nn.Module):
         super().__init__()
         self.logits = nn.Parameter(logits)
 
-    def forward(self, batch: Batch) -> Tensor:
-        return self.logits
+    def forward(self, batch: Batch) -> Outputs:
+        return Outputs(self.logits)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
@@ -106,3 +117,43 @@ def test_uniform_logits_cost_log_v_a_symbol() -> None:
 def test_smoothing_is_a_share(smoothing: object) -> None:
     with pytest.raises(ValidationError, match="smoothing"):
         CrossEntropy(smoothing=smoothing)
+
+
+class Searching(CrossEntropy):
+    """Learns its own best outputs; counts how far the run is."""
+
+    kind: Literal["searching"] = "searching"  # type: ignore[assignment]
+
+    def prepare(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Batch:
+        assert batch.source is not None and context.decode is not None and model.training
+        limits = torch.full((batch.rows,), 3)
+        found = context.decode(Beam(beam=2), batch.source, limits, 1)
+        assert model.training and torch.is_grad_enabled()
+        rows = [[*best[0].symbols[:2], EOS] for best in found]
+        sampled = torch.rand(batch.rows)
+        return batch._replace(target=pad(rows), prepared={"share": sampled})
+
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
+        assert len(batch.prepared["share"]) == batch.rows  # also of some rows
+        loss = super().__call__(model, batch, context)
+        share = torch.tensor(context.share) * batch.rows
+        return replace(loss, parts={"share": share, "sampled": batch.prepared["share"].sum()})
+
+
+def test_an_objective_may_search_before_the_rows_are_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same samples whatever the number of threads."""
+    monkeypatch.setattr(shards, "LEAST", 1)
+    pairs = [Pair(text, text[::-1], n) for n, text in enumerate(("ab", "ba", "abb", "bab"), 1)]
+    found = []
+    for threads in (1, 2):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
+        config = check_config({"training": {"steps": 4, "tokens": 20}}, "test")
+        run = start_run(tmp_path, config, pairs, pairs)
+        run.config = run.config.model_copy(update={"objective": Searching()})
+        records = list(train(run))
+        shares = [record.parts["share"] * record.tokens / record.examples for record in records]
+        assert shares == pytest.approx([0.0, 0.25, 0.5, 0.75])
+        found.append([record.parts["sampled"] * record.tokens for record in records])
+    assert found[0] == pytest.approx(found[1])

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded, SharedRows
+from regard.data.tensors.padded import Batch, Outputs, Padded, SharedRows
 from regard.inputs.frontend import Embedding
 from regard.inputs.words import CharCNN, CharLSTM
-from regard.models.labeller import Pool, Scores
+from regard.models.labeller import Pool
 from regard.models.window import Linear, Mlp, Window
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags
 
@@ -133,8 +133,8 @@ class Given(nn.Module):
         super().__init__()
         self.scores = scores
 
-    def forward(self, batch: Batch) -> Scores:
-        return Scores(self.scores)
+    def forward(self, batch: Batch) -> Outputs:
+        return Outputs(self.scores)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])

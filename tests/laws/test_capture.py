@@ -87,9 +87,9 @@ def _gru(gates: dict[str, Tensor], places: slice, before: Tensor) -> Tensor:
 @torch.no_grad()
 def test_a_transducer_is_seen_whole(model: nn.Module, batch: Batch) -> None:
     """Its output stays, and all its attention, gates and layers are seen."""
-    plain = model(batch)
+    plain = model(batch).logits
     with regard.capture(model) as seen:
-        close(model(batch), plain)
+        close(model(batch).logits, plain)
     assert sorted(seen.attention) == sorted(attentions(model))
     is_attention(seen, batch.source.mask)
     all_layers(seen, model)
@@ -173,7 +173,7 @@ def test_beams_that_share_a_cache_show_their_own_past(
 def test_saliency_is_the_gradient_of_the_embedding(some: nn.Module, batch: Batch) -> None:
     """Summed over where a symbol stands; padding and what comes later move nothing."""
     with regard.capture(some) as seen:
-        logits = some(batch)
+        logits = some(batch).logits
     true = batch.target.data[batch.target.mask]
     weight = some.frontend.symbols.weight
     (expected,) = torch.autograd.grad(
@@ -217,7 +217,7 @@ def test_int8_is_seen_as_well(kind: GeneratorOptions, batch: Batch) -> None:
     """Its gates explain what it gives, at once and in steps, and it has gradients."""
     model = quantize(copy.deepcopy(tiny(kind)))
     with regard.capture(model) as seen:
-        logits = model(batch)
+        logits = model(batch).logits
     assert bool(seen.gates) == (kind.decoder.cell != "rnn")
     for name, gates in seen.gates.items():
         if "cell" in gates:

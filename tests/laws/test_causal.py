@@ -68,7 +68,7 @@ def test_training_sees_what_writing_sees(case: Case) -> None:
     for before in (None, BEFORE):
         first = torch.full((4,), BOS) if before is None else before
         inputs = torch.cat([first[:, None], target.data[:, :-1]], 1)
-        logits, _ = model(Batch(target=target, before=before))
+        logits = model(Batch(target=target, before=before)).logits
         close(logits, steps(model, inputs, (T,))[target.mask])
         close(steps(model, inputs, (T,)), steps(model, inputs.where(inputs != EOS, BOS), (T,)))
 
@@ -77,13 +77,14 @@ def test_training_sees_what_writing_sees(case: Case) -> None:
 @torch.no_grad()
 def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
     model, target = built(case).model, pad(ROWS)
-    many, _ = model(Batch(target=target, before=BEFORE))
+    many = model(Batch(target=target, before=BEFORE)).logits
     ones = [
-        model(Batch(target=pad([row]), before=BEFORE[i : i + 1]))[0] for i, row in enumerate(ROWS)
+        model(Batch(target=pad([row]), before=BEFORE[i : i + 1])).logits
+        for i, row in enumerate(ROWS)
     ]
     close(torch.cat(ones), many)
     other = Padded(target.data.masked_fill(~target.mask, 8), target.mask)
-    close(model(Batch(target=other, before=BEFORE))[0], many)
+    close(model(Batch(target=other, before=BEFORE)).logits, many)
 
 
 @every
@@ -128,19 +129,19 @@ def test_what_is_carried_on(case: Case) -> None:
     """
     model, target = built(case).model, pad([[5, 6, 7, 5, EOS, 6, 7], [7, 7, 6, 5, 6, 6, 8]])
     before = torch.tensor([5, EOS])
-    whole, end = model(Batch(target=target, before=before))
+    whole, end, *_ = model(Batch(target=target, before=before))
     left, right = (
         Padded(*(side[:, part] for side in target[:2])) for part in (slice(3), slice(3, 7))
     )
-    first, carry = model(Batch(target=left, before=before))
+    first, carry, *_ = model(Batch(target=left, before=before))
     assert (carry is None) == (end is None) == (case not in CARRYING)
-    second, last = model(Batch(target=right, before=left.data[:, -1], carry=carry))
+    second, last, *_ = model(Batch(target=right, before=left.data[:, -1], carry=carry))
     joined = [torch.cat(row) for row in zip(first.split(3), second.split(4), strict=True)]
     if case in CARRYING:
         close(torch.cat(joined), whole)
         torch.testing.assert_close(last, end, atol=1e-5, rtol=1e-5)
     else:
-        alone, _ = model(Batch(target=right, before=left.data[:, -1]))
+        alone = model(Batch(target=right, before=left.data[:, -1])).logits
         assert torch.equal(second, alone)
 
 

@@ -117,7 +117,10 @@ def test_model_and_objective_of_a_language_model(settings: Any, told: tuple[str,
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model": {"kind": "ngram"}, "objective": {"kind": "masked"}}, "go together"),
+        (
+            {"model": {"kind": "ngram"}, "objective": {"kind": "masked"}},
+            "objective masked needs masked, this model gives steps",
+        ),
         (
             {
                 "model": {"decoder": {"kind": "transformer"}},

@@ -68,9 +68,9 @@ def test_every_model(model: nn.Module, batch: Batch) -> None:
     """Noise in training, repeated by the seed; none in evaluation."""
     noisy = copy.deepcopy(model).train()
     torch.manual_seed(1)
-    first, second = noisy(batch), noisy(batch)
+    first, second = noisy(batch).logits, noisy(batch).logits
     torch.manual_seed(1)
-    assert torch.equal(noisy(batch), first) and not torch.equal(first, second)
+    assert torch.equal(noisy(batch).logits, first) and not torch.equal(first, second)
     noisy.load_state_dict(model.state_dict())  # statistics go on in training
-    assert torch.equal(noisy.eval()(batch), noisy(batch))
-    assert torch.equal(noisy(batch), model(batch))
+    assert torch.equal(noisy.eval()(batch).logits, noisy(batch).logits)
+    assert torch.equal(noisy(batch).logits, model(batch).logits)

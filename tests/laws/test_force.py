@@ -22,7 +22,7 @@ from .conftest import TARGETS
 def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) -> None:
     """In one batch, alone, and by the fast twin."""
     true = batch.target.data[batch.target.mask]
-    loss = F.cross_entropy(model(batch), true, reduction="sum")
+    loss = F.cross_entropy(model(batch).logits, true, reduction="sum")
     targets = [row[:-1] for row in TARGETS]
     found = force(fast(model), batch.source, targets, Scoring("average", 1.0))
     assert sum(one.log_probability for one in found) == pytest.approx(-float(loss), rel=1e-4)

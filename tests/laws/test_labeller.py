@@ -51,7 +51,7 @@ def close(one: Tensor, other: Tensor) -> None:
 
 def rows_of(run: Run, batch: Batch) -> list[Tensor]:
     """The scores of each row, those of padding left out."""
-    scores = run.model(batch).data
+    scores = run.model(batch).logits
     if scores.dim() == 2:
         return list(scores)
     return [row[mask] for row, mask in zip(scores, batch.source.mask, strict=True)]
@@ -128,11 +128,11 @@ def test_noise_in_training_none_in_evaluation(case: Case) -> None:
     run = built(case)
     batch, noisy = run.corpus.batch(ROWS), copy.deepcopy(run.model).train()
     torch.manual_seed(1)
-    first, second = noisy(batch).data, noisy(batch).data
+    first, second = noisy(batch).logits, noisy(batch).logits
     torch.manual_seed(1)
-    assert torch.equal(noisy(batch).data, first) and not torch.equal(first, second)
+    assert torch.equal(noisy(batch).logits, first) and not torch.equal(first, second)
     noisy.load_state_dict(run.model.state_dict())  # statistics go on in training
-    assert torch.equal(noisy.eval()(batch).data, run.model(batch).data)
+    assert torch.equal(noisy.eval()(batch).logits, run.model(batch).logits)
 
 
 @pytest.mark.parametrize(

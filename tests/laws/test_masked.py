@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import regard
 from regard.data.corpus.words import word_key
 from regard.data.reading.read import Pair
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.data.tensors.special import BOS, EOS, MASK, SPECIALS
 from regard.inference.evaluation import evaluate
 from regard.objectives import Loss, Masked
@@ -46,11 +46,11 @@ class Spy(nn.Module):
         self.inner = model
         self.training = training  # only to the objective: nothing inside is random
 
-    def forward(self, batch: Batch, chosen: Tensor) -> Tensor:
+    def forward(self, batch: Batch, chosen: Tensor) -> Outputs:
         self.batch, self.chosen = batch, chosen
         size = int(chosen.sum()), 400
-        self.logits = torch.zeros(size) if self.inner is None else self.inner(batch, chosen)
-        return self.logits
+        self.logits = torch.zeros(size) if self.inner is None else self.inner(batch, chosen).logits
+        return Outputs(self.logits)
 
     @property
     def words(self) -> Tensor:
@@ -137,7 +137,7 @@ def test_padding_is_invisible(case: Case) -> None:
     source = whole.batch.source
     empty = ~source.mask if source.data.dim() == 2 else ~source.mask.unsqueeze(-1)
     filled = source._replace(data=source.data.masked_fill(empty, 1))
-    close(run.model(whole.batch._replace(source=filled), whole.chosen), whole.logits)
+    close(run.model(whole.batch._replace(source=filled), whole.chosen).logits, whole.logits)
 
 
 @every

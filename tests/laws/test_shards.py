@@ -8,7 +8,7 @@ from torch import nn
 
 from regard.core.threads import one_thread_each
 from regard.data.tensors.padded import Batch
-from regard.objectives.cross_entropy import Loss
+from regard.objectives import Loss
 from regard.optim.precision import Precision, products
 from regard.training import shards
 from regard.training.run import Run

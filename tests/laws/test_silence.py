@@ -23,18 +23,18 @@ def close(one: Tensor, other: Tensor) -> None:
 @torch.no_grad()
 def test_a_silent_head_is_one_without_weights(some: nn.Module, batch: Batch) -> None:
     """Each attention by itself: its first head, and all of them; none of them changes nothing."""
-    plain = some(batch)
+    plain = some(batch).logits
     for name in attentions(some):
         part = some.get_submodule(name)
         everyone = list(range(part.heads))
         for silent in ([], [0], everyone):
             with regard.silence(some, {name: silent}):
-                found = some(batch)
+                found = some(batch).logits
             with without(some, name, silent):
-                close(found, some(batch))
+                close(found, some(batch).logits)
             if silent in ([], everyone):
                 assert torch.allclose(found, plain, atol=1e-5) == (not silent)
-    assert torch.equal(some(batch), plain)
+    assert torch.equal(some(batch).logits, plain)
 
 
 @contextlib.contextmanager
@@ -56,15 +56,15 @@ def without(model: nn.Module, name: str, heads: list[int]) -> Iterator[None]:
 def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Batch) -> None:
     model = tiny(pair)
     lengths = batch.target.mask.sum(1).tolist()
-    plain = model(batch).split(lengths)
+    plain = model(batch).logits.split(lengths)
     for name in attentions(model):
         heads = model.get_submodule(name).heads
         mask = torch.zeros(4, heads, dtype=torch.bool)
         mask[1] = True
         with regard.silence(model, {name: mask}):
-            rows = model(batch).split(lengths)
+            rows = model(batch).logits.split(lengths)
         with regard.silence(model, {name: range(heads)}):
-            silent = model(batch).split(lengths)
+            silent = model(batch).logits.split(lengths)
         for row, found in enumerate(rows):
             close(found, silent[row] if row == 1 else plain[row])
 
@@ -73,5 +73,5 @@ def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Ba
 def test_a_silent_pool_finds_nothing() -> None:
     run = built(next(c for c in cases("classify") if c.model["pool"] == "attention"))
     with regard.silence(run.model, {"pool": [0]}):
-        scores = run.model(run.corpus.batch(np.array([0, 1]))).data
+        scores = run.model(run.corpus.batch(np.array([0, 1]))).logits
     close(scores, run.model.head.linear.bias.expand_as(scores))

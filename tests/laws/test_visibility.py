@@ -47,25 +47,26 @@ def test_the_encoding_of_a_source_alone(model: nn.Module, source: Padded) -> Non
 
 @torch.no_grad()
 def test_what_stands_in_the_padding_is_invisible(model: nn.Module, batch: Batch) -> None:
-    close(model(batch), model(Batch(stuffed(batch.source), stuffed(batch.target))))
+    whole = model(Batch(stuffed(batch.source), stuffed(batch.target))).logits
+    close(model(batch).logits, whole)
 
 
 @torch.no_grad()
 def test_a_pair_alone_is_the_pair_in_a_batch(model: nn.Module, batch: Batch) -> None:
     ones = [
-        model(Batch(alone(batch.source, row), alone(batch.target, row)))
+        model(Batch(alone(batch.source, row), alone(batch.target, row))).logits
         for row in range(len(batch.source.data))
     ]
-    close(torch.cat(ones), model(batch))
+    close(torch.cat(ones), model(batch).logits)
 
 
 @torch.no_grad()
 def test_rows_do_not_see_each_other(model: nn.Module, batch: Batch) -> None:
     turned = torch.tensor([2, 0, 3, 1])
     counts = batch.target.mask.sum(1).tolist()
-    pieces = model(batch).split(counts)
+    pieces = model(batch).logits.split(counts)
     source, target = (Padded(side.data[turned], side.mask[turned]) for side in batch[:2])
-    close(torch.cat([pieces[i] for i in turned]), model(Batch(source, target)))
+    close(torch.cat([pieces[i] for i in turned]), model(Batch(source, target)).logits)
 
 
 @torch.no_grad()
@@ -94,6 +95,6 @@ def test_every_source_symbol_counts_and_no_padding(model: nn.Module, source: Pad
 def test_every_weight_is_used(model: nn.Module, batch: Batch) -> None:
     """A weight without a gradient is a part that was built and forgotten."""
     named = dict(model.named_parameters())
-    loss = (model(batch) ** 2).sum()
+    loss = (model(batch).logits ** 2).sum()
     gradients = torch.autograd.grad(loss, list(named.values()), allow_unused=True)
     assert [name for name, g in zip(named, gradients, strict=True) if g is None] == []

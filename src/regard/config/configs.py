@@ -1,25 +1,28 @@
 """What each task is made of: its data, its models, its objectives, its search."""
 
+import itertools
 from typing import Annotated, Any
 
 import yaml
 from pydantic import Field, model_validator
 
-from regard.core.options import Options
+from regard.core.options import Options, kinds_of
 from regard.models.causal import CausalOptions
 from regard.models.generator import GeneratorOptions
 from regard.models.labeller import PooledOptions, TaggerOptions
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGramOptions
 from regard.objectives import (
-    Absolute,
+    ClassifyObjective,
     CrossEntropy,
-    Huber,
     Labels,
-    Masked,
+    LanguageObjective,
     NextSymbol,
+    RegressObjective,
     Squared,
+    TagObjective,
     Tags,
+    TransduceObjective,
 )
 from regard.optim.training_options import Training
 from regard.search import Beam, Decide, Sample, Search
@@ -39,6 +42,34 @@ class Config(Options):
     training: Training = Training()
     search: Any
 
+    @model_validator(mode="before")
+    @classmethod
+    def _each_follows_the_other(cls, tree: Any) -> Any:
+        """If only one of model and objective has its kind given, the other one fits it."""
+        names = ("model", "objective")
+        if not isinstance(tree, dict) or not all(isinstance(tree.get(n, {}), dict) for n in names):
+            return tree
+        said = [tree.get(name, {}).get("kind") for name in names]
+        kinds: list[dict[str, Any]] = [
+            kinds_of(cls.model_fields[name].annotation) for name in names
+        ]
+        for model, objective in itertools.product(*kinds):
+            fits = kinds[0][model].gives in kinds[1][objective].takes
+            if fits and said in ([model, None], [None, objective]):
+                pair = zip(names, (model, objective), strict=True)
+                return tree | {name: {"kind": kind, **tree.get(name, {})} for name, kind in pair}
+        return tree
+
+    @model_validator(mode="after")
+    def _objective_fits(self) -> "Config":
+        takes, gives = self.objective.takes, self.model.gives
+        if gives not in takes:
+            raise ValueError(
+                f"objective {self.objective.kind} needs {' or '.join(sorted(takes))}, this model "
+                f"gives {gives}"
+            )
+        return self
+
     def dump(self) -> str:
         """The configuration as YAML, every default written out."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -49,7 +80,7 @@ class TransduceConfig(Config):
 
     task: TransduceOptions = TransduceOptions()
     model: GeneratorOptions = GeneratorOptions()
-    objective: CrossEntropy = CrossEntropy()
+    objective: TransduceObjective = CrossEntropy()
     search: Search = Beam()
 
 
@@ -58,7 +89,7 @@ class TagConfig(Config):
 
     task: TagOptions = TagOptions()
     model: TaggerOptions = TaggerOptions()
-    objective: Tags = Tags()
+    objective: TagObjective = Tags()
     search: Decide = Decide()
 
     @model_validator(mode="after")
@@ -73,11 +104,8 @@ class ClassifyConfig(Config):
 
     task: ClassifyOptions = ClassifyOptions()
     model: PooledOptions = PooledOptions()
-    objective: Labels = Labels()
+    objective: ClassifyObjective = Labels()
     search: Decide = Decide()
-
-
-Number = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]
 
 
 class RegressConfig(Config):
@@ -85,12 +113,11 @@ class RegressConfig(Config):
 
     task: RegressOptions = RegressOptions()
     model: PooledOptions = PooledOptions()
-    objective: Number = Squared()
+    objective: RegressObjective = Squared()
     search: Decide = Decide()
 
 
 Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discriminator="kind")]
-Gaps = Annotated[NextSymbol | Masked, Field(discriminator="kind")]
 
 
 class LanguageModelConfig(Config):
@@ -98,24 +125,11 @@ class LanguageModelConfig(Config):
 
     task: LanguageModelOptions = LanguageModelOptions()
     model: Language = CausalOptions()
-    objective: Gaps = NextSymbol()
+    objective: LanguageObjective = NextSymbol()
     search: Sample = Sample()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _one_says_masked(cls, tree: Any) -> Any:
-        """Where model or objective is masked and nothing is said of the other, it is as well."""
-        parts = ("model", "objective")
-        if not isinstance(tree, dict) or not all(isinstance(tree.get(p, {}), dict) for p in parts):
-            return tree
-        if "masked" not in [tree.get(part, {}).get("kind") for part in parts]:
-            return tree
-        return tree | {part: {"kind": "masked", **tree.get(part, {})} for part in parts}
-
     @model_validator(mode="after")
-    def _parts_fit(self) -> "LanguageModelConfig":
-        if (self.model.kind == "masked") != (self.objective.kind == "masked"):
-            raise ValueError("model.kind=masked and objective.kind=masked go together")
+    def _memory_is_carried(self) -> "LanguageModelConfig":
         decoder = getattr(self.model, "decoder", None)
         if self.task.order == "sequential" and getattr(decoder, "kind", "") == "transformer":
             raise ValueError(

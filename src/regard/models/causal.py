@@ -11,10 +11,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Batch, shifted
+from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.data.tensors.tree import Tree, tree_map
+from regard.data.tensors.tree import tree_map
 from regard.inputs.frontend import Embedding
 from regard.models.encoders import Auto
 from regard.models.heads import Head
@@ -76,11 +76,14 @@ class CausalModel(nn.Module):
         self.head = head
         self.carries = carries
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tree]:
-        """Logits (N, V) of every real symbol, row by row, and what to carry to the next batch."""
+    def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
+        """Logits (N, V) of every real token, row by row, and what to carry to the next batch.
+
+        inputs: (B, T), what the decoder reads; None: the target, shifted.
+        """
         assert batch.target is not None
         symbols, mask = batch.target.data, batch.target.mask
-        inputs = shifted(symbols, batch.before)  # (B, T)
+        inputs = shifted(symbols, batch.before) if inputs is None else inputs
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)
@@ -88,7 +91,7 @@ class CausalModel(nn.Module):
             h, state = self.decoder(self.target(opened(inputs)), state, mask)
         whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None
-        return self.head(whole), carry
+        return Outputs(self.head(whole), carry)
 
     def start(self, rows: int) -> State:
         """The state before the first symbol."""
@@ -145,6 +148,7 @@ Causal = Annotated[
 class CausalOptions(Options):
     """A network that predicts each symbol from those before it."""
 
+    gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"
     decoder: Causal = Auto()
     tied: bool = Field(True, description="the output layer shares the embedding's weights")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.data.tensors.state import State
 from regard.nn.fast import fast
 
@@ -22,9 +22,9 @@ class Ensemble(nn.Module):
         self.models = nn.ModuleList(models)
         self._steppers = [fast(model.eval()) for model in models]
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Log probabilities (N, V) of every real target symbol, row by row."""
-        return _mean([model(batch) for model in self.models])
+    def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
+        """Log probabilities (N, V) of every real target token, row by row."""
+        return Outputs(_mean([model(batch, inputs).logits for model in self.models]))
 
     def start(self, source: Padded) -> State:
         """The state of all models before the first symbol."""

@@ -4,13 +4,13 @@ B rows, S source length, T target length, D width, V vocabulary, N real target s
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch, Padded, shifted
+from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
@@ -44,14 +44,17 @@ class Generator(nn.Module):
         self.decoder: TransformerDecoder | RecurrentDecoder = decoder
         self.head = head
 
-    def forward(self, batch: Batch) -> Tensor:
-        """Logits (N, V) of every real target symbol, row by row; padding is left out."""
+    def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
+        """Logits (N, V) of every real target token, row by row; padding is excluded.
+
+        inputs: (B, T), what the decoder reads; None: the target, shifted.
+        """
         assert batch.source is not None and batch.target is not None
-        inputs, mask = shifted(batch.target.data), batch.target.mask  # (B, T)
+        inputs, mask = shifted(batch.target.data) if inputs is None else inputs, batch.target.mask
         state = self.start(batch.source)
         with padding_mask(mask):
             h, _ = self.decoder(self.target(inputs), state, mask)
-        return self.head(h[mask])
+        return Outputs(self.head(h[mask]))
 
     def start(self, source: Padded) -> State:
         """The decoder's state before its first symbol."""
@@ -122,6 +125,7 @@ def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
 class GeneratorOptions(SourceModelOptions):
     """Any encoder with any decoder."""
 
+    gives: ClassVar[str] = "steps"
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
     head_bias: bool = Field(False, description="the output layer adds a number to each symbol")

@@ -3,14 +3,14 @@
 B rows, S length, D width, C outputs.
 """
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, SourceModelOptions
@@ -18,14 +18,6 @@ from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
 PoolKind = Literal["mean", "max", "last", "first", "attention"]
-
-
-class Scores(NamedTuple):
-    """data: (B, S, C) for each position or (B, C) for the row; transitions: (C + 1, C + 1), the
-    score of each label after each other, where labels depend on each other, or None."""
-
-    data: Tensor
-    transitions: Tensor | None = None
 
 
 class Labeller(nn.Module):
@@ -40,7 +32,7 @@ class Labeller(nn.Module):
         self.pool = pool
         self.head = head
 
-    def forward(self, batch: Batch) -> Scores:
+    def forward(self, batch: Batch) -> Outputs:
         """The scores of all labels."""
         return self.head(self.pool(self.encoder(self.frontend(batch.source))))
 
@@ -94,9 +86,9 @@ class LabelHead(nn.Module):
         self.linear = nn.Linear(width, outputs)
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, h: Tensor) -> Scores:
+    def forward(self, h: Tensor) -> Outputs:
         """(..., D) to (..., C)."""
-        return Scores(self.linear(h))
+        return Outputs(self.linear(h))
 
 
 class CrfHead(nn.Module):
@@ -108,14 +100,15 @@ class CrfHead(nn.Module):
         self.transitions = nn.Parameter(0.01 * torch.randn(outputs + 1, outputs + 1))
         nn.init.zeros_(self.linear.bias)
 
-    def forward(self, h: Tensor) -> Scores:
+    def forward(self, h: Tensor) -> Outputs:
         """(B, S, D) to (B, S, C)."""
-        return Scores(self.linear(h), self.transitions)
+        return Outputs(self.linear(h), transitions=self.transitions)
 
 
 class TaggerOptions(SourceModelOptions):
     """A label for each position."""
 
+    gives: ClassVar[str] = "labels"
     head: Literal["softmax", "crf"] = Field(
         "softmax", description="each label on its own, or the best sequence of labels"
     )
@@ -134,6 +127,7 @@ class TaggerOptions(SourceModelOptions):
 class PooledOptions(SourceModelOptions):
     """One answer for the whole row."""
 
+    gives: ClassVar[str] = "labels"
     pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
 
     def build(self, shape: InputShape, outputs: int) -> Labeller:

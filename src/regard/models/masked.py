@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, Outputs
 from regard.inputs.frontend import Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
@@ -32,15 +32,16 @@ class MaskedModel(nn.Module):
         self.norm = nn.LayerNorm(symbols.shape[1])
         self.head = Head(symbols, bias=True)
 
-    def forward(self, batch: Batch, chosen: Tensor) -> Tensor:
-        """Logits (N, V) of the symbols at the chosen places (B, S)."""
+    def forward(self, batch: Batch, chosen: Tensor) -> Outputs:
+        """Logits (N, V) of the tokens at the chosen positions (B, S)."""
         h = self.encoder(self.frontend(batch.source)).data[chosen]  # (N, D)
-        return self.head(self.norm(F.gelu(self.narrow(h))))
+        return Outputs(self.head(self.norm(F.gelu(self.narrow(h)))))
 
 
 class MaskedOptions(SourceModelOptions):
     """An encoder that is trained to fill gaps; `--from` starts other models from it."""
 
+    gives: ClassVar[str] = "masked"
     kind: Literal["masked"] = "masked"
 
     def build(self, shape: InputShape) -> MaskedModel:

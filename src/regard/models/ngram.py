@@ -12,10 +12,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Batch, shifted
+from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 from regard.data.tensors.state import State
-from regard.data.tensors.tree import Tree
 
 NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
 
@@ -127,15 +126,19 @@ class NGram(nn.Module):
         """The levels from 2 to `order`."""
         return cast("list[Level]", list(self.levels))
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Tree]:
-        """Log probabilities (P, V) of every real symbol, and what to carry to the next batch."""
+    def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
+        """Log probabilities (P, V) of every real token, and what to carry to the next batch.
+
+        inputs: (B, T), what the model reads; None: the target, shifted.
+        """
         assert batch.target is not None
         symbols = batch.target.data
         state = self.start(len(symbols))
         if batch.carry is not None:
             state = State({}, batch.carry)
-        logits, state = self.step(shifted(symbols, batch.before), state)
-        return logits[batch.target.mask], state.past
+        inputs = shifted(symbols, batch.before) if inputs is None else inputs
+        logits, state = self.step(inputs, state)
+        return Outputs(logits[batch.target.mask], state.past)
 
     def start(self, rows: int) -> State:
         """The state before the first symbol: nothing (PAD) where there is no symbol yet."""
@@ -237,6 +240,7 @@ def _shift(x: np.ndarray, first: int) -> np.ndarray:
 class NGramOptions(Options):
     """Counts of symbol sequences, smoothed: no network, no training steps."""
 
+    gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
     order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
 

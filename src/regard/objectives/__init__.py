@@ -1,33 +1,36 @@
-"""Objectives: what training makes small. Each gives a sum and a count, never a mean."""
+"""Objectives: what training makes small, and those of each task."""
 
-from typing import Protocol
+from typing import Annotated
 
-from torch import nn
+from pydantic import Field
 
-from regard.data.tensors.padded import Batch
-from regard.objectives.cross_entropy import CrossEntropy, Loss
+from regard.objectives.cross_entropy import CrossEntropy
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
+from regard.objectives.objective import Context, Loss, Objective
 from regard.objectives.token_losses import Masked, NextSymbol
 
 __all__ = [
     "Absolute",
+    "ClassifyObjective",
+    "Context",
     "CrossEntropy",
     "Huber",
     "Labels",
+    "LanguageObjective",
     "Loss",
     "Masked",
     "NextSymbol",
     "Objective",
+    "RegressObjective",
     "Squared",
+    "TagObjective",
     "Tags",
+    "TransduceObjective",
 ]
 
-
-class Objective(Protocol):
-    """The contract of an objective."""
-
-    def count(self, batch: Batch) -> float:
-        """What the loss of a batch is divided by."""
-
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
-        """The loss of a batch."""
+# pydantic takes a discriminator from the second kind on
+TransduceObjective = CrossEntropy
+TagObjective = Tags
+ClassifyObjective = Labels
+RegressObjective = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]
+LanguageObjective = Annotated[NextSymbol | Masked, Field(discriminator="kind")]

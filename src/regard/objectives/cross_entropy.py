@@ -3,38 +3,24 @@
 N real target symbols, V vocabulary.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch
-from regard.data.tensors.tree import Tree
+from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
-@dataclass
-class Loss:
-    """A sum and the count it is divided by, symbols or examples by their weight.
-
-    parts: sums to log, by name; carry: what the next batch goes on from, where there is such.
-    """
-
-    sum: Tensor
-    count: float
-    parts: dict[str, Tensor] = field(default_factory=dict)
-    carry: Tree = None
-
-
-class CrossEntropy(Options):
+class CrossEntropy(Objective):
     """Teacher forcing: each symbol is predicted from the true ones before it.
 
     -sum_v q(v) log p(v), with q = (1 - smoothing) on the true symbol and the rest spread evenly
     over the vocabulary (Szegedy et al. 2016, 7).
     """
 
+    takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["cross_entropy"] = "cross_entropy"
     smoothing: float = Field(0.1, ge=0, lt=1, description="share of the label spread evenly")
 
@@ -43,12 +29,13 @@ class CrossEntropy(Options):
         assert batch.target is not None
         return int(batch.target.mask.sum())
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
-        loss, nll = SmoothedLoss.apply(model(batch), labels, self.smoothing)
-        return Loss(loss, len(labels), {"nll": nll})
+        found = model(batch)
+        loss, nll = SmoothedLoss.apply(found.logits, labels, self.smoothing)
+        return Loss(loss, len(labels), {"nll": nll}, found.carry)
 
 
 class SmoothedLoss(torch.autograd.Function):

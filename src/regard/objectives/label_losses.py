@@ -3,22 +3,23 @@
 B rows, S length, C labels or numbers, N real positions.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch
 from regard.nn import crf
-from regard.objectives.cross_entropy import Loss, SmoothedLoss
+from regard.objectives.cross_entropy import SmoothedLoss
+from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
-class Tags(Options):
+class Tags(Objective):
     """Cross entropy of the label of each position; with a CRF head of the whole sequence."""
 
+    takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["tags"] = "tags"
     smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
 
@@ -28,13 +29,14 @@ class Tags(Options):
         places = batch.target.mask.sum(1)
         return float(places.sum() if batch.weight is None else places.float() @ batch.weight)
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch."""
         assert batch.target is not None
         labels, mask = batch.target.data, batch.target.mask
-        scores, transitions = model(batch)  # (B, S, C)
-        if transitions is not None:
-            each = crf.nll(scores, transitions, labels, mask)  # (B,)
+        found = model(batch)
+        scores = found.logits  # (B, S, C)
+        if found.transitions is not None:
+            each = crf.nll(scores, found.transitions, labels, mask)  # (B,)
         elif batch.weight is None:
             loss, _ = SmoothedLoss.apply(scores[mask], labels[mask], self.smoothing)
             return Loss(loss, self.count(batch))
@@ -47,9 +49,10 @@ class Tags(Options):
         return Loss(total, self.count(batch))
 
 
-class Labels(Options):
+class Labels(Objective):
     """Cross entropy of one label a row; where a row may have several, of each label on its own."""
 
+    takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["labels"] = "labels"
     smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
 
@@ -57,10 +60,10 @@ class Labels(Options):
         """The rows the loss is summed over, by their weight."""
         return _rows(batch)
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch."""
         assert batch.labels is not None
-        scores, labels = model(batch).data, batch.labels  # (B, C), (B,) or (B, C)
+        scores, labels = model(batch).logits, batch.labels  # (B, C), (B,) or (B, C)
         if labels.dim() == 1:
             each = F.cross_entropy(scores, labels, label_smoothing=self.smoothing, reduction="none")
         else:
@@ -69,17 +72,19 @@ class Labels(Options):
         return Loss(_weighted(each, batch), self.count(batch))
 
 
-class Distance(Options):
+class Distance(Objective):
     """A loss of numbers, summed over the numbers of a row."""
+
+    takes: ClassVar[frozenset[str]] = frozenset({"labels"})
 
     def count(self, batch: Batch) -> float:
         """The rows the loss is summed over, by their weight."""
         return _rows(batch)
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch."""
         assert batch.labels is not None
-        each = self.distance(model(batch).data - batch.labels).sum(1)
+        each = self.distance(model(batch).logits - batch.labels).sum(1)
         return Loss(_weighted(each, batch), self.count(batch))
 
     def distance(self, error: Tensor) -> Tensor:

@@ -3,17 +3,17 @@
 B rows, S length, V vocabulary, N symbols.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import MASK, PAD, SPECIALS
 from regard.nn.dropout import own_generator
-from regard.objectives.cross_entropy import CrossEntropy, Loss, SmoothedLoss
+from regard.objectives.cross_entropy import CrossEntropy, SmoothedLoss
+from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class NextSymbol(CrossEntropy):
@@ -22,22 +22,15 @@ class NextSymbol(CrossEntropy):
     kind: Literal["next_symbol"] = "next_symbol"  # type: ignore[assignment]
     smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
-        """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
-        assert batch.target is not None
-        labels = batch.target.data[batch.target.mask]  # (N,)
-        logits, carry = model(batch)
-        loss, nll = SmoothedLoss.apply(logits, labels, self.smoothing)
-        return Loss(loss, len(labels), {"nll": nll}, carry)
 
-
-class Masked(Options):
+class Masked(Objective):
     """Some symbols of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
 
     In training other ones each time: 80 % of them become MASK, 10 % another symbol of the batch,
     10 % stay. In evaluation always the same ones of a row, and all become MASK.
     """
 
+    takes: ClassVar[frozenset[str]] = frozenset({"masked"})
     kind: Literal["masked"] = "masked"
     share: float = Field(0.15, gt=0, lt=1, description="share of symbols that are predicted")
 
@@ -45,7 +38,7 @@ class Masked(Options):
         """The symbols the loss is summed over."""
         return int(self._counts(self._possible(batch)).sum())
 
-    def __call__(self, model: nn.Module, batch: Batch) -> Loss:
+    def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch."""
         assert batch.source is not None and batch.target is not None
         data, possible = batch.source.data, self._possible(batch)
@@ -57,7 +50,7 @@ class Masked(Options):
         if model.training:
             shown = _disguised(shown, data, chosen, data[possible])
         source = batch.source._replace(data=shown)
-        logits = model(batch._replace(source=source), chosen)  # (N, V)
+        logits = model(batch._replace(source=source), chosen).logits  # (N, V)
         loss, nll = SmoothedLoss.apply(logits, symbols[chosen], 0.0)
         return Loss(loss, len(logits), {"nll": nll})
 

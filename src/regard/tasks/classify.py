@@ -93,7 +93,7 @@ class Classify(Task):
         for part in batches(lengths, batch_size, work.tokens):
             work.done(len(part))
             source = self.source.batch([sources[i] for i in part]).to(device_of(model))
-            found[part] = model(Batch(source)).data.float().cpu().numpy()
+            found[part] = model(Batch(source)).logits.float().cpu().numpy()
         return found
 
     def predict(

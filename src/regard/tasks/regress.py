@@ -133,7 +133,7 @@ class Regress(Task):
             work.done(len(part))
             source = self.source.batch([sources[i] for i in part]).to(device_of(model))
             found[part] = (
-                model(Batch(source)).data.double().cpu().numpy() * self.deviation + self.mean
+                model(Batch(source)).logits.double().cpu().numpy() * self.deviation + self.mean
             )
         return [
             Prediction(

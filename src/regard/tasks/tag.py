@@ -210,7 +210,8 @@ def decode(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """The best labels (B, S) and the probability of each (B, S)."""
     assert batch.source is not None
     mask = batch.source.mask
-    scores, transitions = model(batch)
+    found = model(batch)
+    scores, transitions = found.logits, found.transitions
     if transitions is None:
         sure, labels = scores.softmax(-1).max(-1)
         return labels, sure

@@ -231,7 +231,7 @@ def losses(
     device = device_of(model)
     total, count, parts = 0.0, 0.0, Counter[str]()
     for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
-        loss = objective(model, batch.to(device))
+        loss = objective(model, objective.prepare(model, batch.to(device)))
         total += float(loss.sum)
         parts.update(loss.parts)
         count += loss.count

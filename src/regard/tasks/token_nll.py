@@ -58,10 +58,10 @@ def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
     """-log p of the symbols that count, row by row, and what to carry on."""
     batch = batch.to(device_of(model))
     assert batch.target is not None
-    logits, carry = model(batch)
+    found = model(batch)
     labels: Tensor = batch.target.data[batch.target.mask]
-    nats = torch.nn.functional.cross_entropy(logits.float(), labels, reduction="none")
-    return nats.cpu().numpy(), carry
+    nats = torch.nn.functional.cross_entropy(found.logits.float(), labels, reduction="none")
+    return nats.cpu().numpy(), found.carry
 
 
 def document_row(nats: np.ndarray, text: str) -> dict[str, float]:

@@ -38,10 +38,10 @@ def train(run: Run) -> Iterator[Record]:
     run.start_clock()
     run.epoch_batches = len(_order(run, progress.epoch))  # what share_done divides by
     updates = _updates(run)
-    while share_done(run) < 1:
+    while (share := share_done(run)) < 1:
         micro = next(updates)
-        lr = config.lr * config.schedule.factor(share_done(run), progress.step)
-        done = update(run, micro, lr)
+        lr = config.lr * config.schedule.factor(share, progress.step)
+        done = update(run, micro, lr, share)
         progress.step += 1
         progress.position += min(run.batches, run.epoch_batches - progress.position)
         if progress.position == run.epoch_batches:

@@ -6,7 +6,6 @@ threads that each do all operations of half of the rows take a quarter off that 
 
 import contextlib
 import itertools
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -15,15 +14,18 @@ from regard.core.threads import in_threads
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_cat
 from regard.nn.dropout import drawing_from
-from regard.objectives.cross_entropy import Loss
+from regard.objectives.objective import DONE, Context, Loss, Objective
 
 LEAST = 8  # rows of a part
 
-Objective = Callable[[nn.Module, Batch], Loss]
-
 
 def backward(
-    model: nn.Module, objective: Objective, batch: Batch, count: float, threads: int
+    model: nn.Module,
+    objective: Objective,
+    batch: Batch,
+    count: float,
+    threads: int,
+    context: Context = DONE,
 ) -> Loss:
     """The loss of a batch; the gradients of its sum divided by `count` are added to those there.
 
@@ -32,7 +34,7 @@ def backward(
     """
     pieces = [batch] if needs_batch(model) else parts(batch, threads)
     if len(pieces) == 1:
-        loss = objective(model, batch)
+        loss = objective(model, batch, context)
         (loss.sum / count).backward()
         return loss
     weights = [weight for weight in model.parameters() if weight.requires_grad]
@@ -43,7 +45,7 @@ def backward(
     def work(part: tuple[Batch, int]) -> tuple[Loss, tuple[Tensor | None, ...]]:
         piece, seed = part
         with drawing_from(torch.Generator().manual_seed(seed)), _products(precision):
-            loss = objective(model, piece)
+            loss = objective(model, piece, context)
             return loss, torch.autograd.grad(loss.sum / count, weights, allow_unused=True)
 
     found = in_threads(work, zip(pieces, seeds, strict=True), threads)

@@ -19,7 +19,7 @@ from regard.storage.run_files import read_config
 from regard.tasks.task import Task
 from regard.training.checkpoint import load_checkpoint
 from regard.training.run import Run, TrainingState, examples_of, fingerprints
-from regard.training.transfer import Origin, adopt, freeze, transplant
+from regard.training.transfer import Origin, adopt, freeze, trained_model, transplant
 
 
 def start_run(
@@ -115,6 +115,7 @@ def _assemble(
             "training.parallel=fsdp each process has a part; choose adamw, or parallel=ddp"
         )
     engine = parallel.wrap(model, training.parallel)
+    config.objective.ready(trained_model)
     factors = dict.fromkeys(names, training.loaded_lr)
     return Run(
         folder=folder,

@@ -7,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.config.load import Config, check_config
+from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.options import Choice
-from regard.storage.weights import read_tensors
+from regard.storage.run_files import read_config
+from regard.storage.weights import load_weights, read_tensors
 from regard.tasks.task import Task
 
 
@@ -32,6 +34,14 @@ def read_origin(folder: Path, config: Config) -> Origin:
         )
     task = config.task.load(folder)
     return Origin(folder, config, task, read_tensors(folder / "model.safetensors"))
+
+
+def trained_model(folder: str) -> nn.Module:
+    """The model of a run folder with its weights, fixed: for objectives that learn from it."""
+    config = read_config(Path(folder))
+    model = config.task.load(Path(folder)).build(config.model)
+    load_weights(model, Path(folder) / "model.safetensors")
+    return model.to(parallel.device()).eval().requires_grad_(False)
 
 
 def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:

@@ -3,7 +3,9 @@
 import contextlib
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,9 +16,11 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.threads import one_thread_each
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, Padded
+from regard.objectives import Context
 from regard.optim import gradient_noise
 from regard.optim.precision import SMALLEST, products, rescaled
+from regard.search import Hypothesis
 from regard.training.run import Run
 from regard.training.shards import backward
 
@@ -44,22 +48,26 @@ class Update:
     padding: float
 
 
-def update(run: Run, micro: list[Micro], lr: float) -> Update:
-    """Moves the weights by the gradient of these batches, and those of the other processes."""
+def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
+    """Moves the weights by the gradient of these batches, and those of the other processes.
+
+    share: of the run that is done.
+    """
+    context = Context(share, run.progress.step, partial(decode, run))
     alone = parallel.size() == 1 and run.device.type == "cpu"
     threads = torch.get_num_threads() if alone else 1
     with one_thread_each() if threads > 1 else contextlib.nullcontext():
-        return _update(run, micro, lr, threads)
+        return _update(run, micro, lr, threads, context)
 
 
-def _update(run: Run, micro: list[Micro], lr: float, threads: int) -> Update:
+def _update(run: Run, micro: list[Micro], lr: float, threads: int, context: Context) -> Update:
     """The update, in which gradients are computed by so many threads."""
     run.model.train()
-    objective = run.config.objective
+    micro = [_prepared(run, one, context) for one in micro]
     batches = [m.batch for m in micro if m.counts]
-    mine = sum(objective.count(batch) for batch in batches)
+    mine = sum(run.config.objective.count(batch) for batch in batches)
     count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
-    sums = _backward(run, micro, count, threads)
+    sums = _backward(run, micro, count, threads, context)
     loss, norm, norms = _gradients(run, sums.pop("loss") / count, count, lr)
     if math.isfinite(norm):
         _step(run, lr)
@@ -81,7 +89,26 @@ def _update(run: Run, micro: list[Micro], lr: float, threads: int) -> Update:
     )
 
 
-def _backward(run: Run, micro: list[Micro], count: float, threads: int) -> dict[str, float]:
+def _prepared(run: Run, one: Micro, context: Context) -> Micro:
+    """A batch as the objective prepares it."""
+    _seed(run, one)
+    return replace(one, batch=run.config.objective.prepare(run.model, one.batch, context))
+
+
+def decode(
+    run: Run, search: Any, source: Padded, limits: Tensor, nbest: int = 1
+) -> list[list[Hypothesis]]:
+    """The best outputs of sources by the model as it is, in eval mode and without gradients."""
+    run.model.eval()
+    with parallel.gathered(run.model), torch.no_grad():
+        found: list[list[Hypothesis]] = search.run(run.model, source, limits, nbest)
+    run.model.train()
+    return found
+
+
+def _backward(
+    run: Run, micro: list[Micro], count: float, threads: int, context: Context
+) -> dict[str, float]:
     """Gradients of the loss divided by the count of all processes; the sums of the loss, by name.
 
     The noise of a batch follows from its place in the run alone: not from what came before it, nor
@@ -90,12 +117,12 @@ def _backward(run: Run, micro: list[Micro], count: float, threads: int) -> dict[
     training, sums = run.config.training, Counter[str]()
     scale = run.progress.scale if training.precision == "float16" else 1.0
     for place, one in enumerate(micro):
-        seed(run.device, training.seed, run.progress.epoch, one.number, run.lane)
+        _seed(run, one)
         last = place == len(micro) - 1
         with parallel.exchange(run.engine, last), products(training.precision, run.device):
             divisor = count / parallel.size() / scale if one.counts else math.inf  # it averages
             batch = one.batch._replace(carry=run.carry)
-            loss = backward(run.engine, run.config.objective, batch, divisor, threads)
+            loss = backward(run.engine, run.config.objective, batch, divisor, threads, context)
             run.carry = loss.carry if run.corpus.sequential else None
         found = {"loss": loss.sum.detach(), **loss.parts}
         sums.update({name: value * one.counts for name, value in found.items()})
@@ -104,11 +131,12 @@ def _backward(run: Run, micro: list[Micro], count: float, threads: int) -> dict[
     return dict(zip(names, values, strict=True))
 
 
-def seed(device: torch.device, *numbers: int) -> None:
-    """Seeds torch from numbers, well mixed; `torch.manual_seed` takes a hundred times as long."""
+def _seed(run: Run, one: Micro) -> None:
+    """Seeds torch for a batch; `torch.manual_seed` takes a hundred times as long."""
+    numbers = (run.config.training.seed, run.progress.epoch, one.number, run.lane)
     mixed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
     torch.default_generator.manual_seed(mixed)
-    if device.type == "cuda":
+    if run.device.type == "cuda":
         torch.cuda.manual_seed(mixed)
 
 

@@ -112,7 +112,7 @@ class Batch(NamedTuple):
     source: what goes in. target: a sequence that comes out; where it has its own length each row
     ends with EOS. labels: one answer a row, (B,) a class or (B, C) numbers. weight: (B,) how much
     each row counts. before: (B,), the symbol before the first of each target. carry: what the
-    batch before this one left behind.
+    batch before this one left behind. prepared: what the objective added, tensors with rows first.
     """
 
     source: Padded | None = None
@@ -121,6 +121,7 @@ class Batch(NamedTuple):
     weight: Tensor | None = None
     before: Tensor | None = None
     carry: Tree = None
+    prepared: Tree = None
 
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device."""
@@ -141,6 +142,22 @@ class Batch(NamedTuple):
     def rows(self) -> int:
         """The number of examples."""
         return len(self.masks[0])
+
+
+class Outputs(NamedTuple):
+    """What a model gives for a batch; what it does not have is None.
+
+    logits: (N, V) of the real target tokens row by row, (B, S, C) of positions or (B, C) of rows.
+    carry: what the next batch continues from. lengths: (B, L), of a decoder that fills a target at
+    once. frames: (B, S, V), of a head on the encoder. transitions: (C + 1, C + 1), the score of
+    each label after each other, if labels depend on each other.
+    """
+
+    logits: Tensor
+    carry: Tree = None
+    lengths: Tensor | None = None
+    frames: Tensor | None = None
+    transitions: Tensor | None = None
 
 
 def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:

@@ -106,8 +106,7 @@ def scores_of(model: nn.Module, batch: Batch) -> Tensor | None:
     """The scores of all answers: (N, V) beside `labels_of`, or (B, C) numbers."""
     if not getattr(model, "scores_targets", True):
         return None
-    found: Any = model(batch)
-    scores: Tensor = found if isinstance(found, Tensor) else found[0]
+    scores: Tensor = model(batch).logits
     if scores.dim() == 3:  # a label for each place
         assert batch.target is not None
         scores = scores[batch.target.mask]

@@ -48,7 +48,7 @@ class Gaps(Question):
         mask = MASK if self.words is None else 0  # the first form is no word
         batch = self._batch(source._replace(data=source.data.masked_fill(chosen, mask)))
         device = device_of(self.model)
-        return self.model(batch.to(device), chosen.to(device)).float()
+        return self.model(batch.to(device), chosen.to(device)).logits.float()
 
     def each(self, parts: list[int]) -> Tensor:
         return log_odds(self.logits(parts), [self.symbols[part] for part in parts])

@@ -54,7 +54,7 @@ class PooledPass(Scored):
         """(n, C): what the model gives."""
         assert self.batch.source is not None
         source = self.batch.source.copies(copies)
-        return self.model(self.batch._replace(source=source)).data.float()
+        return self.model(self.batch._replace(source=source)).logits.float()
 
     def lengths(self) -> tuple[int, int]:
         assert self.batch.source is not None

@@ -65,8 +65,8 @@ class TaggerPass(Scored):
     def _run(self, copies: int) -> tuple[Tensor, Tensor | None, Tensor]:
         assert self.batch.source is not None
         source = self.batch.source.copies(copies)
-        scores, transitions = self.model(self.batch._replace(source=source))
-        return scores.float(), transitions, source.mask
+        found = self.model(self.batch._replace(source=source))
+        return found.logits.float(), found.transitions, source.mask
 
     def lengths(self) -> tuple[int, int]:
         return len(self.tags), len(self.tags)
