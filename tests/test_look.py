@@ -10,13 +10,13 @@ from typing import Any
 import numpy
 import pytest
 
+from regard.metrics.metric_names import LABELS
 from regard.views.inspection.inspection_page import inspection_page
 from regard.views.inspection.notes import SENTENCES
 from regard.views.inspection.pack import unpacked
 from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.report.curves import Series, draw
 from regard.views.report.label_report import details_section
-from regard.views.report.score_table import LABELS
 from regard.views.report.template import fill_page
 
 LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols

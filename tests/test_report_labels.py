@@ -10,9 +10,10 @@ from xml.etree import ElementTree
 import pytest
 
 from regard.metrics import HIGHER_IS_BETTER, class_table, confusion, number_table, reliability
+from regard.metrics.metric_names import LABELS
 from regard.views.report import write_report
 from regard.views.report.label_report import MOST_DOTS, details_section
-from regard.views.report.score_table import LABELS, UNBOUNDED, shown
+from regard.views.report.score_table import UNBOUNDED, shown
 from regard.views.report.zipf import zipf_section, zipf_svg
 
 WANTED = [("a",)] * 6 + [("b",)] * 3 + [("c",)]

@@ -1,26 +1,51 @@
-"""The names of all measures, in the order they are shown."""
+"""All metrics by name, in the order they are shown."""
 
-HIGHER_IS_BETTER = {
-    "exact": True,
-    "ser": False,
-    "cer": False,
-    "wer": False,
-    "bleu": True,
-    "chrf": True,
-    "bleu_d2l": True,
-    "accuracy": True,
-    "f1": True,
-    "macro_f1": True,
-    "unseen_accuracy": True,
-    "sentences": True,
-    "subset_accuracy": True,
-    "log_loss": False,
-    "ece": False,
-    "r2": True,
-    "rmse": False,
-    "mae": False,
-    "loss": False,
-    "perplexity": False,
-    "bits_per_character": False,
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Metric(NamedTuple):
+    """label: its name in words; higher: whether a better model has a larger number; bounded:
+    whether it is on a scale from 0 to 100; share: whether it is a percentage of something."""
+
+    label: str
+    higher: bool = True
+    bounded: bool = True
+    share: bool = False
+
+
+METRICS = {
+    "exact": Metric("exact match", share=True),
+    "ser": Metric("symbol error rate", higher=False, share=True),
+    "cer": Metric("character error rate", higher=False, share=True),
+    "wer": Metric("word error rate", higher=False, share=True),
+    "bleu": Metric("BLEU"),
+    "chrf": Metric("chrF"),
+    "bleu_d2l": Metric("short-sentence BLEU"),
+    "accuracy": Metric("accuracy", share=True),
+    "f1": Metric("F1"),  # of labels or of spans: see `measure` of the report
+    "macro_f1": Metric("macro F1"),
+    "unseen_accuracy": Metric("accuracy on unseen words", share=True),
+    "sentences": Metric("whole sentences right", share=True),
+    "subset_accuracy": Metric("all labels right", share=True),
+    "log_loss": Metric("log loss (nats)", higher=False, bounded=False),
+    "ece": Metric("calibration error", higher=False, share=True),
+    "r2": Metric("R\u00b2", bounded=False),
+    "rmse": Metric("root mean squared error", higher=False, bounded=False),
+    "mae": Metric("mean absolute error", higher=False, bounded=False),
+    "loss": Metric("loss (nats)", higher=False, bounded=False),
+    "perplexity": Metric("perplexity", higher=False, bounded=False),
+    "bits_per_character": Metric("bits per character", higher=False, bounded=False),
 }
-"""For each name of a measure: does a better model have a larger number?"""
+HIGHER_IS_BETTER = {name: metric.higher for name, metric in METRICS.items()}
+LABELS = {name: metric.label for name, metric in METRICS.items()}
+
+
+def best_of(metric: str) -> Callable[..., Any]:
+    """`max` or `min`: what picks the best of several scores; a large one where it is not known."""
+    return max if HIGHER_IS_BETTER.get(metric, True) else min
+
+
+def which_is_better(metric: str) -> str:
+    """The direction of a metric in words."""
+    return f"{'higher' if HIGHER_IS_BETTER.get(metric, True) else 'lower'} is better"

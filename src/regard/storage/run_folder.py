@@ -26,6 +26,10 @@ class RunFolder:
     config: str
     notes: list[str]
 
+    def most(self, key: str) -> float | None:
+        """The largest number under a key in the log, such as the last step."""
+        return max(numbers([*self.train, *self.dev, self.final], key), default=None)
+
 
 def read_folder(folder: Path) -> RunFolder:
     """The content of a run folder; missing files give empty parts, broken ones a note."""
@@ -57,6 +61,11 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
+
+
+def numbers(records: list[Record], key: str) -> list[float]:
+    """The finite numbers under a key."""
+    return [value for record in records if (value := number(record.get(key))) is not None]
 
 
 def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[float, float]]:

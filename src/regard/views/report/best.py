@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.core.formatting import duration
-from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.metrics.metric_names import best_of, which_is_better
 from regard.views.report.curves import Scale, line_style
+from regard.views.report.html_parts import DASH, note, section, table
 from regard.views.report.overview import Summary
 from regard.views.report.score_table import Headline, measure, score_strip, shown
 
@@ -32,12 +33,12 @@ def best_section(runs: Sequence[Summary], names: list[str]) -> str:
     ends = [end for best in found for end in (best.bounds or (best.value, best.value))]
     scale = Scale(min(ends), max(ends), 0, 100) if len(set(ends)) > 1 else None
     span = f"{shown(metric, min(ends))} to {shown(metric, max(ends))}" if scale else ""
-    top = _top(found)
+    top = best_of(metric)((best.value for best in found), default=None)
     rows = []
     for place, (run, name) in enumerate(zip(runs, names, strict=True)):
         kind = ' class="main"' if run.best and run.best.value == top else ""
         inside = "".join(
-            f'<td class="{style}" data-label="{escape(label)}">{text or "&ndash;"}</td>'
+            f'<td class="{style}" data-label="{escape(label)}">{text or DASH}</td>'
             for style, label, text in _cells(run, scale)
         )
         rows.append(f'<tr{kind}><th scope="row">{run_label(place, name)}</th>{inside}</tr>')
@@ -45,18 +46,19 @@ def best_section(runs: Sequence[Summary], names: list[str]) -> str:
         f'<th class="{style}" scope="col">{escape(span if style == "strip" else label)}</th>'
         for style, label, _ in _cells(runs[0], scale)
     )
-    better = "higher" if HIGHER_IS_BETTER.get(metric, True) else "lower"
-    return (
-        f'<section><h2>Best models</h2><p class="note">On the dev part; {better} is better.</p>'
-        f'<table class="runs"><thead><tr><th scope="col">run</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></section>"
+    rows = ["<tbody>", *rows, "</tbody>"]
+    return section(
+        "Best models",
+        note(f"On the dev part; {which_is_better(metric)}."),
+        table("runs", f'<th scope="col">run</th>{head}', rows),
     )
 
 
 def _cells(run: Summary, scale: Scale | None) -> list[Cell]:
     best = run.best
+    value = shown(best.metric, best.value, 2) if best else ""
     return [
-        ("number value", measure(run.metric, run.run), _value(best)),
+        ("number value", measure(run.metric, run.run), value),
         ("number", "95 % interval", best.interval if best else ""),
         ("strip", "", _strip(best, scale)),
         ("number", "best step", _count(best.step if best else None)),
@@ -66,17 +68,6 @@ def _cells(run: Summary, scale: Scale | None) -> list[Cell]:
         ("number", "tokens/s", _count(run.speed)),
         ("state", "state", f'<span class="{run.state}">{run.state}</span>'),
     ]
-
-
-def _top(found: list[Headline]) -> float | None:
-    if not found:
-        return None
-    choose = max if HIGHER_IS_BETTER.get(found[0].metric, True) else min
-    return choose(best.value for best in found)
-
-
-def _value(best: Headline | None) -> str:
-    return shown(best.metric, best.value, 2) if best else ""
 
 
 def _strip(best: Headline | None, scale: Scale | None) -> str:

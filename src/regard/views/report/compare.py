@@ -5,14 +5,14 @@ from html import escape
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.metrics.metric_names import best_of, which_is_better
 from regard.storage.run_folder import points
 from regard.views.report.best import best_section, run_label, run_names
 from regard.views.report.curves import Series, draw
+from regard.views.report.html_parts import DASH, code, note, section, table
 from regard.views.report.overview import Summary, differing, plain
-from regard.views.report.prediction_table import answers_section
-from regard.views.report.report_page import LOSSES
-from regard.views.report.score_table import known_first, measure, record_scores, shown
+from regard.views.report.samples import answers_section
+from regard.views.report.score_table import known_first, measure, record_scores, shown, task_view
 from regard.views.report.template import fill_page, write_page
 
 STYLES = ("page.css", "compare.css")
@@ -88,17 +88,21 @@ def _curves_section(runs: Sequence[Summary], names: list[str]) -> str:
 
 
 def _figures(runs: Sequence[Summary], names: list[str], axis: str) -> str:
-    metric, loss = runs[0].metric, LOSSES.get(runs[0].task, "Loss, nats per symbol")
+    metric, loss = runs[0].metric, task_view(runs[0].run).loss
     label = measure(metric, runs[0].run)
-    better = "higher is better" if HIGHER_IS_BETTER.get(metric, True) else "lower is better"
     wanted = [
-        (f"{label[:1].upper()}{label[1:]} on dev", "dev", ("scores", metric), better),
+        (
+            f"{label[:1].upper()}{label[1:]} on dev",
+            "dev",
+            ("scores", metric),
+            which_is_better(metric),
+        ),
         (f"{loss}, on dev", "dev", ("loss",), "lower is better"),
         (f"{loss}, in training", "train", ("loss",), "lower is better"),
         ("Learning rate", "train", ("lr",), " "),
     ]
     drawn = []
-    for title, part, path, note in wanted:
+    for title, part, path, better in wanted:
         series = []
         for run, name in zip(runs, names, strict=True):
             records = run.run.dev if part == "dev" else run.run.train
@@ -107,7 +111,7 @@ def _figures(runs: Sequence[Summary], names: list[str], axis: str) -> str:
                 series.append(Series(name, [(round(x / 60, 4), y) for x, y in timed]))
             else:
                 series.append(Series(name, points(records, *path)))
-        drawn.append(draw(title, series, note=note, from_zero=part == "train", axis=axis))
+        drawn.append(draw(title, series, note=better, from_zero=part == "train", axis=axis))
     return "".join(f'<div class="wide">{figure}</div>' for figure in drawn if figure)
 
 
@@ -115,18 +119,18 @@ def _settings_section(runs: Sequence[Summary], names: list[str]) -> str:
     """A row for each setting that differs, a column for each run."""
     keys = differing(runs)
     if not keys:
-        return '<section><h2>Settings</h2><p class="note">All settings are the same.</p></section>'
+        return section("Settings", note("All settings are the same."))
     rows = [
-        f'<tr><th scope="row"><code>{escape(key)}</code></th>'
+        f'<tr><th scope="row">{code(key)}</th>'
         + "".join(f"<td><code>{_setting(run, key)}</code></td>" for run in runs)
         + "</tr>"
         for key in keys
     ]
-    return f"<section><h2>Settings that differ</h2>{_side_by_side(rows, names)}</section>"
+    return section("Settings that differ", _side_by_side(rows, names))
 
 
 def _setting(run: Summary, key: str) -> str:
-    return escape(plain(run.settings[key])) if key in run.settings else "&ndash;"
+    return escape(plain(run.settings[key])) if key in run.settings else DASH
 
 
 def _scores_section(runs: Sequence[Summary], names: list[str]) -> str:
@@ -134,23 +138,21 @@ def _scores_section(runs: Sequence[Summary], names: list[str]) -> str:
     scores = [record_scores(run.run.final or (run.run.dev or [{}])[-1]) for run in runs]
     rows = []
     for name in known_first({name for found in scores for name in found}):
-        higher = HIGHER_IS_BETTER.get(name, True)
         values = [found.get(name) for found in scores]
         there = {value for value in values if value is not None}
-        top = (max if higher else min)(there) if len(there) > 1 else None
-        cells = "".join(
+        top = best_of(name)(there) if len(there) > 1 else None
+        found = "".join(
             f'<td class="number{" winner" if value is not None and value == top else ""}">'
-            f"{shown(name, value, 2) if value is not None else '&ndash;'}</td>"
+            f"{shown(name, value, 2) if value is not None else DASH}</td>"
             for value in values
         )
-        title = "higher is better" if higher else "lower is better"
         label = f"{escape(measure(name, runs[0].run))} <span class=note>{escape(name)}</span>"
-        rows.append(f'<tr><th scope="row" title="{title}">{label}</th>{cells}</tr>')
+        title = which_is_better(name)
+        rows.append(f'<tr><th scope="row" title="{title}">{label}</th>{found}</tr>')
     if not rows:
         return ""
-    note = '<p class="note">Of the best model on the whole dev part; of a run that is not '
-    note += "finished, of its last validation.</p>"
-    return f"<section><h2>Scores</h2>{note}{_side_by_side(rows, names, 'number')}</section>"
+    said = "Of the best model on the whole dev part; of a run that is not finished, of its last "
+    return section("Scores", note(said + "validation."), _side_by_side(rows, names, "number"))
 
 
 def _side_by_side(rows: list[str], names: list[str], style: str = "") -> str:
@@ -160,6 +162,5 @@ def _side_by_side(rows: list[str], names: list[str], style: str = "") -> str:
     )
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="beside each other">'
-        f'<table class="beside"><thead><tr><td></td>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"{table('beside', f'<td></td>{heads}', ['<tbody>', *rows, '</tbody>'])}</div>"
     )

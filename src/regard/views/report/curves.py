@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from regard.views.report.html_parts import dot, figure, level
+
 Point = tuple[float, float]
 
 MOST_POINTS = 500
 COLOURS = 8  # in compare.css; more lines have the same colours again, dashed
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
+LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
 
 
 @dataclass(frozen=True)
@@ -56,22 +58,42 @@ def draw(
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     levels = ticks(min([*ys, 0.0]) if from_zero else min(ys), max(ys))
-    x_scale = Scale(0.0, max(xs) or 1.0, _LEFT, size[0] - _RIGHT)
-    y_scale = Scale(levels[0], levels[-1], size[1] - _BOTTOM, _TOP)
+    x_scale, y_scale = scales(size, (0.0, max(xs) or 1.0), (levels[0], levels[-1]))
 
     inside = _grid(levels, x_scale, y_scale, axis)
     for line, style in zip(lines, styles, strict=True):
-        inside.append(_line(line, style, x_scale, y_scale))
+        pixels = [(x_scale(x), y_scale(y)) for x, y in line.points]
+        inside.append(draw_line(pixels, style))
     if mark:
-        centre = f'cx="{x_scale(mark[0]):.1f}" cy="{y_scale(mark[1]):.1f}"'
-        inside.append(f'<circle class="best" {centre} r="4.5"/>')
-    return (
-        f'<figure class="curve"><figcaption><span>{escape(title)}</span>'
-        f"{_legend(lines, styles, note)}</figcaption>"
-        f'<svg viewBox="0 0 {size[0]} {size[1]}" role="img" '
-        f'aria-label="{escape(title)} by {axis}">{"".join(inside)}</svg>'
-        f"{_numbers(lines, styles, x_scale, y_scale, axis)}</figure>"
+        inside.append(dot("best", x_scale(mark[0]), y_scale(mark[1]), 4.5))
+    return figure(
+        "curve",
+        escape(title),
+        size,
+        f"{escape(title)} by {axis}",
+        inside,
+        _legend(lines, styles, note),
+        _numbers(lines, styles, x_scale, y_scale, axis),
     )
+
+
+def scales(
+    size: tuple[int, int],
+    x_range: Point,
+    y_range: Point,
+    right: int = RIGHT,
+    bottom: int = BOTTOM,
+) -> tuple[Scale, Scale]:
+    """Where values are in a plot of this size, along and upwards; right, bottom: its margins."""
+    return Scale(*x_range, LEFT, size[0] - right), Scale(*y_range, size[1] - bottom, TOP)
+
+
+def draw_line(pixels: list[Point], style: str) -> str:
+    """A line through all points; one alone is a dot."""
+    if len(pixels) == 1:
+        return dot(f"dot {style}", *pixels[0])
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
+    return f'<polyline class="line {style}" points="{path}"/>'
 
 
 def thin(points: list[Point]) -> list[Point]:
@@ -114,15 +136,9 @@ def line_style(place: int) -> str:
 
 
 def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> list[str]:
-    largest = max(abs(level) for level in levels)
-    parts = []
-    for level in levels:
-        y = y_scale(level)
-        parts.append(f'<path class="grid" d="M{x_scale.start:.1f} {y:.1f}H{x_scale.end:.1f}"/>')
-        parts.append(
-            f'<text class="y" x="{x_scale.start - 7:.1f}" y="{y + 4:.1f}">'
-            f"{short(level, largest)}</text>"
-        )
+    largest = max(map(abs, levels))
+    left, right = float(x_scale.start), float(x_scale.end)
+    parts = [level(left, right, y_scale(value), short(value, largest)) for value in levels]
     count = round((x_scale.end - x_scale.start) / 80)
     steps = [step for step in ticks(0.0, x_scale.high, count) if step <= x_scale.high]
     for step in steps:
@@ -133,14 +149,6 @@ def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> lis
             f'y="{y_scale.start + 17:.1f}">{label}</text>'
         )
     return parts
-
-
-def _line(line: Series, style: str, x_scale: Scale, y_scale: Scale) -> str:
-    pixels = [f"{x_scale(x):.1f},{y_scale(y):.1f}" for x, y in line.points]
-    if len(pixels) == 1:
-        x, y = pixels[0].split(",")
-        return f'<circle class="dot {style}" cx="{x}" cy="{y}" r="3"/>'
-    return f'<polyline class="line {style}" points="{" ".join(pixels)}"/>'
 
 
 def _legend(lines: list[Series], styles: list[str], note: str) -> str:

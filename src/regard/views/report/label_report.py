@@ -6,14 +6,16 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from regard.metrics.metric_names import LABELS
 from regard.metrics.tables import confusion_names, cut
 from regard.storage.run_folder import Record, number
-from regard.views.report.curves import Point, Scale, short, ticks
-from regard.views.report.score_table import LABELS, score_strip, shown
+from regard.views.report.curves import LEFT, RIGHT, TOP, Scale, scales, short, ticks
+from regard.views.report.html_parts import DASH, cells, dot, figure, level, section, svg, table
+from regard.views.report.score_table import score_strip, shown
 
 MOST_DOTS = 2000
 _SIZE = (320, 300)
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 40  # margins around the plot, in pixels
+_BOTTOM = 40  # margin under a plot, in pixels
 _LETTER = 5.8  # pixels of a letter in the confusion matrix, about
 _OPEN_ROWS = 30  # a longer table is folded below
 
@@ -25,33 +27,26 @@ def details_section(details: Record) -> str:
     `regard.metrics`; `scatter`: pairs of the wanted and the predicted number.
     """
     plots = _reliability(details.get("reliability") or []) + _scatter(details.get("scatter") or [])
-    parts = [
+    return section(
+        "Details",
         _class_table(details.get("spans") or []),
         _class_table(details.get("classes") or []),
         _number_table(details.get("numbers") or []),
         _confusion(details.get("confusion") or {}),
         f'<div class="plots">{plots}</div>' if plots else "",
-    ]
-    inside = "".join(parts)
-    return f'<section class="details"><h2>Details</h2>{inside}</section>' if inside else ""
+        style="details",
+    )
 
 
 def _class_table(rows: Sequence[Record]) -> str:
-    heads = ["label", "examples", "given", "precision", "recall", "F1"]
     keys = ["count", "predicted", "precision", "recall", "f1"]
-    head = "".join(f'<th class="number">{name}</th>' for name in heads[1:])
-    head = f"<th>{heads[0]}</th>{head}<th class=strip>F1, 0 to 100</th>"
-    cells = [
-        f'<td dir="auto">{escape(str(row.get("label", "")))}</td>'
-        + "".join(f'<td class="number">{_cell(key, row.get(key))}</td>' for key in keys)
-        + f'<td class="strip">{_bar(number(row.get("f1")) or 0.0)}</td>'
-        for row in rows
-    ]
-    return _table(head, cells)
-
-
-def _bar(value: float) -> str:
-    return score_strip(value, (0.0, value))
+    head = cells(["examples", "given", "precision", "recall", "F1"], "th")
+    lines = []
+    for row in rows:
+        f1 = number(row.get("f1")) or 0.0
+        strip = cells([score_strip(f1, (0.0, f1))], style="strip")
+        lines.append(_line(row, "label", keys) + strip)
+    return _table(f"<th>label</th>{head}<th class=strip>F1, 0 to 100</th>", lines)
 
 
 def _number_table(rows: Sequence[Record]) -> str:
@@ -60,12 +55,13 @@ def _number_table(rows: Sequence[Record]) -> str:
         f'<th class="number" title="{LABELS[key]}">{key.upper().replace("2", "&sup2;")}</th>'
         for key in keys
     )
-    cells = [
-        f'<td dir="auto">{escape(str(row.get("target", "")))}</td>'
-        + "".join(f'<td class="number">{_cell(key, row.get(key))}</td>' for key in keys)
-        for row in rows
-    ]
-    return _table(head, cells)
+    return _table(head, [_line(row, "target", keys) for row in rows])
+
+
+def _line(row: Record, name: str, keys: Sequence[str]) -> str:
+    """The name of a row and its numbers."""
+    numbers = cells([_cell(key, row.get(key)) for key in keys])
+    return f'<td dir="auto">{escape(str(row.get(name, "")))}</td>{numbers}'
 
 
 def _table(head: str, rows: list[str]) -> str:
@@ -73,20 +69,19 @@ def _table(head: str, rows: list[str]) -> str:
     if not rows:
         return ""
     lines = [f"<tr>{row}</tr>" for row in rows]
-    start = f'<table class="scores by-label"><thead><tr>{head}</tr></thead>'
-    table = f"{start}{''.join(lines[:_OPEN_ROWS])}</table>"
+    found = table("scores by-label", head, lines[:_OPEN_ROWS])
     rest = lines[_OPEN_ROWS:]
     if rest:
         summary = f"<summary>{len(rest):,} more, less frequent</summary>"
-        table += f"<details>{summary}{start}{''.join(rest)}</table></details>"
-    return table
+        found += f"<details>{summary}{table('scores by-label', head, rest)}</details>"
+    return found
 
 
 def _cell(key: str, value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     measured = number(value)
-    return shown(key, measured) if measured is not None else "&ndash;"
+    return shown(key, measured) if measured is not None else DASH
 
 
 def _confusion(confusion: dict[str, Any]) -> str:
@@ -121,12 +116,12 @@ def _confusion(confusion: dict[str, Any]) -> str:
             inside.append(_square((x, y, side), share, str(count), said, kind))
 
     width, height = left + len(labels) * side + 2, top + len(labels) * side + 2
+    said = "Confusion matrix; rows: right label, columns: given"
+    drawn = svg((width, height), said, inside, after=f'width="{width:.0f}" ')
     return (
         '<figure class="matrix"><figcaption><span>Which label is taken for which</span>'
         '<span class="legend">rows: right label, columns: given</span></figcaption>'
-        f'<div class="scroll"><svg viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" role="img" aria-label="Confusion matrix; rows: right label, '
-        f'columns: given">{"".join(inside)}</svg></div></figure>'
+        f'<div class="scroll">{drawn}</div></figure>'
     )
 
 
@@ -160,7 +155,7 @@ def _reliability(rows: Sequence[Record]) -> str:
         bars.append(
             f'<g><title>{said}</title><rect class="bar" x="{low + 1:.1f}" y="{top:.1f}" '
             f'width="{high - low - 2:.1f}" height="{y_scale(0) - top:.1f}"/>'
-            f'<circle class="dot s0" cx="{at:.1f}" cy="{top:.1f}" r="3"/></g>'
+            f"{dot('dot s0', at, top)}</g>"
         )
     return _plot(
         "Is it as often right as it is sure?", levels, bars, ("confidence, %", "right, %"), "over"
@@ -179,10 +174,8 @@ def _scatter(pairs: Sequence[Sequence[float]]) -> str:
     values = [value for point in found for value in point]
     levels = ticks(min(values), max(values), 5)
     x_scale, y_scale = _scales(levels)
-    dots = [
-        f'<circle class="dot s0" cx="{x_scale(x):.1f}" cy="{y_scale(y):.1f}" r="2.2"/>'
-        for x, y in found[:: -(-len(found) // MOST_DOTS)]
-    ]
+    shown_pairs = found[:: -(-len(found) // MOST_DOTS)]
+    dots = [dot("dot s0", x_scale(x), y_scale(y), 2.2) for x, y in shown_pairs]
     title = "Predicted and right numbers"
     if len(dots) < len(found):
         title += f", {len(dots):,} of {len(found):,}"
@@ -190,10 +183,8 @@ def _scatter(pairs: Sequence[Sequence[float]]) -> str:
 
 
 def _scales(levels: list[float]) -> tuple[Scale, Scale]:
-    return (
-        Scale(levels[0], levels[-1], _LEFT, _SIZE[0] - _RIGHT),
-        Scale(levels[0], levels[-1], _SIZE[1] - _BOTTOM, _TOP),
-    )
+    ends = levels[0], levels[-1]
+    return scales(_SIZE, ends, ends, bottom=_BOTTOM)
 
 
 def _plot(
@@ -201,23 +192,14 @@ def _plot(
 ) -> str:
     """A square plot with the same levels on both axes and its diagonal over or under the shapes."""
     x_scale, y_scale = _scales(levels)
-    largest = max(abs(level) for level in levels)
-    grid = []
-    for level in levels:
-        x, y, text = x_scale(level), y_scale(level), short(level, largest)
-        grid.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{_SIZE[0] - _RIGHT}"/>')
-        grid.append(f'<text class="y" x="{_LEFT - 7}" y="{y + 4:.1f}">{text}</text>')
-        grid.append(f'<text class="middle" x="{x:.1f}" y="{y_scale.start + 16:.1f}">{text}</text>')
-    ends: tuple[Point, Point] = ((x_scale.start, y_scale.start), (x_scale.end, y_scale.end))
-    path = " ".join(f"{'L' if place else 'M'}{x} {y}" for place, (x, y) in enumerate(ends))
-    diagonal = f'<path class="equal" d="{path}"/>'
-    drawn = [*shapes, diagonal] if line == "over" else [diagonal, *shapes]
-    names = (
-        f'<text class="end" x="{_SIZE[0] - _RIGHT}" y="{_SIZE[1] - 6}">{axes[0]} &rarr;</text>'
-        f'<text class="start" x="{_LEFT + 4}" y="{_TOP + 12}">&uarr; {axes[1]}</text>'
-    )
-    return (
-        f'<figure class="plot"><figcaption><span>{title}</span></figcaption>'
-        f'<svg viewBox="0 0 {_SIZE[0]} {_SIZE[1]}" role="img" aria-label="{title}; '
-        f'{axes[1]} over {axes[0]}">{"".join([*grid, *drawn])}{names}</svg></figure>'
-    )
+    largest, (left, right, low) = max(map(abs, levels)), (LEFT, _SIZE[0] - RIGHT, y_scale.start)
+    drawn = []
+    for value in levels:
+        x, text = x_scale(value), short(value, largest)
+        drawn.append(level(left, right, y_scale(value), text))
+        drawn.append(f'<text class="middle" x="{x:.1f}" y="{low + 16:.1f}">{text}</text>')
+    diagonal = f'<path class="equal" d="M{left} {low} L{right} {y_scale.end}"/>'
+    drawn += [*shapes, diagonal] if line == "over" else [diagonal, *shapes]
+    drawn.append(f'<text class="end" x="{right}" y="{_SIZE[1] - 6}">{axes[0]} &rarr;</text>')
+    drawn.append(f'<text class="start" x="{left + 4}" y="{TOP + 12}">&uarr; {axes[1]}</text>')
+    return figure("plot", title, _SIZE, f"{title}; {axes[1]} over {axes[0]}", drawn)

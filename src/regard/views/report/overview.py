@@ -12,7 +12,7 @@ import yaml
 
 from regard.core.errors import UserError
 from regard.core.options import flatten
-from regard.storage.run_folder import Record, RunFolder, number, read_folder
+from regard.storage.run_folder import Record, RunFolder, number, numbers, read_folder
 from regard.views.report.score_table import Headline, headline
 
 SIGNS = ("run.json", "config.yaml", "metrics.jsonl", "model.safetensors", "version.txt")
@@ -50,9 +50,7 @@ class Summary:
 
     def most(self, key: str) -> float | None:
         """The largest number under a key in the log, such as the last step."""
-        lines = [*self.run.train, *self.run.dev, self.run.final]
-        found = [value for line in lines if (value := number(line.get(key))) is not None]
-        return max(found, default=None)
+        return self.run.most(key)
 
     @property
     def speed(self) -> float | None:
@@ -60,7 +58,8 @@ class Summary:
         counted = [
             (tokens, tokens / rate)
             for line in self.run.train
-            if (tokens := number(line.get("tokens"))) and (rate := number(_rate(line)))
+            if (tokens := number(line.get("tokens")))
+            and (rate := number(line.get("tokens_per_second")))
         ]
         return sum(t for t, _ in counted) / sum(s for _, s in counted) if counted else None
 
@@ -154,10 +153,6 @@ def plain(value: Any) -> str:
     return ",".join(map(plain, value)) if isinstance(value, list) else str(value)
 
 
-def _rate(line: Record) -> Any:
-    return line.get("tokens_per_second") or None
-
-
 def _folders(folder: Path) -> list[Path]:
     """The folders in a folder; hidden ones and links that lead to no run are left alone."""
     children = sorted(path for path in folder.iterdir() if path.is_dir())
@@ -190,7 +185,7 @@ def _state(folder: Path, run: RunFolder) -> str:
         return "imported"
     if run.final:
         return "finished"
-    times = [t for line in run.train if (t := number(line.get("seconds"))) is not None]
+    times = numbers(run.train, "seconds")
     gaps = [after - before for before, after in itertools.pairwise(times)]
     written = [
         path.stat().st_mtime

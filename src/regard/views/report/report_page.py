@@ -6,26 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.formatting import duration
-from regard.metrics import HIGHER_IS_BETTER
-from regard.storage.run_folder import Record, RunFolder, number, points, read_folder
-from regard.views.report.curves import Point, Series, draw
-from regard.views.report.diagnosis import diagnosis_section
+from regard.metrics.metric_names import LABELS, METRICS, best_of
+from regard.storage.run_folder import Record, RunFolder, number, numbers, points, read_folder
+from regard.views.report.curves import Series, draw
+from regard.views.report.html_parts import code, note, section, table
 from regard.views.report.label_report import details_section
 from regard.views.report.samples import samples_section
 from regard.views.report.score_table import (
-    LABELS,
-    SHARES,
     Headline,
     headline,
     measure,
     scores_section,
     shown,
+    task_view,
 )
 from regard.views.report.template import fill_page, write_page
 from regard.views.report.zipf import COUNTS, zipf_section
 
 _SMALL = (320, 170)
-LOSSES = {"classify": "Loss, nats per example", "regress": "Loss"}  # by task
 
 
 def write_report(folder: Path, target: Path | None = None) -> Path:
@@ -37,10 +35,10 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     sections = [
         _top(run, main),
         _curves(run, main),
-        diagnosis_section(run.diagnosis),
+        _diagnosis(run.diagnosis),
         scores_section(run, main),
         details_section(run.final.get("details") or {}),
-        samples_section(run.samples, str(run.facts.get("task", ""))),
+        samples_section(run.samples, task_view(run).marked),
         _check(run.check),
         zipf_section(run.check),
         _settings(run.settings),
@@ -71,12 +69,13 @@ def _command(facts: Record) -> str:
     if not command:
         return ""
     text = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-    return f'<p class="command"><code>{escape(text)}</code></p>'
+    return f'<p class="command">{code(text)}</p>'
 
 
 def _top(run: RunFolder, main: Headline | None) -> str:
     if main:
-        sign = "<small>%</small>" if main.metric in SHARES else ""
+        known = METRICS.get(main.metric)
+        sign = "<small>%</small>" if known and known.share else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
         score = (
             f'<span class="label">{escape(measure(main.metric, run))}</span>'
@@ -97,18 +96,12 @@ def _top(run: RunFolder, main: Headline | None) -> str:
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:
     """Labels and values for the top of the page; what is not known is left out."""
-    records = [*run.train, *run.dev, run.final]
-    steps = [step for record in records if (step := number(record.get("step"))) is not None]
-    seconds = [time for record in records if (time := number(record.get("seconds"))) is not None]
-    epochs = [epoch for record in run.train if (epoch := number(record.get("epoch"))) is not None]
-    padding = [
-        share for record in run.train if (share := number(record.get("padding"))) is not None
-    ]
-    parameters = number(run.facts.get("parameters"))
+    steps, seconds, count = run.most("step"), run.most("seconds"), run.facts.get("parameters")
+    epochs, padding = numbers(run.train, "epoch"), numbers(run.train, "padding")
     found: list[tuple[str, str | None]] = [
-        ("parameters", f"{parameters:,.0f}" if parameters is not None else None),
-        ("time", duration(max(seconds)) if seconds else None),
-        ("steps", f"{max(steps):,.0f}" if steps else None),
+        ("parameters", f"{count:,.0f}" if number(count) is not None else None),
+        ("time", duration(seconds) if seconds is not None else None),
+        ("steps", f"{steps:,.0f}" if steps is not None else None),
         ("epochs", f"{max(epochs):.1f}" if epochs else None),
         ("padding", f"{100 * sum(padding) / len(padding):.1f} %" if padding else None),
         ("device", str(run.facts.get("device") or "") or None),
@@ -121,66 +114,82 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
     if len(run.train) == len(run.dev) == 1 and run.dev[0].get("step") == 1:
         return ""  # solved by a formula, in one step
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
-    figures = [_wide(draw(LOSSES.get(str(run.facts.get("task")), "Loss, nats per symbol"), losses))]
+    figures = [_wide(draw(task_view(run).loss, losses))]
     if main:
         label = measure(main.metric, run)
         measured = points(run.dev, "scores", main.metric)
-        best = _best(measured, main.metric)
-        note = f"best {shown(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
+        latest_first = reversed(measured)  # of equals training keeps the later one
+        best = best_of(main.metric)(latest_first, key=lambda point: point[1], default=None)
+        said = f"best {shown(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
         title = label[0].upper() + label[1:] + " on dev"
-        figure = draw(title, [Series(label, measured)], mark=best, note=note, from_zero=False)
-        figures.append(_wide(figure))
+        lines = [Series(label, measured)]
+        figures.append(_wide(draw(title, lines, mark=best, note=said, from_zero=False)))
     for title, key in [
         ("Learning rate", "lr"),
         ("Gradient norm", "norm"),
         ("Tokens per second", "tokens_per_second"),
     ]:
         figures.append(draw(title, [Series(title.lower(), points(run.train, key))], size=_SMALL))
-    drawn = "".join(filter(None, figures))
-    return f'<section><h2>Training</h2><div class="curves">{drawn}</div></section>' if drawn else ""
+    drawn = "".join(figures)
+    return section("Training", f'<div class="curves">{drawn}</div>' if drawn else "")
 
 
 def _wide(figure: str) -> str:
     return f'<div class="wide">{figure}</div>' if figure else ""
 
 
-def _best(measured: list[Point], metric: str) -> Point | None:
-    choose = max if HIGHER_IS_BETTER.get(metric, True) else min
-    latest_first = reversed(measured)  # of equals training keeps the later one
-    return choose(latest_first, key=lambda point: point[1], default=None)
+def _diagnosis(diagnosis: Record) -> str:
+    """The findings as a table, worst first; nothing for a run that was not diagnosed."""
+    findings = diagnosis.get("findings")
+    if not isinstance(findings, list):
+        return ""
+    rows = [_finding(finding) for finding in findings if isinstance(finding, dict)]
+    step, left = diagnosis.get("step"), diagnosis.get("left_out") or {}
+    notes = [f"After step {step}."] if step is not None else []
+    notes += [f"Not looked at: {name} ({why})." for name, why in left.items()]
+    found = table("findings", "", rows) if rows else "<p>Nothing found.</p>"
+    return section("Diagnosis", note(escape(" ".join(notes))), found)
+
+
+def _finding(finding: Record) -> str:
+    severity, name, evidence, change = (
+        escape(str(finding.get(key, ""))) for key in ("severity", "name", "evidence", "change")
+    )
+    return (
+        f'<tr class="{severity}"><td>{severity}</td><td><strong>{name}</strong><br>{evidence}'
+        f'<br><span class="note">{change}</span></td></tr>'
+    )
 
 
 def _check(check: Record) -> str:
     if not check:
         return ""
     lines = check.get("lines")
-    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(_without_counts(check))
-    return f'<section class="data"><h2>Data</h2><pre>{escape(text)}</pre></section>'
-
-
-def _without_counts(check: Record) -> Record:
-    return {key: value for key, value in check.items() if key not in COUNTS}
+    counted = {key: value for key, value in check.items() if key not in COUNTS}
+    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(counted)
+    return section("Data", f"<pre>{escape(text)}</pre>", style="data")
 
 
 def _settings(settings: Record) -> str:
     changed, chosen = settings.get("changed") or {}, settings.get("chosen") or []
-    parts = []
-    if changed:
-        rows = "".join(
-            f"<tr><td><code>{escape(key)}</code></td><td><code>{escape(_plain(value))}</code></td>"
-            f'<td class="why">instead of <code>{escape(_plain(default))}</code></td></tr>'
+    tables = {
+        "Changed from the defaults": [
+            (key, value, f"instead of {code(_plain(default))}")
             for key, (default, value) in changed.items()
-        )
-        parts.append(f'<h3>Changed from the defaults</h3><table class="settings">{rows}</table>')
-    if chosen:
-        rows = "".join(
-            f"<tr><td><code>{escape(str(choice.get('key')))}</code></td>"
-            f"<td><code>{escape(_plain(choice.get('value')))}</code></td>"
-            f'<td class="why">{escape(str(choice.get("why", "")))}</td></tr>'
+        ],
+        "Chosen from the data": [
+            (str(choice.get("key")), choice.get("value"), escape(str(choice.get("why", ""))))
             for choice in chosen
-        )
-        parts.append(f'<h3>Chosen from the data</h3><table class="settings">{rows}</table>')
-    return f"<section><h2>Settings</h2>{''.join(parts)}</section>" if parts else ""
+        ],
+    }
+    parts = []
+    for title, rows in tables.items():
+        lines = [
+            f'<tr><td>{code(key)}</td><td>{code(_plain(value))}</td><td class="why">{why}</td></tr>'
+            for key, value, why in rows
+        ]
+        parts.append(f"<h3>{title}</h3>{table('settings', '', lines)}" if rows else "")
+    return section("Settings", *parts)
 
 
 def _plain(value: Any) -> str:

@@ -6,38 +6,88 @@ from html import escape
 
 from regard.metrics import edit_distance
 from regard.storage.run_folder import Record
+from regard.views.report.best import run_label
+from regard.views.report.html_parts import note, section, table
+from regard.views.report.overview import Summary
+from regard.views.report.score_table import task_view
 
 
-def samples_section(samples: Sequence[Record], task: str = "") -> str:
+def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
     """Answers beside the right ones, and texts that the model wrote on its own.
 
-    In a `regress` run answers are numbers: near ones are good too, so none is marked as wrong.
+    marked: whether answers are right or wrong.
     """
     written = [sample for sample in samples if sample.get("kind") == "generated"]
     answers = [sample for sample in samples if sample.get("kind") != "generated"]
     parts = []
     if answers:
         right, step = sum(map(is_right, answers)), escape(str(answers[0].get("step", "?")))
-        marked = task != "regress"
-        note = f"{right} of {len(answers)} right at step {step}." if marked else f"At step {step}."
-        parts.append(f'<p class="note">{note}</p>{samples_table(answers, marked)}')
+        said = f"{right} of {len(answers)} right at step {step}." if marked else f"At step {step}."
+        parts += [note(said), samples_table(answers, marked)]
     if written:
         step = escape(str(written[0].get("step", "?")))
         texts = "".join(
             f'<pre dir="auto">{escape(text_of(one.get("text")))}</pre>' for one in written
         )
-        parts.append(f'<p class="note">Generated at step {step}.</p>')
-        parts.append(f'<div class="generated">{texts}</div>')
-    return f"<section><h2>Samples</h2>{''.join(parts)}</section>" if parts else ""
+        parts += [note(f"Generated at step {step}."), f'<div class="generated">{texts}</div>']
+    return section("Samples", *parts)
 
 
 def samples_table(samples: Sequence[Record], marked: bool = True) -> str:
     """A table with a row for each sample; an empty text if there is none."""
-    rows = [_row(sample, marked) for sample in samples]
-    if not rows:
-        return ""
     head = "<th></th><th>source</th><th>prediction</th><th>reference</th>"
-    return f'<table class="samples"><thead><tr>{head}</tr></thead>{"".join(rows)}</table>'
+    return table("samples", head, [_row(sample, marked) for sample in samples]) if samples else ""
+
+
+def answers_section(runs: Sequence[Summary], names: list[str]) -> str:
+    """For each source that two runs or more were asked at their last validation, all answers."""
+    asked: dict[str, dict[int, Record]] = {}
+    for place, run in enumerate(runs):
+        for number, sample in enumerate(run.run.samples, 1):
+            asked.setdefault(_source(sample, number), {}).setdefault(place, sample)
+    shared = {source: found for source, found in asked.items() if len(found) > 1}
+    if not asked:
+        return ""
+    left_out = len(asked) - len(shared)
+    said = "Of the last validation of each run."
+    if left_out:
+        said += f" Left out: {left_out:,} of {len(asked):,} sources that only one run was asked."
+    marked = task_view(runs[0].run).marked
+    blocks = "".join(_block(source, found, names, marked) for source, found in shared.items())
+    return section("Samples", note(said), f'<div class="answers">{blocks}</div>')
+
+
+def _source(sample: Record, number: int) -> str:
+    """What the sample answers; texts that a model wrote on its own have only a number."""
+    if sample.get("kind") == "generated":
+        return f"text {number}"
+    return text_of(sample.get("source"))
+
+
+def _block(source: str, found: dict[int, Record], names: list[str], marked: bool) -> str:
+    sample = next(iter(found.values()))
+    wanted = " or ".join(reference_texts(sample))
+    rows = "".join(_answer(place, names[place], answer, marked) for place, answer in found.items())
+    below = f'<p class="wanted" dir="auto">{escape(wanted)}</p>' if wanted else ""
+    return f'<article><h3 dir="auto">{escape(source)}</h3>{below}<dl>{rows}</dl></article>'
+
+
+def _answer(place: int, name: str, sample: Record, marked: bool) -> str:
+    """A run's answer, with what is too much in it marked."""
+    name = run_label(place, name)
+    if sample.get("kind") == "generated":
+        return f'<dt>{name}</dt><dd dir="auto">{escape(text_of(sample.get("text")))}</dd>'
+    prediction = text_of(sample.get("prediction"))
+    if not marked or not reference_texts(sample):
+        return f'<dt>{name}</dt><dd dir="auto">{escape(prediction)}</dd>'
+    right = is_right(sample)
+    answer, _ = compare(prediction, closest_reference(sample))
+    kind, sign = ("right", "&#10003;") if right else ("wrong", "&#10007;")
+    shown = answer or "<em>nothing</em>"
+    return (
+        f'<dt>{name}</dt><dd class="{kind}"><b aria-label="{kind}">{sign}</b> '
+        f'<span dir="auto">{shown}</span></dd>'
+    )
 
 
 def is_right(sample: Record) -> bool:

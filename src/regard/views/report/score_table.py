@@ -1,58 +1,58 @@
 """The scores of a run: the main one for the top of the page, and a table of all."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
-from regard.metrics import HIGHER_IS_BETTER
+from regard.metrics.metric_names import LABELS, METRICS, best_of, which_is_better
 from regard.storage.run_folder import Record, RunFolder, number
+from regard.views.report.html_parts import cells, note, section, table
 
-LABELS = {
-    "exact": "exact match",
-    "ser": "symbol error rate",
-    "cer": "character error rate",
-    "wer": "word error rate",
-    "bleu": "BLEU",
-    "chrf": "chrF",
-    "bleu_d2l": "short-sentence BLEU",
-    "accuracy": "accuracy",
-    "f1": "F1",  # of labels or of spans: see `measure`
-    "macro_f1": "macro F1",
-    "unseen_accuracy": "accuracy on unseen words",
-    "sentences": "whole sentences right",
-    "subset_accuracy": "all labels right",
-    "log_loss": "log loss (nats)",
-    "ece": "calibration error",
-    "r2": "R\u00b2",
-    "rmse": "root mean squared error",
-    "mae": "mean absolute error",
-    "loss": "loss (nats)",
-    "perplexity": "perplexity",
-    "bits_per_character": "bits per character",
+UNBOUNDED = {name for name, metric in METRICS.items() if not metric.bounded}
+
+
+class TaskView(NamedTuple):
+    """How the runs of a task are shown. loss: the name of its loss; marked: whether a prediction is
+    right or wrong, where of numbers near ones are good, too; labels: of its metrics."""
+
+    loss: str = "Loss, nats per symbol"
+    marked: bool = True
+    labels: Mapping[str, str] = {}
+
+
+TASKS = {
+    "tag": TaskView(labels={"f1": "span F1"}),
+    "classify": TaskView("Loss, nats per example"),
+    "regress": TaskView("Loss", marked=False),
 }
-# Not on a scale from 0 to 100; every other measure is.
-UNBOUNDED = {"log_loss", "r2", "rmse", "mae", "loss", "perplexity", "bits_per_character"}
-SHARES = {"exact", "ser", "cer", "wer", "accuracy", "unseen_accuracy", "sentences"}
-SHARES |= {"subset_accuracy", "ece"}
+
+
+def task_view(run: RunFolder) -> TaskView:
+    """How a run is shown, by its task."""
+    return TASKS.get(str(run.facts.get("task")), TaskView())
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The main score: its metric, its value, its interval, where it comes from and its step."""
+    """The main score: its metric, its value, where it comes from, its step and its interval."""
 
     metric: str
     value: float
-    interval: str
     origin: str
     step: float | None = None
     bounds: tuple[float, float] | None = None
 
+    @property
+    def interval(self) -> str:
+        """The interval as text; empty if there is none."""
+        return _interval(self.metric, self.bounds)
+
 
 def measure(name: str, run: RunFolder) -> str:
     """The name of a measure in words."""
-    is_span = name == "f1" and run.facts.get("task") == "tag"
-    return "span F1" if is_span else LABELS.get(name, name)
+    return task_view(run).labels.get(name) or LABELS.get(name, name)
 
 
 def shown(name: str, value: float, digits: int = 1) -> str:
@@ -67,33 +67,24 @@ def shown(name: str, value: float, digits: int = 1) -> str:
 
 def headline(run: RunFolder) -> Headline | None:
     """The main score of the finished run, else of its best validation so far, else None."""
-    scored = (
-        [run.final]
-        if record_scores(run.final)
-        else [line for line in run.dev if record_scores(line)]
-    )
+    final = [run.final] if record_scores(run.final) else []
+    scored = final or [line for line in run.dev if record_scores(line)]
     if not scored:
         return None
+    names = known_first(record_scores(scored[-1]))
     wanted = run.facts.get("metric")
-    known = [name for name in HIGHER_IS_BETTER if name in record_scores(scored[-1])]
-    metric = str(
-        wanted if wanted in record_scores(scored[-1]) else [*known, *record_scores(scored[-1])][0]
-    )
-
+    metric = str(wanted if wanted in names else names[0])
     measured = [line for line in scored if metric in record_scores(line)]
-    choose = max if HIGHER_IS_BETTER.get(metric, True) else min
     latest_first = reversed(measured)  # of equals training keeps the later one
-    best = choose(latest_first, key=lambda line: record_scores(line)[metric])
+    best = best_of(metric)(latest_first, key=lambda line: record_scores(line)[metric])
     examples = number(run.final.get("examples"))
     if not run.final:
         origin = f"best of {len(measured)} validations so far, at step {best.get('step', '?')}"
     else:
         origin = f"{examples:,.0f} dev examples" if examples is not None else "dev examples"
         origin = origin.removesuffix("s") if examples == 1 else origin
-    bounds, step = _bounds(best, metric), number(best.get("step"))
-    return Headline(
-        metric, record_scores(best)[metric], _interval(best, metric), origin, step, bounds
-    )
+    step, bounds = number(best.get("step")), _bounds(best, metric)
+    return Headline(metric, record_scores(best)[metric], origin, step, bounds)
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
@@ -103,32 +94,29 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
     if not scores or main is None:
         return ""
     names = known_first(scores)
-    rows = "".join(_row(run, record, name, name == main.metric) for name in names)
-    heads = '<th>measure</th><th class="number">score</th><th class="number">95 % interval</th>'
     scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
-    note = "" if run.final else f'<p class="note">At step {escape(str(record.get("step")))}.</p>'
-    return (
-        f'<section><h2>Scores</h2>{note}<table class="scores"><thead><tr>{heads}'
-        f'<th class="strip">{scale}</th></tr></thead>{rows}</table></section>'
+    head = (
+        f"<th>measure</th>{cells(['score', '95 % interval'], 'th')}{cells([scale], 'th', 'strip')}"
     )
+    rows = [_row(run, record, name, name == main.metric) for name in names]
+    step = "" if run.final else f"At step {escape(str(record.get('step')))}."
+    return section("Scores", note(step), table("scores", head, rows))
 
 
 def known_first(names: Collection[str]) -> list[str]:
     """The measures that are known in their usual order, then the others."""
-    known = [name for name in HIGHER_IS_BETTER if name in names]
-    return known + [name for name in names if name not in HIGHER_IS_BETTER]
+    known = [name for name in METRICS if name in names]
+    return known + [name for name in names if name not in METRICS]
 
 
 def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     value, bounds = record_scores(record)[name], _bounds(record, name)
-    better = "higher is better" if HIGHER_IS_BETTER.get(name, True) else "lower is better"
     strip = "" if name in UNBOUNDED else score_strip(value, bounds)
     return (
-        f'<tr{" class=main" if is_main else ""}><td title="{better}">'
+        f'<tr{" class=main" if is_main else ""}><td title="{which_is_better(name)}">'
         f"{escape(measure(name, run))} "
-        f'<span class="note">{escape(name)}</span></td>'
-        f'<td class="number">{shown(name, value, 2)}</td>'
-        f'<td class="number note">{_interval(record, name)}</td><td class="strip">{strip}</td></tr>'
+        f'<span class="note">{escape(name)}</span></td>{cells([shown(name, value, 2)])}'
+        f'<td class="number note">{_interval(name, bounds)}</td><td class="strip">{strip}</td></tr>'
     )
 
 
@@ -160,6 +148,5 @@ def _bounds(record: Record, name: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _interval(record: Record, name: str) -> str:
-    bounds = _bounds(record, name)
+def _interval(name: str, bounds: tuple[float, float] | None) -> str:
     return " to ".join(shown(name, bound) for bound in bounds) if bounds else ""

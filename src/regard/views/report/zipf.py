@@ -8,11 +8,12 @@ from html import escape
 from typing import Any
 
 from regard.storage.run_folder import Record, number
-from regard.views.report.curves import Point, Scale, Series
+from regard.views.report.curves import LEFT, TOP, Point, Series, draw_line, scales
+from regard.views.report.html_parts import DASH, cells, figure, level, section, svg, table
 
 COUNTS = ("zipf", "ngrams", "ngram_zipf")  # what is drawn here, and so not written out as text
 _SIZE = (460, 300)
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 40  # margins around the plot, in pixels
+_RIGHT, _BOTTOM = 12, 40  # margins around the plot, in pixels
 _TITLE = "Count over rank, both by powers of ten"
 
 # For a picture outside the page: the light colours of base.css.
@@ -30,17 +31,9 @@ text { font-size: 11px; fill: #666c74; }
 def zipf_section(check: Record) -> str:
     """The plot and a table of how many n-grams there are; an empty text if nothing was counted."""
     lines = _series(check)
-    plot = (
-        f'<figure class="zipf"><figcaption><span>{_TITLE}</span></figcaption>'
-        f'<svg viewBox="0 0 {_SIZE[0]} {_SIZE[1]}" role="img" aria-label="{_said(lines)}">'
-        f"{_drawn(lines)}</svg></figure>"
-        if lines
-        else ""
-    )
-    table = _table(check.get("ngrams") or [])
-    if not plot and not table:
-        return ""
-    return f'<section><h2>Frequencies</h2><div class="zipfs">{plot}{table}</div></section>'
+    plot = figure("zipf", _TITLE, _SIZE, _said(lines), _drawn(lines)) if lines else ""
+    inside = plot + _table(check.get("ngrams") or [])
+    return section("Frequencies", f'<div class="zipfs">{inside}</div>' if inside else "")
 
 
 def zipf_svg(check: Record) -> str:
@@ -48,12 +41,9 @@ def zipf_svg(check: Record) -> str:
     lines = _series(check)
     if not lines:
         return ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * _SIZE[0]}" height="{2 * _SIZE[1]}" '
-        f'viewBox="0 0 {_SIZE[0]} {_SIZE[1]}" role="img" aria-label="{_said(lines)}">'
-        f"<style>{_STYLE}</style>"
-        f'<rect width="{_SIZE[0]}" height="{_SIZE[1]}" fill="#fcfcfa"/>{_drawn(lines)}</svg>\n'
-    )
+    paper = f'<style>{_STYLE}</style><rect width="{_SIZE[0]}" height="{_SIZE[1]}" fill="#fcfcfa"/>'
+    space = f'xmlns="http://www.w3.org/2000/svg" width="{2 * _SIZE[0]}" height="{2 * _SIZE[1]}" '
+    return svg(_SIZE, _said(lines), [paper, *_drawn(lines)], before=space) + "\n"
 
 
 def _series(check: Record) -> list[Series]:
@@ -71,53 +61,43 @@ def _series(check: Record) -> list[Series]:
     return lines
 
 
-def _drawn(lines: list[Series]) -> str:
+def _drawn(lines: list[Series]) -> list[str]:
     """Grid, lines and legend, all by the logarithm."""
-    x_decades = _decades([x for line in lines for x, _ in line.points])
-    y_decades = _decades([y for line in lines for _, y in line.points])
-    x_scale = Scale(x_decades[0], x_decades[-1], _LEFT, _SIZE[0] - _RIGHT)
-    y_scale = Scale(y_decades[0], y_decades[-1], _SIZE[1] - _BOTTOM, _TOP)
+    x_decades, y_decades = (
+        _decades([p[at] for line in lines for p in line.points]) for at in (0, 1)
+    )
+    x_range, y_range = (x_decades[0], x_decades[-1]), (y_decades[0], y_decades[-1])
+    x_scale, y_scale = scales(_SIZE, x_range, y_range, _RIGHT, _BOTTOM)
+    low, right = _SIZE[1] - _BOTTOM, _SIZE[0] - _RIGHT
 
-    parts = []
-    for power in y_decades:
-        y = y_scale(power)
-        parts.append(f'<path class="grid" d="M{_LEFT} {y:.1f}H{_SIZE[0] - _RIGHT}"/>')
-        parts.append(f'<text class="y" x="{_LEFT - 7}" y="{y + 4:.1f}">{_power(power)}</text>')
+    parts = [level(LEFT, right, y_scale(power), _power(power)) for power in y_decades]
     for power in x_decades:
         x = x_scale(power)
         place = "end" if power == x_decades[-1] else "middle"
-        parts.append(f'<path class="grid" d="M{x:.1f} {_TOP}V{_SIZE[1] - _BOTTOM}"/>')
-        parts.append(
-            f'<text class="{place}" x="{x:.1f}" y="{y_scale.start + 16:.1f}">{_power(power)}</text>'
-        )
-    parts.append(f'<text class="end" x="{x_scale.end}" y="{_SIZE[1] - 6}">rank &#8594;</text>')
-    parts.append(f'<text x="{_LEFT + 5}" y="{y_scale.start - 6}">&#8593; count</text>')
-    parts += [_line(line, index, x_scale, y_scale) for index, line in enumerate(lines)]
-    return "".join([*parts, *_legend(lines)])
+        parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{low}"/>')
+        parts.append(f'<text class="{place}" x="{x:.1f}" y="{low + 16:.1f}">{_power(power)}</text>')
+    parts.append(f'<text class="end" x="{right}" y="{_SIZE[1] - 6}">rank &#8594;</text>')
+    parts.append(f'<text x="{LEFT + 5}" y="{low - 6}">&#8593; count</text>')
+    for index, line in enumerate(lines):
+        pixels = [(x_scale(math.log10(x)), y_scale(math.log10(y))) for x, y in line.points]
+        parts.append(draw_line(_thin(pixels), f"s{index}"))
+    return [*parts, *_legend(lines)]
 
 
 def _legend(lines: list[Series]) -> list[str]:
     """The names in the upper right corner, which falling lines leave free."""
     parts = []
     for index, line in enumerate(lines):
-        x, y = _SIZE[0] - _RIGHT - 8, _TOP + 16 + 17 * index
+        x, y = _SIZE[0] - _RIGHT - 8, TOP + 16 + 17 * index
         parts.append(f'<path class="line s{index}" d="M{x - 16} {y - 4}h16"/>')
         parts.append(f'<text class="end" x="{x - 22}" y="{y}">{line.name}</text>')
     return parts
 
 
-def _line(line: Series, place: int, x_scale: Scale, y_scale: Scale) -> str:
-    pixels = [(x_scale(math.log10(x)), y_scale(math.log10(y))) for x, y in line.points]
-    if len(pixels) == 1:
-        return (
-            f'<circle class="dot s{place}" cx="{pixels[0][0]:.1f}" cy="{pixels[0][1]:.1f}" r="3"/>'
-        )
-    kept = [f"{x:.1f},{y:.1f}" for x, y in _thin(pixels)]
-    return f'<polyline class="line s{place}" points="{" ".join(kept)}"/>'
-
-
 def _thin(pixels: list[Point]) -> list[Point]:
     """The points that are a pixel from the one kept before, and the last."""
+    if len(pixels) == 1:
+        return pixels
     kept = [pixels[0]]
     for pixel in pixels[1:-1]:
         if math.dist(pixel, kept[-1]) >= 1:
@@ -145,15 +125,12 @@ def _said(lines: list[Series]) -> str:
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return ""
-    heads = "".join(f'<th class="number">{name}</th>' for name in ("in all", "different", "once"))
     lines = []
     for row in rows:
         total, distinct, once = (int(row.get(key) or 0) for key in ("total", "distinct", "once"))
-        share = f"{100 * once / distinct:.0f} %" if distinct else "&ndash;"
-        lines.append(
-            f"<tr><td>{escape(str(row.get('n')))}-grams</td>"
-            f'<td class="number">{total:,}</td><td class="number">{distinct:,}</td>'
-            f'<td class="number">{once:,} <span class="note">({share})</span></td></tr>'
-        )
-    head = f"<thead><tr><th>sequences</th>{heads}</tr></thead>"
-    return f'<table class="scores">{head}{"".join(lines)}</table>'
+        share = f"{100 * once / distinct:.0f} %" if distinct else DASH
+        rare = f'{once:,} <span class="note">({share})</span>'
+        counts = cells([f"{total:,}", f"{distinct:,}", rare])
+        lines.append(f"<tr><td>{escape(str(row.get('n')))}-grams</td>{counts}</tr>")
+    heads = cells(["in all", "different", "once"], "th")
+    return table("scores", f"<th>sequences</th>{heads}", lines)
