@@ -21,7 +21,8 @@ def main() -> None:
     sys.argv = ["regard", *sys.argv[2:]]
     own = types.SimpleNamespace(**vars(time))
     own.monotonic = lambda: time.monotonic() - struct.unpack("d", stopped[:8])[0]
-    for name in ("training.run", "training.loop", "training.session", "cli.commands.train", "cli"):
+    jobs = ("experiments.train_job", "cli.commands.train")
+    for name in ("training.run", "training.loop", "training.session", *jobs, "cli"):
         with contextlib.suppress(ModuleNotFoundError):  # versions differ in their files
             importlib.import_module(f"regard.{name}")
     changed = 0

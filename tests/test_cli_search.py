@@ -35,7 +35,7 @@ def records(said: Any) -> list[dict[str, Any]]:
 
 
 def test_every_setting_of_a_search_is_an_option() -> None:
-    command = typer.main.get_command(app).commands["predict"]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).completed("predict")  # type: ignore[attr-defined]
     known = {word for parameter in command.params for word in parameter.opts}
     for search in (Beam, Sample, Decide):
         options = {f"--{name.replace('_', '-')}" for name in search.model_fields}

@@ -28,7 +28,7 @@ COMMANDS = [
 @pytest.mark.parametrize(("page", "line"), COMMANDS)
 def test_a_documented_command_is_understood(page: str, line: str) -> None:
     _, name, *words = shlex.split(line, comments=True)
-    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    command = typer.main.get_command(app).completed(name)  # type: ignore[attr-defined]
     context = command.make_context(name, words)
     task = context.params.get("task")
     settings = [*([f"task.kind={task}"] if task else []), *(context.params.get("settings") or [])]
@@ -47,8 +47,9 @@ def test_the_documentation_shows_every_command() -> None:
 def test_every_option_is_explained() -> None:
     """By `--help`, and somewhere in the documentation."""
     text = "\n".join(page.read_text("utf-8") for page in PAGES)
-    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
-        for one in command.params:
+    commands: Any = typer.main.get_command(app)
+    for name in commands.commands:
+        for one in commands.completed(name).params:
             assert one.help, f"{name} {one.name}: no help"
             for word in one.opts:
                 if word.startswith("--"):

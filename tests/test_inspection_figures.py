@@ -1,6 +1,7 @@
 """Figures of an inspection: what stands where, read back from what was drawn."""
 
 import warnings
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 import numpy
 import pytest
 
-from regard.cli import inspect_options
+from regard import estimators
+from regard.cli import inspect
 from regard.core.errors import UserError
+from regard.search import Beam
 from regard.views.figures.fonts import letters
 from regard.views.figures.style import save, styled
-from regard.views.inspection import figures
+from regard.views.inspection import figures, inspecting
 from regard.views.inspection.figures import SHOWS, draw, shows_of
 
 SOURCE, TARGET = ["c", "a", "t", "</s>"], ["K", "AE", "</s>"]
@@ -324,23 +327,22 @@ def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
 
 def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> None:
     """--show, --layer and --head reach the figure; without a picture to draw they are refused."""
-    from regard.cli.commands import inspect as command
 
     class Found:
         as_dict = staticmethod(sample)
 
-    assert ", ".join(SHOWS) == inspect_options.SHOWS
-    monkeypatch.setattr(command, "load", lambda folder: None)
-    monkeypatch.setattr(command, "inspected", lambda *given: Found())
-    wanted = SimpleNamespace(model="m", changes=lambda estimator: {})
-    pictures = {"svg": tmp_path / "a.svg"}
+    assert ", ".join(SHOWS) == inspect.SHOWS
+    load = lambda folder: SimpleNamespace(config_=SimpleNamespace(search=Beam()))  # noqa: E731
+    monkeypatch.setattr(estimators, "load", load)
+    monkeypatch.setattr(inspecting, "inspected", lambda *given: Found())
+    path = tmp_path / "a.svg"
     drawn: list[tuple[Any, ...]] = []
     monkeypatch.setattr(figures, "draw", lambda *asked: drawn.append(asked) or draw(*asked))
-    outputs = command.Outputs(pictures=pictures, show="cross", layer=1, head=2)
-    command.inspect_command(wanted, "cat", None, 200, outputs)  # type: ignore[arg-type]
-    assert drawn[0][1:] == ("cross", 1, 2) and pictures["svg"].stat().st_size > 5000
+    command = partial(inspect.inspect, model="m", text="cat")
+    command(svg=path, show="cross", layer=1, head=2)
+    assert drawn[0][1:] == ("cross", 1, 2) and path.stat().st_size > 5000
     for settings in ({"show": "tree"}, {"layer": 0}, {"head": 0}):
         with pytest.raises(UserError, match="is for a picture; give --png or --svg too"):
-            command.Outputs(**settings).check()  # type: ignore[arg-type]
+            command(**settings)
     with pytest.raises(UserError, match="--show trees: none of steps"):
-        command.Outputs(pictures=pictures, show="trees").check()
+        command(svg=path, show="trees")

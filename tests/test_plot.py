@@ -11,8 +11,8 @@ import torch
 import yaml
 from typer.testing import CliRunner
 
-from regard.cli.commands.plot import plot_command
 from regard.cli.main_app import app
+from regard.cli.plot import plot
 from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
@@ -31,6 +31,11 @@ from regard.views.plots import (
 from regard.views.plots.plot_args import PlotArgs
 
 SLOW = ("optimizers",)
+
+
+def plot_command(what: str | None, out: Path | None, wish: PlotArgs) -> None:
+    """The command with these options."""
+    plot(what, wish.run, out, [*wish.kinds], wish.text, wish.beam, [*wish.settings])
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,11 +19,11 @@ from folders import FILES, files, progress, records, written
 from holding import PATIENCE, held_at, wait_until_held
 
 import regard
-from regard.cli.commands.resume import TrainArgs
-from regard.cli.commands.training_folder import choose_folder, held
 from regard.data.sources.open import Place
+from regard.storage.taken_folder import held
 from regard.training import session
 from regard.training.display import Plain
+from regard.training.train_folder import TrainArgs, choose_folder
 
 Command = Callable[..., Any]
 LAST = "last/model.safetensors"

@@ -12,23 +12,23 @@ ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]+)?")
 class ServeSettings(Options):
     """How requests are gathered into batches, and what none of them may exceed."""
 
-    wait: float = Field(5.0, ge=0, le=1000, description="milliseconds that others may join within")
-    batch: int = Field(64, gt=0, description="texts that a model answers together, at most")
+    wait: float = Field(5.0, ge=0, le=1000, description="milliseconds in which others join")
+    batch: int = Field(64, gt=0, description="texts that run together, at most")
     threads: int | None = Field(
-        None, gt=0, description="processors that run models; None: half of them"
+        None, gt=0, description="processors that run models; else half of them"
     )
-    connections: int = Field(512, gt=0, description="connections that are open, at most")
-    queue: int = Field(1024, gt=0, description="texts that wait, at most")
-    seconds: float = Field(30.0, gt=0, description="time for a request, waiting included")
+    connections: int = Field(512, gt=0, description="connections that are open")
+    queue: int = Field(1024, gt=0, description="texts that wait")
+    seconds: float = Field(30.0, gt=0, description="time of a request")
     # Attention takes time by the square of the length, and an encoder cannot be stopped halfway.
-    characters: int = Field(5_000, gt=0, description="characters of a text, at most")
-    texts: int = Field(256, gt=0, description="texts of a request, at most")
-    body: float = Field(4.0, gt=0, description="megabytes of a request, at most")
-    beam: int = Field(32, gt=0, description="width of a beam, at most")
+    characters: int = Field(5_000, gt=0, description="characters of a text")
+    texts: int = Field(256, gt=0, description="texts of a request")
+    body: float = Field(4.0, gt=0, description="megabytes of a request")
+    beam: int = Field(32, gt=0, description="width of a beam")
     nbest: int = Field(32, gt=0, description="answers to a text, at most")
     length: int = Field(2_000, gt=0, description="symbols of an answer that can be asked for")
     wishes: int = Field(32, gt=0, description="words that must, or may not, be in an answer")
-    symbols: int = Field(200, gt=0, description="symbols of a text that can be inspected")
+    symbols: int = Field(200, gt=0, description="symbols a side of what is inspected")
     token: SecretStr | None = Field(None, description="what a client must know")
     cors: tuple[str, ...] = Field((), description="origins whose pages may ask")
     hosts: tuple[str, ...] | None = Field(

@@ -1,11 +1,14 @@
 """What a run folder says of itself: its configuration, its version, its data."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from regard.config.load import Config, check_config, read_yaml
 from regard.core.errors import UserError
 from regard.core.files import read_json
+from regard.data.sources.builtin import is_builtin
+from regard.data.sources.open import Place
 from regard.storage.model_folder import not_a_model
 
 FORMAT = 3  # of the run folder: one with another number is not understood
@@ -29,6 +32,16 @@ def trained_on(folder: Path) -> dict[str, Any]:
     """Where the training data of a run lay, and its columns, as far as that is known."""
     path = folder / "run.json"
     return (read_json(path).get("data") or {}) if path.exists() else {}
+
+
+def trained_columns(place: Place, folder: Path) -> Place:
+    """The place with the columns that a run was trained on, where the user names none."""
+    named = place.source_column or place.target_column
+    if named or place.data is None or is_builtin(place.data):
+        return place
+    trained = trained_on(folder)
+    source, target = trained.get("source_column"), trained.get("target_column")
+    return replace(place, source_column=source, target_column=target)
 
 
 def read_config(folder: Path) -> Config:

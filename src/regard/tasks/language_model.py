@@ -41,6 +41,7 @@ class LanguageModelTask(Task):
     """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
 
     unit = "documents"
+    abilities = frozenset({"score texts"})
     reads_source = False
     writes_text = True
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
@@ -93,6 +93,8 @@ class Task(ABC):
     unit = "examples"  # what examples are called
     use = "regard predict {run} TEXT"  # what a trained model is for
     nbest = True  # whether several answers can be asked for
+    # What else can be asked of its models: "shortlist", "score pairs", "score texts".
+    abilities: ClassVar[frozenset[str]] = frozenset()
     reads_source = True  # whether it predicts from a source; language models only continue
     writes_text = False  # whether targets are texts, or sequences of words
     aligned = False  # whether each target token belongs to a source position

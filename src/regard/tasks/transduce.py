@@ -30,6 +30,7 @@ class Transduce(Answering, Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
     unit = "sources"
+    abilities = frozenset({"shortlist", "score pairs"})
     writes_text = True
 
     def __init__(

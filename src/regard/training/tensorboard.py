@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.errors import UserError
 from regard.core.files import read_json
 from regard.optim.training_options import Training
+from regard.storage.taken_folder import TENSORBOARD
 from regard.training.log import Display, Validated
 from regard.training.loop import Record
 from regard.training.run import Run
@@ -25,7 +26,6 @@ from regard.training.run import Run
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-FOLDER = "tensorboard"
 NO_CURVES = {"step", "seconds", "epoch", "tokens", "examples"}  # where and on what, not how well
 FLUSH_SECONDS = 10
 
@@ -76,7 +76,7 @@ class TensorBoard(Display):
 
         # From step 0 on, what older files of a resumed run say is void. They stay, since a
         # TensorBoard that is looking on loses its way where its file is gone.
-        folder = str(run.folder / FOLDER)
+        folder = str(run.folder / TENSORBOARD)
         self.writer = SummaryWriter(folder, purge_step=0, flush_secs=FLUSH_SECONDS)
         self.began = _began(run)
         self.logs = {name: Tail(run.folder / f"{name}.jsonl") for name in ("metrics", "samples")}

@@ -16,8 +16,8 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.data.sources.open import Place
 from regard.data.tensors.padded import Batch
-from regard.experiments.pseudo import PSEUDO, read_pseudo
 from regard.storage.model_folder import not_a_model
+from regard.storage.pseudo_labels import read_pseudo
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
 from regard.storage.weights import load_weights
@@ -138,7 +138,7 @@ def _data(
         return [], [], "the data came from standard input"
     try:
         data = config.task.open(Place(**place), Place(**(dev or {})))
-        surely = read_pseudo(folder / PSEUDO)
+        surely = read_pseudo(folder)
         train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:
         return [], [], f"the data cannot be read: {error}"

@@ -6,10 +6,12 @@ import stat
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, cast
 
 from regard.core.errors import UserError, say
 from regard.data.reading.lines import explain, open_bytes, read_lines, show_path
+from regard.data.reading.read import Pair
 from regard.data.reading.tagged import Sentence, read_sentences
 from regard.estimators import Estimator
 from regard.storage.run_files import trained_on
@@ -73,6 +75,29 @@ def _question(task: Task, input: str, number: int, line: str) -> InputItem:
         return InputItem(task.parse(line), line)
     except UserError as error:
         raise UserError(f"{show_path(input)} line {number}: {error}") from error
+
+
+def aligned_pairs(source: str, target: str) -> Iterator[InputItem]:
+    """Sources with their targets, from two files, each as soon as it is there."""
+    rows = zip_longest(read_lines(source), read_lines(target))
+    for number, (left, right) in enumerate(rows, 1):
+        if left is None or right is None:
+            short, long = (source, target) if left is None else (target, source)
+            raise UserError(f"{short}: ends after {number - 1:,} lines, {long} has more")
+        yield InputItem(Pair(left, right, number), left + right)
+
+
+def tabbed_pairs(texts: Sequence[str], input: str) -> Iterator[InputItem]:
+    """Sources with their targets, from texts or else the lines of an input."""
+    where = "text" if texts else f"{show_path(input)} line"
+    for number, line in enumerate(texts or read_lines(input), 1):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise UserError(
+                f"{where} {number}: source, tab, target expected, {len(cells) - 1} tabs found; or "
+                "give --source FILE --target FILE"
+            )
+        yield InputItem(Pair(cells[0], cells[1], number), line)
 
 
 def lines_of(input: str) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """All that `regard predict` is told: what is asked, how answers are wanted, where they go."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,27 +54,6 @@ class Wanted:
         estimator = load(self.model, **how)
         return joined(estimator, {other: load(other, **how) for other in self.others})
 
-    def chosen_search(self, estimator: Estimator) -> Any:
-        """The model's search with all that is wanted otherwise."""
-        return estimator.search(**self.changes(estimator))
-
-    def changes(self, estimator: Estimator) -> dict[str, Any]:
-        """The settings of the search that are wanted otherwise; None: as the model has it."""
-        tree: dict[str, Any] = {}
-        for setting in self.settings:
-            put(tree, setting)
-        if set(tree) - {"search"} or not isinstance(tree.get("search", {}), dict):
-            key = sorted(set(tree) - {"search"} or tree)[0]
-            raise UserError(
-                f"--set {key}: a trained model keeps all its settings but those of the search, "
-                "as in search.beam=1"
-            )
-        changes = {**self.search, **tree.get("search", {})}
-        kind = changes.get("kind") or estimator.config_.search.kind
-        longest = changes.pop("max_length", None)
-        changes["length" if kind == "sample" and longest else "max_length"] = longest
-        return changes
-
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """All that answers depend on but the sources. The size of batches is not among it."""
         form, asked = self.form, self.request
@@ -95,3 +75,26 @@ class Wanted:
             "columns": list(self.columns),
             "shard": f"{share.number}/{share.parts}",
         }
+
+
+def search_changes(
+    config: Any, search: dict[str, Any], settings: Sequence[str] | None
+) -> dict[str, Any]:
+    """The settings of the search that are wanted otherwise; None: as the model has it.
+
+    settings: others, as `search.key=value`.
+    """
+    tree: dict[str, Any] = {}
+    for setting in settings or ():
+        put(tree, setting)
+    if set(tree) - {"search"} or not isinstance(tree.get("search", {}), dict):
+        key = sorted(set(tree) - {"search"} or tree)[0]
+        raise UserError(
+            f"--set {key}: a trained model keeps all its settings but those of the search, "
+            "as in search.beam=1"
+        )
+    changes = {**search, **tree.get("search", {})}
+    kind = changes.get("kind") or config.search.kind
+    longest = changes.pop("max_length", None)
+    changes["length" if kind == "sample" and longest else "max_length"] = longest
+    return changes

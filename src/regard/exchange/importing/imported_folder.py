@@ -1,32 +1,16 @@
-"""What `regard import` does: a checkpoint of transformers becomes a run folder."""
+"""The run folder of an imported model."""
 
 import datetime
 from pathlib import Path
 
-from regard.cli.commands.training_folder import clear, held, strangers
 from regard.config.load import changed
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError
 from regard.core.files import write_json, write_text
 from regard.core.version import __version__
-from regard.exchange.importing.marian_model import Imported, import_marian
+from regard.exchange.importing.marian_model import Imported
 from regard.storage.run_files import FORMAT
+from regard.storage.taken_folder import strangers
 from regard.storage.weights import save_weights
-
-
-def import_command(folder: Path, out: Path, force: bool) -> None:
-    """Writes the run folder and prints where it is."""
-    _refuse_full(out, force)
-    imported = import_marian(folder)
-    with held(out):
-        clear(out)
-        write_imported(imported, folder, out)
-    sizes = [f"{len(v):,}" for v in (imported.task.source_vocabulary(), imported.task.target)]
-    count = sum(weight.numel() for weight in imported.model.parameters())
-    say(f"{count:,} parameters, {' and '.join(sizes)} symbols")
-    for note in imported.notes:
-        say(f"note: {note}")
-    say(f"use it: regard predict {out} TEXT")
-    print(out)
 
 
 def write_imported(imported: Imported, folder: Path, out: Path) -> None:
@@ -51,7 +35,7 @@ def write_imported(imported: Imported, folder: Path, out: Path) -> None:
     write_json(out / "run.json", facts)
 
 
-def _refuse_full(out: Path, force: bool) -> None:
+def refuse_full(out: Path, force: bool) -> None:
     """Nothing is overwritten but a run, and that only by force."""
     if out.is_file():
         raise UserError(f"{out}: a file, where a folder for the run is expected")

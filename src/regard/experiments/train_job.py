@@ -1,4 +1,4 @@
-"""What `regard train` does, without the parsing of its words."""
+"""A run from files: a new one, or one that goes on; where asked for, a teacher comes first."""
 
 import contextlib
 import datetime
@@ -8,26 +8,28 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from regard.cli.commands.resume import TrainArgs, resume
-from regard.cli.commands.training_folder import choose_folder, clear, held
 from regard.config.load import Config, load_config
 from regard.core import parallel
 from regard.core.errors import UserError, say
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
-from regard.experiments.pseudo import PSEUDO, label_file, write_pseudo
+from regard.experiments.pseudo import label_file
+from regard.storage.pseudo_labels import write_pseudo
 from regard.storage.run_files import read_config
+from regard.storage.taken_folder import clear, held
 from regard.training.describe import describe
 from regard.training.display import choose_display
 from regard.training.log import Display
+from regard.training.resume import resume
 from regard.training.run import Run
 from regard.training.session import train_run
 from regard.training.start import start_run
 from regard.training.tensorboard import check_followers, followed
+from regard.training.train_folder import TrainArgs, choose_folder
 from regard.training.transfer import read_origin
 
 
-def train_command(wish: TrainArgs, print_config: bool) -> None:
+def train_job(wish: TrainArgs, print_config: bool) -> None:
     """Trains a new run or goes on with a stopped one."""
     if wish.resume and wish.force:
         raise UserError("--resume and --force exclude each other: go on with a run, or replace it")
@@ -87,7 +89,7 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     }
     if surely and parallel.first():
         folder.mkdir(parents=True, exist_ok=True)
-        write_pseudo(folder / PSEUDO, surely)
+        write_pseudo(folder, surely)
     describe(run, about)
     return run
 
@@ -113,5 +115,5 @@ def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
     out = folder.with_name(folder.name + "-teacher")
     say(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
     settings = [*wish.settings, *shorter]
-    train_command(replace(wish, settings=settings, out=out, unlabelled=None), False)
+    train_job(replace(wish, settings=settings, out=out, unlabelled=None), False)
     return str(out)

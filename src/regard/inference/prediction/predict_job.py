@@ -1,4 +1,4 @@
-"""What `regard predict` does, without the parsing of its words."""
+"""Many texts, answered in their order, as soon as they come."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ from regard.inference.prediction.input_items import (
     questions,
     texts_asked,
 )
-from regard.inference.prediction.predict_options import Wanted
+from regard.inference.prediction.predict_options import Wanted, search_changes
 from regard.inference.prediction.prediction_progress import PredictionProgress
 from regard.inference.prediction.prediction_warnings import Oddities
 from regard.inference.prediction.shard_files import Share
@@ -32,14 +32,15 @@ from regard.tasks.tag import Tag
 COUNTED = 1 << 30  # bytes of a file whose lines are counted to say how long it will take
 
 
-def predict_command(wanted: Wanted) -> None:
+def predict_job(wanted: Wanted) -> None:
     """Answers texts in their order, as soon as they come."""
     with parallel.processes():
         check_output(wanted.output)
         wanted.form.check()
         share = Share.of(wanted.shard)
         estimator = wanted.load()
-        search = wanted.chosen_search(estimator)
+        changes = search_changes(estimator.config_, wanted.search, wanted.settings)
+        search = estimator.search(**changes)
         _check(estimator, wanted)
         bare = not wanted.form.json_lines and not wanted.output and share.parts == 1
         if isinstance(estimator, LanguageModel) and wanted.texts and bare:

@@ -2,8 +2,6 @@
 
 import json
 import math
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +9,13 @@ from regard.config.load import Config, flatten, load_config, put, read_recipe
 from regard.core import parallel
 from regard.core.errors import UserError, say
 from regard.core.files import read_json, write_text
-from regard.data.reading.lines import stem
 from regard.data.sources.open import Place
-from regard.experiments.pseudo import PSEUDO, read_pseudo
+from regard.storage.pseudo_labels import read_pseudo
 from regard.storage.run_files import read_config
 from regard.training.run import Run, TrainingState
 from regard.training.start import resume_run
+from regard.training.train_folder import TrainArgs
 from regard.views.report import write_report
-
-
-@dataclass(frozen=True)
-class TrainArgs:
-    """What the user asked `train` for."""
-
-    place: Place
-    dev: Place
-    recipe: str | None
-    settings: list[str]
-    out: Path | None
-    resume: bool
-    force: bool
-    origin: Path | None = None
-    unlabelled: str | None = None
-    teacher: str | None = None
 
 
 def resume(wish: TrainArgs, print_config: bool) -> Run | None:
@@ -56,7 +38,7 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
     place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
     dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
     data = parallel.in_turn(lambda: config.task.open(place, dev))
-    surely = read_pseudo(folder / PSEUDO)
+    surely = read_pseudo(folder)
     run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
@@ -128,13 +110,3 @@ def _refuse_changes(wish: TrainArgs, folder: Path, config: Config, processes: in
                 f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
                 "run keeps its settings. Start anew with another --out to change them"
             )
-
-
-def newest_run(place: Place) -> Path | None:
-    """The newest run of this data under runs/."""
-    data = place.data or place.source
-    name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
-    runs = Path("runs").iterdir() if Path("runs").is_dir() else []
-    found = [p for p in runs if re.fullmatch(name, p.name) and (p / "run.json").exists()]
-    found = [p for p in found if not read_json(p / "run.json").get("imported")]
-    return max(found, key=lambda p: (p / "run.json").stat().st_mtime, default=None)

@@ -1,0 +1,72 @@
+"""The command that says what is in the data."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.command_options import (
+    DataFile,
+    Debug,
+    Dev,
+    DevSource,
+    DevTarget,
+    Json,
+    Settings,
+    SourceColumn,
+    SourceFile,
+    TargetColumn,
+    TargetFile,
+    TaskName,
+)
+from regard.core.errors import UserError, say
+
+
+def check(
+    data: DataFile = None,
+    task: TaskName = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    dev: Dev = None,
+    dev_source: DevSource = None,
+    dev_target: DevTarget = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Length limit to try out.")] = None,
+    settings: Settings = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw Zipf's law of a running text: an SVG file.")
+    ] = None,
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what is in the data, before anything is trained."""
+    from regard.config.load import load_config
+    from regard.core.files import write_text
+    from regard.data.sources.open import Place
+    from regard.views.report.zipf import zipf_svg
+
+    if limit and task not in (None, "transduce"):
+        raise UserError("--limit: only --task transduce leaves long examples out of training")
+    given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]
+    config = load_config(None, [f"task.kind={task or 'transduce'}", *given])
+    place = Place(data, source, target, source_column, target_column)
+    held = Place(dev, dev_source, dev_target, source_column, target_column, "--dev-")
+    opened = config.task.open(place, held)
+    kept, left_out = config.task.usable(opened.train)
+    fitted, _, chosen = config.task.fit(kept, config.model)
+    found = fitted.check(opened.train, opened.dev)
+    if plot is not None:
+        drawn = zipf_svg(found.as_dict())
+        if not drawn:
+            raise UserError("--plot: only running text has a curve to draw (--task language-model)")
+        write_text(plot, drawn)
+        say(f"drawn: {plot}")
+    if json_object:
+        print(json.dumps({**found.as_dict(), "notes": opened.notes}, ensure_ascii=False))
+        return
+    for line in [*opened.notes, *left_out, *(f"{c.key}={c.value}: {c.why}" for c in chosen), ""]:
+        print(line)
+    for line in found.lines():
+        print(line)

@@ -1,0 +1,55 @@
+"""The command that says why a model is bad."""
+
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from regard.cli.command_options import Debug, Json
+from regard.core.errors import say
+
+if TYPE_CHECKING:
+    from regard.experiments.diagnose.findings import Diagnosis
+
+
+def diagnose(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the record and the data; no probes.")
+    ] = False,
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say why a model is bad, and what to change: exit code 1 where a problem is found."""
+    from regard.core.files import write_json
+    from regard.core.memory import keep_freed_memory
+    from regard.experiments.diagnose.examine import examine
+    from regard.views.report import write_report
+
+    folder = Path(run)
+    keep_freed_memory()
+    diagnosis = examine(folder, quick, say)
+    write_json(folder / "diagnosis.json", diagnosis.as_dict())
+    write_report(folder)
+    if json_object:
+        print(json.dumps(diagnosis.as_dict(), ensure_ascii=False))
+    else:
+        for line in _lines(diagnosis):
+            print(line)
+    if diagnosis.problems:
+        sys.exit(1)
+
+
+def _lines(diagnosis: "Diagnosis") -> list[str]:
+    """The findings as text."""
+    wrapped = textwrap.TextWrapper(96, initial_indent="  ", subsequent_indent="  ").wrap
+    found = []
+    for finding in diagnosis.findings:
+        found.append(f"{finding.severity}: {finding.name}")
+        found += [*wrapped(finding.evidence), *wrapped(f"do: {finding.change}")]
+    if not diagnosis.problems:
+        found.insert(0, "no problem found" + (", but:" if diagnosis.findings else ""))
+    return found + [f"not looked at: {name} ({why})" for name, why in diagnosis.left_out.items()]

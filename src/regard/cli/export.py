@@ -1,0 +1,39 @@
+"""The command that writes a model for another engine."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.command_options import Debug, Model
+from regard.core.errors import UserError, say
+
+
+def export(
+    model: Model,
+    to: Annotated[str, typer.Option(metavar="ENGINE", help="ctranslate2, onnx or regard.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the export goes.")],
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND", help="Round weights: int8; ctranslate2 also int16 float16 bfloat16."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write a model for another engine: regard export runs/g2p-1 --to ctranslate2 --out g2p-ct2."""
+    from regard.core.formatting import size
+    from regard.estimators import load
+    from regard.exchange.export import EXPORTERS, export_model
+    from regard.storage.export_folder import check_out, read_export
+
+    if to not in EXPORTERS:
+        raise UserError(f"--to: {', '.join(EXPORTERS)} expected, {to!r} found")
+    check_out(out, force)  # before anything is read
+    if Path(model).is_dir() and read_export(Path(model)) is not None:
+        raise UserError(f"{model}: exported already; give the folder of the run it was made from")
+    export_model(load(model), to, out, force, quantize=quantize)
+    taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
+    say(f"use it: regard predict {out} TEXT   ({size(taken)})")
+    print(out)

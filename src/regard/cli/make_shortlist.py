@@ -1,0 +1,68 @@
+"""The command that makes a shortlist."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.command_options import (
+    DataFile,
+    Debug,
+    Model,
+    SourceColumn,
+    SourceFile,
+    TargetColumn,
+    TargetFile,
+)
+from regard.core.errors import UserError, say
+
+
+def shortlist(
+    model: Model,
+    data: DataFile = None,
+    source: SourceFile = None,
+    target: TargetFile = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
+    best: Annotated[int, typer.Option(min=1, help="Target symbols of each source symbol.")] = 50,
+    frequent: Annotated[int, typer.Option(min=0, help="Target symbols of every sentence.")] = 100,
+    out: Annotated[
+        Path | None, typer.Option(help="File; else shortlist.safetensors of the model.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Learn which target symbols are likely for a source: predict --shortlist is then faster."""
+    from regard.data.sources.open import Place
+    from regard.estimators import load
+    from regard.search.shortlist import FILE, Shortlist
+    from regard.storage.run_files import trained_columns
+
+    estimator = load(model)
+    task: Any = estimator.task_
+    options = estimator.config_.task
+    if "shortlist" not in task.abilities:
+        raise UserError(f"{model}: a {options.kind} model; only transducers have shortlists")
+    place = Place(data, source, target, source_column, target_column)
+    opened = options.open(trained_columns(place, estimator.folder_), Place())
+    kept, left_out = options.usable(opened.train)
+    for note in [*opened.notes, *left_out]:
+        say(note.removesuffix("; --dev names your own"))
+    vocabularies = task.source_vocabulary(), task.target
+    sizes = len(vocabularies[0]), len(vocabularies[1])
+    found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
+    path = out or estimator.folder_ / FILE
+    found.save(path, *vocabularies)
+    mean, share = found.coverage(*_rows(task, opened.dev))
+    print(f"symbols of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
+    print(f"true symbols among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
+    say(f"written: {path}")
+
+
+def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[int]]]:
+    """The symbols of both sides; the sources as the model reads them, closed with EOS."""
+    from regard.data.tensors.special import EOS
+
+    sources = task.source_vocabulary().encode_all([pair.source for pair in pairs])
+    targets = task.target.encode_all([pair.target for pair in pairs])
+    return [[*row, EOS] for row in sources], targets

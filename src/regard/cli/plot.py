@@ -1,0 +1,47 @@
+"""The command that draws textbook pictures."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from regard.cli.command_options import Debug, Settings
+from regard.core.errors import UserError, say
+from regard.core.suggest import nearest
+
+
+def plot(
+    what: Annotated[str | None, typer.Argument(metavar="[WHAT]", help="None: list them.")] = None,
+    run: Annotated[
+        Path | None, typer.Argument(metavar="[RUN]", help="schedule, search: its own.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; else WHAT.png.")] = None,
+    kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds.")] = None,
+    text: Annotated[str | None, typer.Option(help="search: what RUN is to answer.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="search: outputs that go on.")] = None,
+    settings: Settings = None,
+    debug: Debug = False,
+) -> None:
+    """Draw a textbook picture: regard plot optimizers --out optimizers.svg."""
+    from regard.views.figures.style import check_ending, save, styled
+    from regard.views.plots import PICTURES
+    from regard.views.plots.plot_args import PlotArgs
+
+    if what is None:
+        width = 2 + max(map(len, PICTURES))
+        for name, picture in PICTURES.items():
+            print(f"{name:<{width}}{picture.about}")
+        return
+    if what not in PICTURES:
+        raise UserError(f"no picture {what!r}{nearest(what, PICTURES)}")
+    given: dict[str, tuple[str, Any]]
+    given = {"--kind": ("kinds", kinds), "RUN": ("run", run), "--set": ("settings", settings)}
+    given |= {"--text": ("text", text), "--beam": ("beam", beam)}
+    for word, (name, value) in given.items():
+        if value and name not in PICTURES[what].reads:
+            raise UserError(f"{word}: means nothing for {what}; leave it out")
+    path = out or Path(f"{what}.png")
+    check_ending(path)
+    with styled():
+        save(PICTURES[what].draw(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
+    say(f"drawn: {path}")

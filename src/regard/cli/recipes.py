@@ -1,0 +1,13 @@
+"""The command that lists recipes."""
+
+from regard.cli.command_options import Debug
+
+
+def recipes(debug: Debug = False) -> None:
+    """List the recipes that come along."""
+    from regard.config.load import recipe_folder, recipe_names
+
+    width = 2 + max(len(name) for name in recipe_names())
+    for name in recipe_names():
+        first = (recipe_folder() / f"{name}.yaml").read_text("utf-8").splitlines()[0]
+        print(f"{name:<{width}}{first.removeprefix('#').strip()}")

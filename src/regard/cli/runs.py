@@ -1,0 +1,56 @@
+"""The command that lists runs: a table, as wide as the terminal."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from regard.cli.command_options import Debug, Json
+from regard.core.errors import UserError, say
+
+
+def runs(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="FOLDER", help="Where runs lie; else runs/.")
+    ] = None,
+    sort: Annotated[str, typer.Option(help="newest, name, best, minutes, parameters.")] = "newest",
+    json_object: Json = False,
+    debug: Debug = False,
+) -> None:
+    """List runs: what differs between them, how good each is."""
+    from rich.console import Console
+
+    from regard.views.report import run_list
+    from regard.views.report.overview import short_names, summarise
+    from regard.views.report.run_table import printable, row, table
+
+    if sort not in run_list.ORDERS:
+        raise UserError(f"--sort {sort}: {', '.join(run_list.ORDERS)} expected")
+    found, strange = run_list.search_runs(folders or [])
+    listed = run_list.ordered([summarise(folder) for folder in found], sort)
+    apart = run_list.settings_apart(listed)
+    keys = list(dict.fromkeys(key for run in listed for key in apart[run.folder]))
+    names = short_names(keys, [key for run in listed for key in run.settings])
+    if json_object:
+        records = [run_list.as_record(run, apart[run.folder], names) for run in listed]
+        record = {"runs": records, "without_runs": [str(folder) for folder in strange]}
+        print(json.dumps(record, ensure_ascii=False, allow_nan=False))
+        return
+    for run in listed:
+        for note in run.notes:
+            say(f"{printable(str(run.folder))}: {note}")
+    for folder in strange:
+        say(f"{printable(str(folder))}: no run in it, left out")
+    inside = folders or [run_list.DEFAULT]
+    if not listed:
+        where = printable(", ".join(map(str, inside)))
+        say(f"no runs in {where}; make one: regard train reverse --steps 200")
+        return
+    unsaid = inside[0] if len(inside) == 1 else None
+    rows = [row(run, apart[run.folder], names, unsaid) for run in listed]
+    console = Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    width = console.width if sys.stdout.isatty() else None  # else a line a run, however long
+    for line in table(rows, width):
+        console.print(line, soft_wrap=True)

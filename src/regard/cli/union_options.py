@@ -1,0 +1,135 @@
+"""Options that are made from the fields of settings: of the kinds of search, of the server.
+
+They are made when their command is called: the settings lie beside what they build, and that
+imports torch.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from inspect import Parameter
+from types import NoneType
+from typing import Annotated, Any, get_args
+
+import typer
+from typer.core import TyperGroup
+
+SEARCH = "Beam search"
+SAMPLING = "Sampling: language models, and others with --sample"
+PANELS = {"beam": SEARCH, "sample": SAMPLING}  # of a kind of search; others: their own name
+# What the command line says of a setting, in the order of its help; else what its field says.
+# nbest, settings and sample are options that a command has itself.
+WORDS = {
+    "beam": "Outputs that go on; 1: greedy.",
+    "nbest": "",
+    "alpha": "Favours longer answers.",
+    "normalise": "Length: average, gnmt or none.",
+    "coverage": "What source that is not looked at costs.",
+    "stop": "likely, full, exact or first: when to end.",
+    "groups": "Groups of beams that differ from each other.",
+    "diversity": "How much groups differ.",
+    "min_length": "Symbols of an answer, at least.",
+    "max_length": "Symbols of an answer, at most.",
+    "no_repeat": "No run of N symbols comes twice.",
+    "settings": "",
+    "sample": "",
+    "temperature": "0 is greedy.",
+    "top_k": "Only the k best symbols.",
+    "top_p": "The best up to this share.",
+    "min_p": "Those with this share of the best one's.",
+    "length": "Symbols, at most.",
+    "seed": "Another seed, another answer.",
+}
+MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat": {"metavar": "N"}}
+
+Sampled = Annotated[
+    bool, typer.Option("--sample", help="Draw answers, no beam.", rich_help_panel=SAMPLING)
+]
+SearchSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="search.KEY=VALUE",
+        help="Any setting of the search.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Command = Callable[..., None]
+Make = Callable[[list[Parameter]], Iterable[Parameter]]
+
+
+def option(
+    name: str, field: Any, panel: str, words: str = "", default: Any = None, **more: Any
+) -> Parameter:
+    """The option of a field of settings. words: in place of what the field says of itself."""
+    kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind != NoneType]
+    kind: Any = kinds[0] if kinds[0] in (int, float) else str
+    words = words or f"{field.description[:1].upper()}{field.description[1:]}."
+    about = typer.Option(help=words, rich_help_panel=panel, **more)
+    made: Any = Annotated[kind | None if default is None else kind, about]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=made)
+
+
+def with_search(own: list[Parameter]) -> list[Parameter]:
+    """The parameters of a command, and one for each setting of each kind of search.
+
+    They stand before the first that is not named in `WORDS` behind one that is. Without a value:
+    as the model has it.
+    """
+    from regard.core.options import kinds_of
+    from regard.search import Search
+
+    made = {one.name: one for one in own if one.name in WORDS}
+    for kind, settings in kinds_of(Search).items():
+        for name, field in settings.model_fields.items():
+            if name != "kind" and name not in made:
+                about = PANELS.get(kind, kind), WORDS.get(name, "")
+                made[name] = option(name, field, *about, **MORE.get(name, {}))
+    ordered = [made.pop(name) for name in WORDS if name in made]
+    place = min(place for place, one in enumerate(own) if one.name in WORDS)
+    rest = [one for one in own[place:] if one.name not in WORDS]
+    return [*own[:place], *ordered, *made.values(), *rest]
+
+
+def made_by(make: Make) -> Callable[[Command], Command]:
+    """A command with the parameters that `make` makes of its own; it takes others as `**others`."""
+
+    def decorate(command: Command) -> Command:
+        parameters = inspect.signature(command).parameters.values()
+        own = [one for one in parameters if one.kind is not Parameter.VAR_KEYWORD]
+        listed = _with_parameters(command, own)
+        vars(listed)["complete"] = lambda: _with_parameters(command, make(own))
+        return listed
+
+    return decorate
+
+
+def _with_parameters(command: Command, parameters: Iterable[Parameter]) -> Command:
+    """The command as one that has these parameters, by name."""
+
+    @functools.wraps(command)
+    def called(**given: Any) -> None:
+        command(**given)
+
+    named = [one.replace(kind=Parameter.KEYWORD_ONLY) for one in parameters]
+    vars(called)["__signature__"] = inspect.Signature(named)
+    called.__annotations__ = {one.name: one.annotation for one in named}
+    return called
+
+
+class CommandGroup(TyperGroup):
+    """Commands of which some get their options when they are called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is called, with all its options."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and self.completed(name or ""), rest
+
+    def completed(self, name: str) -> Any:
+        """A command with all its options."""
+        complete = getattr(self.commands[name].callback, "complete", None)
+        if complete is None:
+            return self.commands[name]
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(name)(complete())
+        return typer.main.get_command(alone)

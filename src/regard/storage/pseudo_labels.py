@@ -1,0 +1,31 @@
+"""The examples that a teacher labelled for a run, in its folder."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from regard.core.files import write_text
+from regard.data.reading.read import Pair
+from regard.storage.taken_folder import PSEUDO
+
+
+def write_pseudo(folder: Path, found: list[tuple[Pair, float]]) -> None:
+    """One JSON object an example, to be looked at and to resume with."""
+    rows = [
+        {"source": pair.source, "target": pair.target, "confidence": round(sure, 6)}
+        for pair, sure in found
+    ]
+    write_text(folder / PSEUDO, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+
+
+def read_pseudo(folder: Path) -> list[Pair]:
+    """The examples that `write_pseudo` wrote; none where there is no file."""
+    path = folder / PSEUDO
+    if not path.exists():
+        return []
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [Pair(_side(row["source"]), tuple(row["target"]), 0) for row in rows]
+
+
+def _side(value: Any) -> Any:
+    return value if isinstance(value, str) else tuple(value)

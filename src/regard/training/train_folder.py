@@ -1,0 +1,95 @@
+"""Which run `regard train` means: a new one in a free folder, or one that goes on."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.core import parallel
+from regard.core.errors import UserError, say
+from regard.core.files import read_json
+from regard.data.reading.lines import stem
+from regard.data.sources.open import Place
+from regard.storage.taken_folder import RUNS, half_begun, numbered, strangers
+
+
+@dataclass(frozen=True)
+class TrainArgs:
+    """What the user asked `train` for."""
+
+    place: Place
+    dev: Place
+    recipe: str | None
+    settings: list[str]
+    out: Path | None
+    resume: bool
+    force: bool
+    origin: Path | None = None
+    unlabelled: str | None = None
+    teacher: str | None = None
+
+
+def choose_folder(wish: TrainArgs, print_config: bool) -> tuple[Path, bool]:
+    """Where the run lies or will lie, and whether it goes on. The first process decides."""
+    if not parallel.first():
+        return Path(), False
+    if parallel.starts() and not wish.resume:
+        folder = _of_this_job(wish)
+        if folder is not None:
+            return folder, True
+    elif wish.resume:
+        folder = wish.out or _newest_run(wish.place)
+        if folder and (folder / "run.json").exists():
+            return folder, True
+        if not (wish.out and wish.place.given()):
+            of = f"of {wish.place.data or wish.place.source} " if wish.place.given() else ""
+            where = f"in {wish.out}" if wish.out else f"{of}under runs/"
+            raise UserError(f"--resume: no run {where}; name its folder with --out")
+        say(f"{folder}: no run yet; it begins now")
+    return (Path() if print_config else _new_folder(wish)), False
+
+
+def _of_this_job(wish: TrainArgs) -> Path | None:
+    """The run that this job began before torchrun started it again."""
+    runs = [wish.out] if wish.out else sorted(RUNS.glob("*"))
+    for folder in runs:
+        path = folder / "run.json"
+        if path.exists() and read_json(path).get("job") == parallel.job():
+            return folder
+    return None
+
+
+def _new_folder(wish: TrainArgs) -> Path:
+    """The folder for a new run; one with a run in it only by force."""
+    if wish.out is None:
+        return numbered(wish.place.data or wish.place.source or "run")
+    if wish.out.is_file():
+        raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
+    if wish.out.exists() and any(wish.out.iterdir()):
+        again = wish.resume or wish.force or parallel.starts()
+        begun = (wish.out / "run.json").exists()
+        if not begun and again and half_begun(wish.out):
+            return wish.out  # a run that was killed before it began
+        if not all((wish.out / name).exists() for name in ("config.yaml", "run.json")):
+            raise UserError(f"{wish.out}: not empty and not a run folder; choose another --out")
+        if not wish.force:
+            raise UserError(
+                f"{wish.out}: holds a run already; go on with it (--resume), replace it (--force) "
+                "or choose another --out"
+            )
+        if strange := strangers(wish.out):
+            raise UserError(
+                f"{wish.out}: --force would delete {', '.join(strange[:3])}"
+                f"{' and more' if len(strange) > 3 else ''}, which is no part of a run; move it "
+                "away or choose another --out"
+            )
+    return wish.out
+
+
+def _newest_run(place: Place) -> Path | None:
+    """The newest run of this data under runs/."""
+    data = place.data or place.source
+    name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
+    runs = RUNS.iterdir() if RUNS.is_dir() else []
+    found = [p for p in runs if re.fullmatch(name, p.name) and (p / "run.json").exists()]
+    found = [p for p in found if not read_json(p / "run.json").get("imported")]
+    return max(found, key=lambda p: (p / "run.json").stat().st_mtime, default=None)
