@@ -151,16 +151,16 @@ def test_much_that_is_wrong_is_told_once(
     client: TestClient, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A list of all errors of a body of 4 MB would keep everybody waiting for 20 seconds."""
-    from regard.serve import body
+    from regard.serve import api_errors
 
     noted: list[int] = []
-    original = body.wrong_shape
+    original = api_errors.wrong_shape
 
-    def wrong_shape(error: Any) -> Any:
-        noted.append(error.error_count())
-        return original(error)
+    def wrong_shape(errors: Any) -> Any:
+        noted.append(len(errors))
+        return original(errors)
 
-    monkeypatch.setattr(body, "wrong_shape", wrong_shape)
+    monkeypatch.setattr(api_errors, "wrong_shape", wrong_shape)
     response = client.post("/predict", content=content, headers=JSON)
     assert response.status_code == 422 and response.json()["error"]
     assert sum(noted) < 10

@@ -1,8 +1,10 @@
 """Refusals: every error is a JSON object that says what, where, and what to do."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from fastapi import HTTPException as ApiException
+from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -12,10 +14,21 @@ from regard.core.errors import UserError
 
 LATER = {"retry-after": "1"}
 SHOWN = 80  # characters of what was given that an error repeats
+TOO_LONG = {
+    "string_too_long": "at most {most} characters, {count} given; cut it",
+    "texts": "at most {most} at a time, {count} given; send them in parts",
+    "too_long": "at most {most} words, {count} given",
+}
+OBJECT = "Input should be an object"
+IN_JSON = {  # what pydantic says of Python's types, in the words of JSON
+    "dict_type": OBJECT,
+    "model_attributes_type": OBJECT,
+    "list_type": "Input should be a valid array",
+}
 DAMAGE = "the server failed; what was asked is not to blame, its log says more"
 
 
-class Refused(Exception):
+class Refused(ApiException):
     """A request that is not answered. at: the place in the body that is to blame."""
 
     def __init__(
@@ -25,13 +38,13 @@ class Refused(Exception):
         at: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
-        super().__init__(error)
-        self.status, self.error, self.at, self.headers = status, error, at, headers
+        super().__init__(status, error, headers)
+        self.at = at
 
     def response(self) -> Response:
         """What the client gets."""
         place = {} if self.at is None else {"at": self.at}
-        return as_json({"error": self.error, **place}, self.status, self.headers)
+        return as_json({"error": self.detail, **place}, self.status_code, self.headers)
 
 
 def later(error: str, headers: dict[str, str] | None = None) -> Refused:
@@ -44,7 +57,7 @@ def gone() -> Refused:
     return Refused(499, "the client is gone")
 
 
-def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON answer; numbers that are none are null."""
     content = to_json(value, inf_nan_mode="null")
     return Response(content, status, headers, media_type="application/json")
@@ -55,23 +68,25 @@ def shortened(text: str, most: int = 1000) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
 
 
-def wrong_shape(error: ValidationError) -> Refused:
+def wrong_shape(errors: Sequence[Any]) -> Refused:
     """The first thing that is wrong with a body, and where."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    at = shortened(".".join(str(part) for part in first["loc"]), SHOWN)  # fields have any name
-    what = first["msg"].removeprefix("Value error, ")
-    given = first.get("input")
-    plain = isinstance(given, str | int | float | None) and first["type"] != "json_invalid"
-    shown = repr(given) if plain else type(given).__name__
-    silent = first["type"] in ("json_invalid", "missing")
-    tail = "" if silent else f", {shortened(shown, SHOWN)} given"
-    return Refused(422, f"{at}: {what}{tail}" if at else f"the body: {what}{tail}", at)
+    first = errors[0]
+    at = ".".join(str(part) for part in first["loc"][1:])  # the first is "body"
+    at = shortened(at, SHOWN)  # fields have any name
+    given, kind = first.get("input"), first["type"]
+    if kind in TOO_LONG:
+        what = TOO_LONG["texts" if at == "texts" else kind]
+        said = what.format(most=first["ctx"]["max_length"], count=len(given))
+        return Refused(422, f"{at}: {said}", at)
+    shown = repr(given) if isinstance(given, str | int | float | None) else type(given).__name__
+    tail = "" if kind == "missing" else f", {shortened(shown, SHOWN)} given"
+    return Refused(422, f"{at or 'the body'}: {IN_JSON.get(kind, first['msg'])}{tail}", at)
 
 
-async def on_refused(request: Request, error: Exception) -> Response:
-    """What a refusal becomes."""
-    assert isinstance(error, Refused)
-    return error.response()
+async def on_wrong_shape(request: Request, error: Exception) -> Response:
+    """What a body of another shape becomes."""
+    assert isinstance(error, RequestValidationError)
+    return wrong_shape(error.errors()).response()
 
 
 async def on_user_error(request: Request, error: Exception) -> Response:
@@ -80,21 +95,21 @@ async def on_user_error(request: Request, error: Exception) -> Response:
 
 
 async def on_http_error(request: Request, error: Exception) -> Response:
-    """No such path, or no such method there."""
+    """A refusal, no such path, or no such method there."""
     assert isinstance(error, HTTPException)
+    if isinstance(error, Refused):
+        return error.response()
     path, method = request.url.path, request.method
     said = {
         404: f"{path[:SHOWN]}: no such path; GET /openapi.json lists them",
         405: f"{method} {path[:SHOWN]}: no such method here; see the header Allow",
     }
-    headers = dict(error.headers) if error.headers else None
-    return Refused(
-        error.status_code, said.get(error.status_code, str(error.detail)), headers=headers
-    ).response()
+    told = said.get(error.status_code, str(error.detail))
+    return as_json({"error": told}, error.status_code, error.headers)
 
 
 HANDLERS = {
-    Refused: on_refused,
-    UserError: on_user_error,
     HTTPException: on_http_error,
+    RequestValidationError: on_wrong_shape,
+    UserError: on_user_error,
 }

@@ -10,15 +10,17 @@ from regard.core.version import __version__
 from regard.estimators import Estimator
 from regard.serve import info_routes, model_routes, schemas
 from regard.serve.api_errors import HANDLERS
+from regard.serve.body import JsonRoute, with_body
 from regard.serve.guard import Guard
-from regard.serve.openapi import asks, describe, tells
+from regard.serve.openapi import EVENTS, asks, tells
+from regard.serve.search_schema import searches_schema
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.static import packaged, page
 
 ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
     "/predict": (model_routes.predict, asks("predict", schemas.PredictAnswer)),
-    "/stream": (model_routes.stream_answer, asks("stream")),
+    "/stream": (model_routes.stream_answer, asks("stream", **EVENTS)),
     "/inspect": (model_routes.inspect, asks("inspect")),
     "/alternatives": (model_routes.alternatives, asks("alternatives", schemas.AlternativesAnswer)),
     "/models": (info_routes.models, tells("models", schemas.Models)),
@@ -53,8 +55,16 @@ def build_app(models: dict[str, Estimator], settings: ServeSettings | None = Non
     )
     app.state.service, app.state.stopping = service, False
     app.state.files = page(page(packaged(), "index.html"), "docs.html")
+    searches = searches_schema(models.values(), settings)
+    bodies = schemas.limited_bodies(settings, list(models), searches)
     for path, (endpoint, about) in ROUTES.items():
-        app.add_api_route(path, endpoint, response_model=None, **about)
-    app.openapi = lambda: describe(app, service)  # type: ignore[method-assign]
+        if path in bodies:
+            endpoint = with_body(endpoint, bodies[path])
+            about = about | {"route_class_override": JsonRoute}
+        app.router.add_api_route(path, endpoint, response_model=None, **about)
+    if settings.token is not None:
+        api = app.openapi()
+        api["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        api["security"] = [{"token": []}]
     app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     return app

@@ -1,91 +1,72 @@
-"""Bodies: read, checked against their shape, and against the limits."""
+"""Bodies: read within their time, parsed once, and handed to FastAPI, which checks their shape."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from types import FunctionType
+from typing import Any
 
-from pydantic import ValidationError
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
 from pydantic_core import from_json
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 
-from regard.serve.api_errors import SHOWN, Refused, gone, wrong_shape
-from regard.serve.schemas import Asked, WishBody
-from regard.serve.settings import ServeSettings
+from regard.serve.api_errors import SHOWN, Refused, gone
 
-Shape = TypeVar("Shape", bound=Asked)
 FIELDS = 100  # of an object; no shape has so many
 
 
-async def read(request: Request, shape: type[Shape], settings: ServeSettings) -> Shape:
-    """The body of a request."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refused(
-            415, f"Content-Type: application/json expected, {kind[:80]!r} found; the body is JSON"
-        )
-    try:
-        body = await asyncio.wait_for(request.body(), settings.seconds)
-    except asyncio.TimeoutError:
-        seconds = settings.seconds
-        raise Refused(
-            408, f"the body did not come within {seconds:g} s", headers={"connection": "close"}
-        ) from None
-    except ClientDisconnect:
-        raise gone() from None
-    check_fields(body)
-    try:
-        return shape.model_validate_json(body)
-    except ValidationError as error:
-        raise wrong_shape(error) from None
+class JsonRequest(Request):
+    """A request whose body is JSON, and comes in time."""
 
-
-def check_fields(body: bytes) -> None:
-    """Refuses objects with very many fields: to note what is wrong with each takes too long."""
-    try:
-        found = from_json(body)
-    except ValueError:
-        return  # what is no JSON has no shape either, and is refused with it
-    outer = found.items() if isinstance(found, dict) and _few(found, "the body") else ()
-    for name, value in outer:
-        for part in value if isinstance(value, list) else (value,):
-            _few(part, name)
-
-
-def _few(value: Any, at: str) -> bool:
-    if isinstance(value, dict) and len(value) > FIELDS:
-        raise Refused(422, f"{at[:SHOWN]}: at most {FIELDS} fields, {len(value):,} given")
-    return True
-
-
-def check_texts(texts: Sequence[str], settings: ServeSettings) -> None:
-    """Refuses too many texts, and texts that are too long."""
-    if len(texts) > settings.texts:
-        raise Refused(
-            422,
-            f"texts: at most {settings.texts} at a time, {len(texts)} given; send them in parts",
-            "texts",
-        )
-    for place, text in enumerate(texts):
-        check_text(text, f"texts.{place}", settings)
-
-
-def check_text(text: str, at: str, settings: ServeSettings) -> None:
-    """Refuses a text that is too long."""
-    if len(text) > settings.characters:
-        raise Refused(
-            422, f"{at}: at most {settings.characters} characters, {len(text)} given; cut it", at
-        )
-
-
-def check_wish(wish: WishBody, at: str, settings: ServeSettings) -> None:
-    """Refuses wishes that are too long or too many."""
-    check_text(wish.prefix, f"{at}.prefix", settings)
-    for name, words in (("must", wish.must), ("ban", wish.ban)):
-        if len(words) > settings.wishes:
+    async def body(self) -> bytes:
+        """Read it; refuse another kind of content, and what is no JSON."""
+        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
             raise Refused(
-                422,
-                f"{at}.{name}: at most {settings.wishes} words, {len(words)} given",
-                f"{at}.{name}",
+                415,
+                f"Content-Type: application/json expected, {kind[:80]!r} found; the body is JSON",
             )
-        for word in words:
-            check_text(word, f"{at}.{name}", settings)
+        seconds = self.app.state.service.settings.seconds
+        try:
+            body = await asyncio.wait_for(super().body(), seconds)
+            self.value = from_json(body)
+        except asyncio.TimeoutError:
+            raise Refused(
+                408, f"the body did not come within {seconds:g} s", headers={"connection": "close"}
+            ) from None
+        except ClientDisconnect:
+            raise gone() from None
+        except ValueError as error:
+            raise Refused(422, f"the body: Invalid JSON: {error}", "") from None
+        return body
+
+    async def json(self) -> Any:
+        """Return it; refuse very many fields: to note what is wrong with each takes too long."""
+        found = self.value.items() if isinstance(self.value, dict) else ()
+        for at, value in (("the body", self.value), *found):
+            for part in value if isinstance(value, list) else (value,):
+                if isinstance(part, dict) and len(part) > FIELDS:
+                    count = f"at most {FIELDS} fields, {len(part):,} given"
+                    raise Refused(422, f"{at[:SHOWN]}: {count}")
+        return self.value
+
+
+class JsonRoute(APIRoute):
+    """A route to which a body comes."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler, with our way to read bodies."""
+        answer = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await answer(JsonRequest(request.scope, request.receive))
+
+        return handle
+
+
+def with_body(endpoint: FunctionType, body: type) -> Any:
+    """Return a copy of an endpoint whose body has this shape: that of a server, with its limits."""
+    copy = FunctionType(endpoint.__code__, endpoint.__globals__)
+    copy.__doc__ = endpoint.__doc__
+    copy.__annotations__ = {**endpoint.__annotations__, "body": body}
+    return copy

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from regard.core.errors import UserError
 from regard.serve.api_errors import Refused, as_json
-from regard.serve.body import check_text, check_texts, check_wish, read
 from regard.serve.jobs import Asking, Job
 from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
 from regard.serve.served_models import Served
@@ -23,61 +22,52 @@ from regard.tasks.values import Request as Wish
 NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
 
 
-async def predict(request: Request) -> Response:
+async def predict(request: Request, body: PredictBody) -> Response:
     """Answer texts."""
     began = time.monotonic()
     service: Service = request.app.state.service
-    asked = await read(request, PredictBody, service.settings)
-    check_texts(asked.texts, service.settings)
-    model = service.model(asked, "predict")
-    asking = service.asking(model, asked, asked.nbest, asked.align)
-    wishes = _wishes(asked, model, service.settings)
-    if asked.align:
-        _check_alignments(asked.texts, model, asking.search)
-    found = await service.outcomes(request, _jobs(service, asking, asked.texts, wishes))
+    model = service.model(body, "predict")
+    asking = service.asking(model, body, body.nbest, body.align)
+    wishes = _wishes(body, model)
+    if body.align:
+        _check_alignments(body.texts, model, asking.search)
+    found = await service.outcomes(request, _jobs(service, asking, body.texts, wishes))
     service.metrics.symbols.labels(model.name).inc(sum(len(one.symbols) for one in found))
-    parts = NBEST_PARTS if asked.nbest > 1 else PARTS
+    parts = NBEST_PARTS if body.nbest > 1 else PARTS
     answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
     return as_json({"model": model.name, "answers": answers, "milliseconds": took})
 
 
-async def stream_answer(request: Request) -> Response:
+async def stream_answer(request: Request, body: StreamBody) -> Response:
     """Answer a text while one looks on: server-sent events."""
     service: Service = request.app.state.service
-    asked = await read(request, StreamBody, service.settings)
-    check_text(asked.text, "text", service.settings)
-    model = service.model(asked, "stream")
+    model = service.model(body, "stream")
     wish = None
-    if asked.request is not None:
-        wish = _wish(asked.request, "request", model, service.settings)
-    asking = service.asking(model, asked)
-    return Events(service, service.job(asking, text=asked.text, request=wish), model)
+    if body.request is not None:
+        wish = _wish(body.request, "request", model)
+    asking = service.asking(model, body)
+    return Events(service, service.job(asking, text=body.text, request=wish), model)
 
 
-async def inspect(request: Request) -> Response:
+async def inspect(request: Request, body: InspectBody) -> Response:
     """Look into a model while it answers a text."""
     service: Service = request.app.state.service
-    asked = await read(request, InspectBody, service.settings)
-    for at, text in (("text", asked.text), ("target", asked.target or "")):
-        check_text(text, at, service.settings)
-    model = service.model(asked, "inspect")
-    service.asking(model, asked)  # refuses a search that is too much
-    found = await service.alone(request, lambda: _inspected(model, asked, service.settings))
+    model = service.model(body, "inspect")
+    service.asking(model, body)  # refuses a search that is too much
+    found = await service.alone(request, lambda: _inspected(model, body, service.settings))
     return Response(found, media_type="application/json")
 
 
-async def alternatives(request: Request) -> Response:
+async def alternatives(request: Request, body: AlternativesBody) -> Response:
     """Say how an answer may go on behind a beginning."""
     service: Service = request.app.state.service
-    asked = await read(request, AlternativesBody, service.settings)
-    check_text(asked.text, "text", service.settings)
-    model = service.model(asked, "alternatives")
-    wish = _wish(asked.request, "request", model, service.settings) or Wish()
-    search, task = service.asking(model, asked).search, model.task
+    model = service.model(body, "alternatives")
+    wish = _wish(body.request, "request", model) or Wish()
+    search, task = service.asking(model, body).search, model.task
     call: Any = task.alternatives  # type: ignore[attr-defined]
     found = await service.alone(
-        request, lambda: call(model.model, asked.text, wish, asked.count, search)
+        request, lambda: call(model.model, body.text, wish, body.count, search)
     )
     ways = [{"symbol": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
@@ -108,7 +98,7 @@ def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
         )
 
 
-def _wishes(asked: PredictBody, model: Served, settings: ServeSettings) -> Sequence[Wish | None]:
+def _wishes(asked: PredictBody, model: Served) -> Sequence[Wish | None]:
     """What is asked of each answer."""
     if asked.requests is None:
         return [None] * len(asked.texts)
@@ -119,12 +109,11 @@ def _wishes(asked: PredictBody, model: Served, settings: ServeSettings) -> Seque
             f"{len(asked.requests)} given",
             "requests",
         )
-    return [_wish(one, f"requests.{n}", model, settings) for n, one in enumerate(asked.requests)]
+    return [_wish(one, f"requests.{n}", model) for n, one in enumerate(asked.requests)]
 
 
-def _wish(asked: WishBody, at: str, model: Served, settings: ServeSettings) -> Wish | None:
+def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
     """What is asked of an answer; None: nothing."""
-    check_wish(asked, at, settings)
     wish = asked.wish()
     if wish == Wish():
         return None

@@ -2,8 +2,19 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StrictBool,
+    StrictStr,
+    WithJsonSchema,
+    create_model,
+)
 
+from regard.serve.settings import ServeSettings
 from regard.tasks.values import Request as Wish
 
 
@@ -13,38 +24,37 @@ def _whole(value: Any) -> Any:
 
 
 LARGE = 2**63
-Count = Annotated[int, BeforeValidator(_whole)]
-Whole = Annotated[int, Field(ge=-LARGE, lt=LARGE)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
-Word = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Strict(), BeforeValidator(_whole)]
+Whole = Annotated[int, Strict(), Field(ge=-LARGE, lt=LARGE)]
+Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Value = StrictBool | Whole | Real | StrictStr | None
 # Of a long list of wrong things only the first is told: a million errors take many seconds.
 FIRST: Any = Field(fail_fast=True)
-Value = bool | Whole | Real | str | None
-SEARCH: Any = Field(default_factory=dict, description="settings; null leaves one as it is")
+SEARCH: Any = Field(
+    default_factory=dict, description="settings of the search; GET /models says which"
+)
 MODEL = Field(None, description="the model's name; the first one if there is none")
 
 
-class Asked(BaseModel):
-    """A request. No other fields, no conversions."""
+class Body(BaseModel):
+    """What a client sends. No other fields, no conversions."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
-    model: str | None = MODEL
+
+class Asked(Body):
+    """A request."""
+
+    model: StrictStr | None = MODEL
     search: dict[str, Value] = SEARCH
 
 
-class WishBody(BaseModel):
+class WishBody(Body):
     """What is asked of one answer."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    prefix: str = Field("", description="how the answer begins")
-    must: Annotated[list[Word], FIRST] = Field(
-        default_factory=list, description="words that must be in it"
-    )
-    ban: Annotated[list[Word], FIRST] = Field(
-        default_factory=list, description="words that may not be in it"
-    )
+    prefix: StrictStr = Field("", description="how the answer begins")
+    must: list[StrictStr] = Field(default_factory=list, description="words that must be in it")
+    ban: list[StrictStr] = Field(default_factory=list, description="words that may not be in it")
 
     def wish(self) -> Wish:
         """The same for a task."""
@@ -54,36 +64,71 @@ class WishBody(BaseModel):
 class PredictBody(Asked):
     """Texts to answer."""
 
-    texts: Annotated[list[str], FIRST] = Field(
+    texts: list[StrictStr] = Field(
         min_length=1, description="as in the lines of a file", examples=[["attention"]]
     )
     nbest: Count = Field(1, ge=1, description="answers to each text")
-    requests: Annotated[list[WishBody], FIRST] | None = Field(
-        None, description="for each text what is asked of it"
-    )
-    align: bool = Field(False, description="with what each symbol looked at")
+    requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
+    align: StrictBool = Field(False, description="with what each symbol looked at")
 
 
 class StreamBody(Asked):
     """A text to answer while one looks on."""
 
-    text: str = Field(examples=["attention"])
+    text: StrictStr = Field(examples=["attention"])
     request: WishBody | None = None
 
 
 class InspectBody(Asked):
     """A text to look into."""
 
-    text: str = Field(examples=["attention"])
-    target: str | None = Field(None, description="an answer to explain instead of the model's")
+    text: StrictStr = Field(examples=["attention"])
+    target: StrictStr | None = Field(
+        None, description="an answer to explain instead of the model's"
+    )
 
 
 class AlternativesBody(Asked):
     """A text whose answer may go on in other ways behind a beginning."""
 
-    text: str = Field(examples=["attention"])
+    text: StrictStr = Field(examples=["attention"])
     request: WishBody = Field(default_factory=WishBody)
     count: Count = Field(5, ge=1, le=100, description="ways to go on")
+
+
+def limited_bodies(
+    limits: ServeSettings, models: list[str], search: dict[str, Any]
+) -> dict[str, type[Asked]]:
+    """Return the bodies by path, with the limits, the models and the settings of this server."""
+    text: Any = Annotated[StrictStr, Field(max_length=limits.characters)]
+    word: Any = Annotated[text, Field(min_length=1)]
+    words: Any = Annotated[list[word], FIRST, Field(max_length=limits.wishes)]
+    texts: Any = Annotated[list[text], FIRST, Field(max_length=limits.texts)]
+    wish: Any = _limited(WishBody, prefix=text, must=words, ban=words)
+    names = {"anyOf": [{"enum": models}, {"type": "null"}]}
+    asked = {
+        "model": Annotated[StrictStr | None, WithJsonSchema(names)],
+        "search": Annotated[dict[str, Value], WithJsonSchema(search)],
+        "text": text,
+    }
+    several = {"type": "integer", "minimum": 1, "maximum": limits.nbest}
+    nbest: Any = Annotated[Count, WithJsonSchema(several)]
+    requests: Any = Annotated[list[wish], FIRST] | None
+    return {
+        "/predict": _limited(PredictBody, **asked, texts=texts, nbest=nbest, requests=requests),
+        "/stream": _limited(StreamBody, **asked, request=wish | None),
+        "/inspect": _limited(InspectBody, **asked, target=text | None),
+        "/alternatives": _limited(AlternativesBody, **asked, request=wish),
+    }
+
+
+def _limited(shape: type[Body], **types: Any) -> Any:
+    """Return a shape whose fields have these types instead, and are else as they were."""
+    fields = {
+        name: (types[name], field) for name, field in shape.model_fields.items() if name in types
+    }
+    made: Any = create_model
+    return made(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields)
 
 
 class Other(BaseModel):

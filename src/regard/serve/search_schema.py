@@ -1,5 +1,6 @@
 """The search of a request: that of the model, changed within the limits."""
 
+from collections.abc import Iterable
 from typing import Any, get_args
 
 from regard.core.errors import UserError
@@ -58,3 +59,27 @@ def settings_schema(estimator: Estimator, settings: ServeSettings) -> dict[str, 
     """The JSON schema of all that the search of a model can be."""
     schemas = [schema_of(kind, settings) for kind in kinds_of(estimator)]
     return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
+
+
+def searches_schema(estimators: Iterable[Estimator], settings: ServeSettings) -> dict[str, Any]:
+    """Return all that a search of some model can be; null leaves a setting as it is."""
+    ways: list[dict[str, Any]] = []
+    for estimator in estimators:
+        for number, kind in enumerate(kinds_of(estimator)):
+            schema = schema_of(kind, settings)
+            for field in schema["properties"].values():
+                field["anyOf"] = [*field.pop("anyOf", [_moved(field)]), {"type": "null"}]
+            if warm := schema["properties"].get("temperature"):  # 0, or not too near to it
+                warm["anyOf"][0]["minimum"] = COLDEST
+                warm["anyOf"].append({"const": 0})
+            if number:  # not the model's own, so it must be named
+                schema["properties"]["kind"] = {"const": kind.model_fields["kind"].default}
+                schema["required"] = ["kind"]
+            if schema not in ways:
+                ways.append(schema)
+    return {"anyOf": ways, "default": {}}
+
+
+def _moved(field: dict[str, Any]) -> dict[str, Any]:
+    """Return what a field allows, taken out of it; what is said of it stays."""
+    return {key: field.pop(key) for key in list(field) if key not in ("title", "description")}

@@ -95,7 +95,9 @@ class Events(Response):
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
             about = {"model": self.model.name, "milliseconds": took}
             yield event("answer", {**found.as_dict(), **about})
-        except (Refused, UserError) as error:
+        except Refused as error:
+            yield event("error", {"error": shortened(error.detail)})
+        except UserError as error:
             yield event("error", {"error": shortened(str(error))})
         except Exception:
             yield event("error", {"error": DAMAGE})
