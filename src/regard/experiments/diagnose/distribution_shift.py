@@ -4,11 +4,11 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
+from regard.tasks.task import plain
 
 TEXTS = 1000  # of each part that are looked at, at most
 CHUNK = 200  # characters of running text that count as one text
@@ -39,9 +39,8 @@ class CharBigramModel:
         return found / (len(text) + 1)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """How well texts fit: nats a letter, and how far that is from sure."""
+class Fit(NamedTuple):
+    """How well texts fit: nats per character, and their standard error."""
 
     nats: float
     error: float
@@ -93,14 +92,10 @@ def sides(subject: Subject) -> list[str]:
 def texts(subject: Subject, side: str) -> tuple[list[str], list[str]]:
     """The texts of a side in training and in dev; running text in pieces."""
     found = []
-    for pairs in (subject.train, subject.dev):
-        rows = [_text(getattr(pair, side)) for pair in pairs[:TEXTS]]
+    for pairs in subject.parts.values():
+        rows = [plain(getattr(pair, side)) for pair in pairs[:TEXTS]]
         if not subject.task.reads_source:
             rows = [row[at : at + CHUNK] for row in rows for at in range(0, len(row), CHUNK)]
             rows = rows[:: max(1, len(rows) // TEXTS)]
         found.append(rows)
     return found[0], found[1]
-
-
-def _text(side: Any) -> str:
-    return side if isinstance(side, str) else " ".join(side)

@@ -1,8 +1,8 @@
 """The diagnosis: every probe that applies is made, then verdicts are found from its figures."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -23,65 +23,44 @@ from regard.experiments.diagnose.verdicts_inside import other_verdicts
 DEV = 5  # examples of dev that are needed to say something
 
 
-@dataclass(frozen=True)
-class Probe:
-    """A look at the run. missing: why it cannot be made, or nothing."""
+class Probe(NamedTuple):
+    """A look at the run. needs: without which it cannot be made, see `_lacking`."""
 
     name: str
     says: str
     figures: Callable[[Subject], Figures]
-    missing: Callable[[Subject], str]
+    needs: tuple[str, ...] = ()
 
 
-def _no_data(subject: Subject) -> str:
-    return subject.why_no_data
-
-
-def _no_texts(subject: Subject) -> str:
-    if subject.why_no_data or not sides(subject):
-        return subject.why_no_data or "vectors are no texts"
-    few = min(len(part) for part in texts(subject, sides(subject)[0])) < DEV
-    return f"fewer than {DEV} texts in training or dev" if few else ""
-
-
-def _no_pairs(subject: Subject) -> str:
-    return subject.why_no_data or (
-        "" if subject.task.reads_source else "running text has no source"
-    )
-
-
-def _no_model(subject: Subject) -> str:
-    return subject.why_no_data or subject.why_no_model
-
-
-def _no_source(subject: Subject) -> str:
-    return _no_model(subject) or _no_pairs(subject)
-
-
-def _no_steps(subject: Subject) -> str:
-    solved = (
-        ""
-        if subject.config.training.optimizer.stepwise
-        else "the model was solved by a formula, not step by step"
-    )
-    return subject.why_no_data or solved
-
-
-def _no_layers(subject: Subject) -> str:
-    return _no_model(subject) or _no_steps(subject)
-
-
-RECORD = (Probe("curve", "the curves of training", curve_figures, lambda subject: ""),)
 PROBES = (
-    Probe("symbols", "symbols and lengths", symbol_figures, _no_data),
-    Probe("likeness", "whether dev is like training", likeness_figures, _no_texts),
-    Probe("dependence", "whether answers depend on sources", dependence_figures, _no_pairs),
-    Probe("losses", "losses on both parts", loss_figures, _no_model),
-    Probe("source", "what the source gives", source_figures, _no_source),
-    Probe("answers", "answers on dev", answer_figures, _no_source),
-    Probe("inside", "attention, gradients, dead units", inside_figures, _no_layers),
-    Probe("trials", "short trainings from fresh weights", trial_figures, _no_steps),
+    Probe("curve", "the curves of training", curve_figures),
+    Probe("symbols", "symbols and lengths", symbol_figures, ("data",)),
+    Probe("likeness", "whether dev is like training", likeness_figures, ("data", "texts")),
+    Probe(
+        "dependence", "whether answers depend on sources", dependence_figures, ("data", "source")
+    ),
+    Probe("losses", "losses on both parts", loss_figures, ("data", "model")),
+    Probe("source", "what the source gives", source_figures, ("data", "model", "source")),
+    Probe("answers", "answers on dev", answer_figures, ("data", "model", "source")),
+    Probe("inside", "attention, gradients, dead units", inside_figures, ("data", "model", "steps")),
+    Probe("trials", "short trainings from fresh weights", trial_figures, ("data", "steps")),
 )
+
+
+def _lacking(subject: Subject) -> dict[str, str]:
+    """Why the needs of probes are not met; an empty text for those that are."""
+    no_texts, steps = "", subject.config.training.optimizer.stepwise
+    if not sides(subject):
+        no_texts = "vectors are no texts"
+    elif min(len(part) for part in texts(subject, sides(subject)[0])) < DEV:
+        no_texts = f"fewer than {DEV} texts in training or dev"
+    return {
+        "data": subject.why_no_data,
+        "texts": no_texts,
+        "model": subject.why_no_model,
+        "source": "" if subject.task.reads_source else "running text has no source",
+        "steps": "" if steps else "the model was solved by a formula, not step by step",
+    }
 
 
 def examine(
@@ -91,10 +70,11 @@ def examine(
     subject = read_subject(folder)
     figures: dict[str, Figures] = {"facts": _facts(subject)}
     left_out: dict[str, str] = {}
+    lacking = _lacking(subject)
     with torch.random.fork_rng():
-        for probe in (*RECORD, *PROBES):
-            why = probe.missing(subject)
-            if quick and probe.name in ("losses", "source", "answers", "inside", "trials"):
+        for probe in PROBES:
+            why = next((lacking[need] for need in probe.needs if lacking[need]), "")
+            if quick and {"model", "steps"} & {*probe.needs}:
                 why = why or "--quick"
             if why:
                 left_out[probe.name] = why

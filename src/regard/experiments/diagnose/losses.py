@@ -63,11 +63,17 @@ def labels_of(batch: Batch) -> Tensor | None:
     return batch.labels if batch.labels is not None and batch.labels.dim() == 1 else None
 
 
+def all_labels(batches: Sequence[Batch]) -> Tensor | None:
+    """The right answers (N,) of all batches."""
+    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
+    return torch.cat(labels) if labels else None
+
+
 def usual(batches: Sequence[Batch]) -> Tensor | None:
     """How often each answer comes (V,), or the mean answer (C,) where answers are numbers."""
-    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
-    if labels:
-        return torch.bincount(torch.cat(labels)).float()
+    labels = all_labels(batches)
+    if labels is not None:
+        return torch.bincount(labels).float()
     numbers = [batch.labels for batch in batches if batch.labels is not None]
     return torch.cat(numbers).float().mean(0) if numbers else None
 
@@ -76,15 +82,14 @@ def same_loss(same: Tensor | None, batches: Sequence[Batch], objective: Any) -> 
     """The loss of a model that gives the same answer, the best single one, whatever comes in."""
     if same is None or not batches:
         return None
-    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
-    if labels:
-        answers = torch.cat(labels)
-        size = max(len(same), int(answers.max()) + 1)
+    labels = all_labels(batches)
+    if labels is not None:
+        size = max(len(same), int(labels.max()) + 1)
         counts = F.pad(same, (0, size - len(same))) + 0.5
-        each = -(counts / counts.sum()).log()[answers]
-        weight = [b.weight for b in batches if b.weight is not None]
-        if weight and len(torch.cat(weight)) == len(each):
-            return float((each * torch.cat(weight)).sum() / torch.cat(weight).sum())
+        each = -(counts / counts.sum()).log()[labels]
+        weights = [b.weight for b in batches if b.weight is not None]
+        if weights and len(weight := torch.cat(weights)) == len(each):
+            return float((each * weight).sum() / weight.sum())
         return float(each.mean())
     numbers = torch.cat([batch.labels for batch in batches if batch.labels is not None]).float()
     if hasattr(objective, "distance"):
@@ -95,10 +100,10 @@ def same_loss(same: Tensor | None, batches: Sequence[Batch], objective: Any) -> 
 
 def same_right(same: Tensor | None, batches: Sequence[Batch]) -> float | None:
     """The share of right answers of a model that always gives the most frequent one."""
-    labels = [found for batch in batches if (found := labels_of(batch)) is not None]
-    if same is None or not labels:
+    labels = all_labels(batches)
+    if same is None or labels is None:
         return None
-    return float((torch.cat(labels) == int(same.argmax())).float().mean())
+    return float((labels == int(same.argmax())).float().mean())
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ B rows, H heads, T length, S length of what is attended to, D width.
 import contextlib
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,69 +20,55 @@ from regard.nn.capture_hooks import recording
 STUCK = 0.01  # a gate this near to 0 or 1, a state this near to -1 or 1
 BATCHES = 3
 
-Look = Callable[[nn.Module, tuple[Any, ...], Any], None]
+Found = dict[str, list[Tensor]]  # by the name of a module, something of each call
+Look = Callable[[Any, Any, Any], Tensor]  # at a module, its input and its output
 
 
 def inside_figures(subject: Subject) -> Figures:
     """Attention entropy by module, dead and stuck units by module, gradient by layer."""
     batches = spread(subject.batches(subject.train), BATCHES)
     model = subject.trained
-    seen: dict[str, dict[str, list[Tensor]]] = {"active": {}, "stuck": {}}
-    with watched(model, seen), recording(model) as recorded, torch.no_grad():
+    active, stuck = Found(), Found()
+    with watched(model, active, stuck), recording(model) as recorded, torch.no_grad():
         for batch in batches:
             subject.config.objective(model, batch)
     spread_out = {name: map(_entropy, calls) for name, calls in recorded.attention.calls.items()}
     entropies = {name: [e for e in each if e is not None] for name, each in spread_out.items()}
     dead = {
         name: float((torch.stack(parts).amax(0) <= 0).float().mean())
-        for name, parts in seen["active"].items()
+        for name, parts in active.items()
+        if parts
     }
     return {
-        "attention_entropy": _means({name: each for name, each in entropies.items() if each}),
+        "attention_entropy": _means(entropies),
         "dead_units": dead,
-        "stuck_gates": _means(seen["stuck"]),
+        "stuck_gates": _means(stuck),
         "gradients": gradients(subject, batches),
         "frozen": list(subject.config.training.freeze),
     }
 
 
 def _means(found: dict[str, list[Tensor]]) -> dict[str, float]:
-    return {name: float(torch.cat(parts).mean()) for name, parts in found.items()}
+    return {name: float(torch.cat(parts).mean()) for name, parts in found.items() if parts}
 
 
 @contextlib.contextmanager
-def watched(model: nn.Module, seen: dict[str, dict[str, list[Tensor]]]) -> Iterator[None]:
-    """Hooks on every feed-forward network and recurrent layer while it lasts."""
-    hooks = []
-    for name, part in model.named_modules():
-        for kind, look in _looks(part):
-            into = seen[kind].setdefault(name, [])
-            hooks.append(part.register_forward_hook(_hook(look, into)))
-    try:
+def watched(model: nn.Module, active: Found, stuck: Found) -> Iterator[None]:
+    """Collect the largest inputs of ReLUs and which gates are stuck, by module, in the block."""
+    with contextlib.ExitStack() as hooks:
+        for name, part in model.named_modules():
+            if hasattr(part, "rectified") and part.activation is torch.nn.functional.relu:
+                look = partial(_collect, active.setdefault(name, []), _active)
+            elif isinstance(part, nn.RNNBase):
+                look = partial(_collect, stuck.setdefault(name, []), _stuck)
+            else:
+                continue
+            hooks.enter_context(part.register_forward_hook(look))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
-        for found in seen.values():
-            for name in [name for name, parts in found.items() if not parts]:
-                del found[name]
 
 
-def _hook(look: Callable[..., Tensor | None], into: list[Tensor]) -> Look:
-    def hook(part: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        found = look(part, inputs, output)
-        if found is not None:
-            into.append(found)
-
-    return hook
-
-
-def _looks(part: nn.Module) -> Iterator[tuple[str, Callable[..., Tensor | None]]]:
-    """What can be seen of a module, each as a kind and a function of a call of it."""
-    if hasattr(part, "rectified") and part.activation is torch.nn.functional.relu:
-        yield "active", _active
-    if isinstance(part, nn.RNNBase):
-        yield "stuck", _stuck
+def _collect(found: list[Tensor], look: Look, part: Any, inputs: Any, output: Any) -> None:
+    found.append(look(part, inputs[0], output))
 
 
 def _entropy(weights: Tensor) -> Tensor | None:
@@ -95,14 +82,14 @@ def _entropy(weights: Tensor) -> Tensor | None:
     return entropy[several] / places[several].float().log()
 
 
-def _active(part: Any, inputs: tuple[Any, ...], output: Any) -> Tensor:
+def _active(part: Any, x: Any, output: Any) -> Tensor:
     """The largest value at each ReLU over all positions (inner,)."""
-    return part.rectified(inputs[0], output).flatten(0, -2).amax(0)
+    return part.rectified(x, output).flatten(0, -2).amax(0)
 
 
-def _stuck(part: nn.RNNBase, inputs: tuple[Any, ...], output: Any) -> Tensor:
+def _stuck(part: nn.RNNBase, x: Tensor, output: Any) -> Tensor:
     """Which gates, or states of a plain network, are as good as shut or open (n,)."""
-    x, states = inputs[0], output[0]  # (B, T, inputs), (B, T, D)
+    states = output[0]  # of x (B, T, inputs): (B, T, D)
     if part.mode.startswith("RNN"):
         return (states.abs() > 1 - STUCK).float().flatten()
     before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)

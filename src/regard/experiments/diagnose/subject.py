@@ -112,19 +112,8 @@ def read_subject(folder: Path) -> Subject:
     examples = len(train)
     draw = random.Random(0)
     train, dev = (draw.sample(part, min(EXAMPLES, len(part))) for part in (train, dev))
-    return Subject(
-        folder,
-        config,
-        record,
-        task,
-        device,
-        train,
-        dev,
-        examples,
-        model,
-        why_no_data,
-        why_no_model,
-    )
+    why = why_no_data, why_no_model
+    return Subject(folder, config, record, task, device, train, dev, examples, model, *why)
 
 
 def _data(
