@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS, EOS
+from regard.inputs.input import InputShape
 from regard.models.causal import CausalOptions
 from regard.nn.residual import Residual
 
@@ -32,7 +33,7 @@ def noisy(module: nn.Module) -> nn.Module:
 def build(tied: bool = True, **decoder: object) -> nn.Module:
     torch.manual_seed(0)
     tree = {"decoder": SIZES | decoder, "tied": tied}
-    return noisy(CausalOptions.model_validate(tree).build(V))
+    return noisy(CausalOptions.model_validate(tree).build(InputShape("text", V)))
 
 
 def put(theirs: nn.Module, ours: nn.Module) -> None:

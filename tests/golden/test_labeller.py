@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch, Outputs, Padded, SharedRows
 from regard.inputs.frontend import Embedding
 from regard.inputs.words import CharCNN, CharLSTM
-from regard.models.labeller import Pool
+from regard.models.labeller import POOLS
 from regard.models.window import Linear, Mlp, Window
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags
 
@@ -65,7 +65,7 @@ def test_mlp_and_linear() -> None:
 @pytest.mark.parametrize("kind", ["mean", "max", "first", "last", "attention"])
 def test_pools(kind: str) -> None:
     torch.manual_seed(0)
-    pool, source = Pool(kind, D), vectors()
+    pool, source = POOLS[kind](D), vectors()
     found = pool(source)
     for row, length in enumerate(LENGTHS):
         x = source.data[row, :length]  # (length, D)
@@ -82,7 +82,7 @@ def test_pools(kind: str) -> None:
     assert torch.equal(given, summary if kind == "last" else found)
 
 
-def weighted(pool: Pool, x: Tensor) -> Tensor:
+def weighted(pool: nn.Module, x: Tensor) -> Tensor:
     """u = tanh(W h + b), a = softmax(v . u), sum of a h (Yang et al. 2016, eq. 5 to 7)."""
     inner, _, outer = pool.weigh
     scores = [outer.weight[0] @ torch.tanh(inner.weight @ h + inner.bias) for h in x]

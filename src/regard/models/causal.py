@@ -16,6 +16,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import tree_map
 from regard.inputs.frontend import Embedding
+from regard.inputs.input import InputShape
 from regard.models.encoders import Auto
 from regard.models.heads import Head
 from regard.models.recurrent import RecurrentOptions
@@ -153,12 +154,12 @@ class CausalOptions(Options):
     decoder: Causal = Auto()
     tied: bool = Field(True, description="the output layer shares the embedding's weights")
 
-    def build(self, vocabulary: int) -> CausalModel:
-        """The model for a vocabulary of this size."""
+    def build(self, shape: InputShape) -> CausalModel:
+        """The model of such texts."""
         decoder = self.decoder
         assert not isinstance(decoder, Auto) and decoder.width
-        target = Embedding(vocabulary, decoder.width, decoder.scale)
+        target = Embedding(shape.size, decoder.width, decoder.scale)
         weight = target.weight
         if not self.tied:
-            weight = nn.Parameter(torch.randn(vocabulary, decoder.width) * decoder.width**-0.5)
+            weight = nn.Parameter(torch.randn(shape.size, decoder.width) * decoder.width**-0.5)
         return CausalModel(target, decoder.build(), Head(weight), decoder.carries)

@@ -11,10 +11,11 @@ from regard.inputs.input import InputShape
 
 class EncoderOptions(Options):
     """What the options of all encoders can do. direct: whether it takes vectors of any width as
-    they are."""
+    they are; any_inputs: whether it reads vectors of another width than its own."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     direct: ClassVar[bool] = False
+    any_inputs: ClassVar[bool] = False
     kind: str
     width: int | None
     dropout: float | None
@@ -27,6 +28,11 @@ class EncoderOptions(Options):
     @property
     def uses(self) -> frozenset[str]:
         """What it makes use of beside vectors: of `bias` and `edges`."""
+        return frozenset()
+
+    @property
+    def blind(self) -> frozenset[str]:
+        """Which of the `first` and the `last` position know nothing of the others."""
         return frozenset()
 
     def output(self, inputs: int) -> int:

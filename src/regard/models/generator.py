@@ -169,8 +169,8 @@ class GeneratorOptions(SourceModelOptions):
         )
 
     def _inputs(self, part: Any) -> int:
-        """The size of the vectors that a side reads: only recurrent layers take another width."""
-        return (self.embedding if part.kind == "recurrent" else None) or part.width
+        """The size of the vectors that a side reads."""
+        return (self.embedding if part.any_inputs else None) or part.width
 
 
 def _scale(part: Any, inputs: int) -> float:

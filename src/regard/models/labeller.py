@@ -3,7 +3,7 @@
 B rows, S length, D width, C outputs.
 """
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -16,8 +16,6 @@ from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, SourceModelOptions
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
-
-PoolKind = Literal["mean", "max", "last", "first", "attention"]
 
 
 class Labeller(nn.Module):
@@ -46,36 +44,74 @@ class Each(nn.Module):
 
 
 class Pool(nn.Module):
-    """One vector a row: mean, max, last, first symbol, or a weighted mean that is learnt.
+    """The contract: one vector per row, (B, S, D) to (B, D)."""
 
-    attention: softmax over v . tanh(W h) (Yang et al. 2016, eq. 5 to 7).
-    """
-
-    def __init__(self, kind: PoolKind, width: int) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.kind = kind
-        self.heads = int(kind == "attention")
-        self.weigh: nn.Module | None = None
-        if kind == "attention":
-            self.weigh = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
 
     def forward(self, encoded: Padded) -> Tensor:
         """(B, S, D) to (B, D)."""
+        raise NotImplementedError
+
+
+class MeanPool(Pool):
+    """The mean over all positions."""
+
+    def forward(self, encoded: Padded) -> Tensor:
+        real = encoded.mask.unsqueeze(-1)  # (B, S, 1)
+        return (encoded.data * real).sum(1) / real.sum(1)
+
+
+class MaxPool(Pool):
+    """The largest value over all positions."""
+
+    def forward(self, encoded: Padded) -> Tensor:
+        real = encoded.mask.unsqueeze(-1)
+        return encoded.data.masked_fill(~real, float("-inf")).amax(1)
+
+
+class FirstPool(Pool):
+    """The vector of the first position."""
+
+    def forward(self, encoded: Padded) -> Tensor:
+        return encoded.data[:, 0]
+
+
+class LastPool(Pool):
+    """The vector of the last position; of two directions each at its own end."""
+
+    def forward(self, encoded: Padded) -> Tensor:
+        if encoded.summary is not None:
+            return encoded.summary
+        width = encoded.data.shape[-1]
+        last = (encoded.mask.sum(1) - 1)[:, None, None].expand(-1, 1, width)
+        return encoded.data.gather(1, last).squeeze(1)
+
+
+class AttentionPool(Pool):
+    """A weighted mean that is learned: softmax over v . tanh(W h) (Yang et al. 2016, eq. 5-7)."""
+
+    heads = 1
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width)
+        self.weigh = nn.Sequential(nn.Linear(width, width), nn.Tanh(), nn.Linear(width, 1))
+
+    def forward(self, encoded: Padded) -> Tensor:
         x, real = encoded.data, encoded.mask.unsqueeze(-1)  # (B, S, D), (B, S, 1)
-        if self.kind == "max":
-            return x.masked_fill(~real, float("-inf")).amax(1)
-        if self.kind == "first":
-            return x[:, 0]
-        if self.kind == "last":
-            if encoded.summary is not None:
-                return encoded.summary  # of two directions each at its own end
-            last = (encoded.mask.sum(1) - 1)[:, None, None].expand(-1, 1, x.shape[-1])
-            return x.gather(1, last).squeeze(1)
-        if self.weigh is not None:
-            weight = self.weigh(x).masked_fill(~real, float("-inf")).softmax(1)  # (B, S, 1)
-            record_attention(self, lambda: weight.transpose(1, 2).unsqueeze(1), at="itself")
-            return zero_ablated(self, (x * weight).sum(1, keepdim=True)).squeeze(1)
-        return (x * real).sum(1) / real.sum(1)
+        weight = self.weigh(x).masked_fill(~real, float("-inf")).softmax(1)  # (B, S, 1)
+        record_attention(self, lambda: weight.transpose(1, 2).unsqueeze(1), at="itself")
+        return zero_ablated(self, (x * weight).sum(1, keepdim=True)).squeeze(1)
+
+
+PoolKind = Literal["mean", "max", "last", "first", "attention"]
+POOLS: dict[PoolKind, type[Pool]] = {
+    "mean": MeanPool,
+    "max": MaxPool,
+    "last": LastPool,
+    "first": FirstPool,
+    "attention": AttentionPool,
+}
 
 
 class LabelHead(nn.Module):
@@ -134,19 +170,11 @@ class PooledOptions(SourceModelOptions):
         """The model of such sources for so many outputs."""
         encoder = self.encoder
         assert not isinstance(encoder, Auto) and encoder.width and self.pool
-        if shape.kind == "text":
-            _refuse_blind(encoder, self.pool)
+        if shape.kind == "text" and self.pool in encoder.blind:
+            raise UserError(
+                f"model.pool={self.pool}: with this encoder that symbol knows nothing of the "
+                "others, so every text would get the same answer; choose mean, max or attention"
+            )
         frontend = build_frontend(self.frontend, encoder, shape)
         body, width = encoder.build(frontend.width), encoder.output(frontend.width)
-        return Labeller(frontend, body, Pool(self.pool, width), LabelHead(width, outputs))
-
-
-def _refuse_blind(encoder: Any, pool: PoolKind) -> None:
-    """No pool that sees only a symbol which is the same in all texts."""
-    alone = encoder.kind in ("linear", "mlp")
-    onwards = encoder.kind == "recurrent" and not encoder.bidirectional
-    if (pool == "first" and (alone or onwards)) or (pool == "last" and alone):
-        raise UserError(
-            f"model.pool={pool}: with this encoder that symbol knows nothing of the others, so "
-            "every text would get the same answer; choose mean, max or attention"
-        )
+        return Labeller(frontend, body, POOLS[self.pool](width), LabelHead(width, outputs))

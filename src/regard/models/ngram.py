@@ -15,6 +15,7 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 from regard.data.tensors.state import State
+from regard.inputs.input import InputShape
 
 NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
 
@@ -244,6 +245,6 @@ class NGramOptions(Options):
     kind: Literal["ngram"] = "ngram"
     order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
 
-    def build(self, vocabulary: int) -> NGram:
-        """The model for a vocabulary of this size, not yet counted."""
-        return NGram(vocabulary, self.order)
+    def build(self, shape: InputShape) -> NGram:
+        """The model of such texts, not yet counted."""
+        return NGram(shape.size, self.order)

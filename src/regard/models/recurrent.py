@@ -136,6 +136,7 @@ class RecurrentOptions(Options):
     """What recurrent encoders and decoders have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
+    any_inputs: ClassVar[bool] = True
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
     layers: int | None = Field(None, gt=0, description="layers")
@@ -160,6 +161,10 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
                 f"width {self.width} is odd, but two directions share it; choose {self.width + 1}"
             )
         return self
+
+    @property
+    def blind(self) -> frozenset[str]:
+        return frozenset() if self.bidirectional else frozenset({"first"})
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
         """The encoder of vectors of size `inputs`, or of its width; sizes must be filled."""

@@ -25,6 +25,7 @@ class TransformerOptions(Options):
     """What Transformer encoders and decoders have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
+    any_inputs: ClassVar[bool] = False
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")

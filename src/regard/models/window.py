@@ -20,6 +20,8 @@ from regard.nn.feedforward import ACTIVATIONS, Activation
 class LinearEncoder(nn.Module):
     """Nothing between frontend and head: the model is linear in its vectors."""
 
+    linear: ClassVar[bool] = True
+
     def __init__(self, dropout: float) -> None:
         super().__init__()
         self.dropout = Dropout(dropout)
@@ -85,6 +87,10 @@ class Memoryless(EncoderOptions):
         """What embeddings are multiplied by: they begin small, so that rare words say little."""
         return 1.0
 
+    @property
+    def blind(self) -> frozenset[str]:
+        return frozenset({"first", "last"})
+
 
 class Linear(Memoryless):
     """No hidden layer: linear, logistic and softmax regression."""
@@ -122,6 +128,10 @@ class Window(Mlp):
     direct: ClassVar[bool] = False
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     reach: int = Field(2, ge=0, description="neighbours seen on each side")
+
+    @property
+    def blind(self) -> frozenset[str]:
+        return frozenset()
 
     def build(self, inputs: int | None = None) -> WindowEncoder:  # type: ignore[override]
         """The encoder; sizes must be filled."""

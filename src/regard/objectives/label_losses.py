@@ -95,6 +95,7 @@ class Distance(Objective):
 class Squared(Distance):
     """Mean squared error: the mean is the best answer."""
 
+    least_squares: ClassVar[bool] = True
     kind: Literal["mse"] = "mse"
 
     def distance(self, error: Tensor) -> Tensor:

@@ -46,9 +46,11 @@ DONE = Context()
 
 
 class Objective(Options, ABC):
-    """The contract. takes: what a model must give (`gives` of its options)."""
+    """The contract. takes: what a model must give (`gives` of its options); least_squares: whether
+    it is the squared error, which a linear model makes smallest in closed form."""
 
     takes: ClassVar[frozenset[str]]
+    least_squares: ClassVar[bool] = False
     kind: str
 
     def ready(self, load: Callable[[str], nn.Module]) -> None:

@@ -23,8 +23,6 @@ from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
 from regard.inputs import symbol_input
 from regard.inputs.tokenizers import SUBWORDS
-from regard.models.causal import CausalModel
-from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
@@ -71,9 +69,7 @@ class LanguageModelTask(Task):
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
-        if isinstance(options, MaskedOptions):
-            return options.build(self.source.shape)
-        return options.build(len(self.vocabulary))
+        return options.build(self.source.shape)
 
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
         """The documents as numbers."""
@@ -91,9 +87,8 @@ class LanguageModelTask(Task):
         if not isinstance(corpus, StreamCorpus):
             return corpus
         order = self.options.order
-        carries = getattr(model, "carries", False) and isinstance(model, CausalModel)
-        sequential = carries if order == "auto" else order == "sequential"
-        return replace(corpus, sequential=sequential)
+        carries = getattr(model, "carries", False)
+        return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
 
     def facts(self, corpus: Corpus) -> Facts:
         """What the choice of a model depends on."""
@@ -106,9 +101,11 @@ class LanguageModelTask(Task):
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Counts n-grams."""
-        if not (isinstance(model, NGram) and isinstance(corpus, StreamCorpus)):
+        count: Any = getattr(model, "solve", None)
+        if count is None:
             return super().solve(model, corpus, objective)
-        return model.solve(corpus.side.flat)
+        assert isinstance(corpus, StreamCorpus)
+        return count(corpus.side.flat)
 
     def predict(
         self,

@@ -26,8 +26,7 @@ from regard.inputs.text import Text
 from regard.inputs.vectors import standard
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
-from regard.models.window import LinearEncoder
-from regard.objectives import Objective, Squared
+from regard.objectives import Objective
 from regard.tasks.batches import ALL, Work, batches
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_facts
 from regard.tasks.task import (
@@ -148,8 +147,8 @@ class Regress(Task):
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Linear regression by least squares: w = (X^T X)^-1 X^T y, by a stable factorisation."""
-        linear = isinstance(model, Labeller) and isinstance(model.encoder, LinearEncoder)
-        if not linear or self.source.sequential or not isinstance(objective, Squared):
+        linear = getattr(getattr(model, "encoder", None), "linear", False)
+        if not linear or self.source.sequential or not objective.least_squares:
             return super().solve(model, corpus, objective)
         assert isinstance(corpus, LabelCorpus) and isinstance(corpus.source, Ragged)
         vectors, ones = corpus.source.flat.astype(np.float64), np.ones((len(corpus), 1))
