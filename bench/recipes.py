@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import torch
+from regard.inference.evaluation import evaluate
 from surroundings import folder
 
 from regard.config.load import load_config
 from regard.core.memory import keep_freed_memory
 from regard.data.sources.open import Place
-from regard.inference.evaluation import evaluate
 from regard.search import Beam
 from regard.training.loop import train
 from regard.training.start import start_run

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
+from regard.inference.ctranslate2_engine import CTranslate2Engine
 
 import regard
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS
 from regard.exchange import auto_engine as auto_engine
-from regard.inference.ctranslate2_engine import CTranslate2Engine
 from regard.inference.torch_engine import TorchEngine
 from regard.search import Beam
 

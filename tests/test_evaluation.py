@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from regard.inference.evaluation import Evaluation, evaluate
 
 import regard
 from regard import Transducer
 from regard.data.reading.read import Example, Pair, group, read_pairs
 from regard.data.tensors.special import BOS, EOS
-from regard.inference.evaluation import Evaluation, evaluate
 from regard.metrics import HIGHER_IS_BETTER
 
 Command = Callable[..., Any]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from regard.inference.ctranslate2_engine import CTranslate2Engine
 
 import regard
 from regard import estimators
@@ -19,7 +20,6 @@ from regard.exchange.export import cached_export, export_model
 from regard.exchange.export import ctranslate2 as exporter
 from regard.exchange.export.ctranslate2_read import read_model
 from regard.exchange.export.parity import compare
-from regard.inference.ctranslate2_engine import CTranslate2Engine
 from regard.inference.open_engine import open_engine
 from regard.search import Beam, Hypothesis, Sample, TokenConstraints
 from regard.storage.export_folder import write_export

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from regard.estimators.shortlisting import with_shortlist
 from safetensors.numpy import save
 
 import regard
@@ -15,7 +16,6 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.data.vocabulary.vocabulary import CharVocabulary
-from regard.estimators.shortlisting import with_shortlist
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from regard.inference.evaluation import evaluate
 from torch import Tensor, nn
 
 import regard
@@ -13,7 +14,6 @@ from regard.data.corpus.words import word_key
 from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.data.tensors.special import BOS, EOS, MASK, SPECIALS
-from regard.inference.evaluation import evaluate
 from regard.objectives import Loss, Masked
 from regard.storage.weights import save_weights
 from regard.training.describe import describe

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from regard.inference.evaluation import evaluate
 from torch import Tensor, nn
 
 import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, pad
 from regard.exchange.export.int8_folder import export
-from regard.inference.evaluation import evaluate
 from regard.inference.torch_engine import TorchEngine
 from regard.models.generator import GeneratorOptions
 from regard.nn.quantize import quantize, size_of

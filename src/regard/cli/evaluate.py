@@ -41,21 +41,21 @@ def evaluate(
 ) -> None:
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
     from regard.data.sources.open import Place, open_test
-    from regard.estimators import load
+    from regard.exchange.engine_choice import load_predictor
     from regard.inference import evaluation
     from regard.inference.prediction.prediction_warnings import Oddities
     from regard.storage.run_files import trained_columns
     from regard.views.report.score_table import shown
 
-    estimator = load(model, engine, quantize, shortlist_file or shortlist)
-    task, config = estimator.task_, estimator.config_
+    predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
+    task, config = predictor.task, predictor.config
     place = Place(data, source, target, source_column, target_column)
-    place = trained_columns(place, estimator.folder_)
+    place = trained_columns(place, predictor.folder)
     pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:
         say(note)
     examples = task.examples(pairs)
-    search = estimator.search(beam=beam)
+    search = predictor.search(beam=beam)
     result = evaluation.evaluate(
         task, estimator.model_, examples, config.objective, search, batch_size
     )

@@ -24,7 +24,7 @@ def export(
 ) -> None:
     """Write a model for another engine: regard export runs/g2p-1 --to ctranslate2 --out g2p-ct2."""
     from regard.core.formatting import size
-    from regard.estimators import load
+    from regard.exchange.engine_choice import load_predictor
     from regard.exchange.export import EXPORTERS, export_model
     from regard.storage.export_folder import check_out, read_export
 
@@ -33,7 +33,7 @@ def export(
     check_out(out, force)  # before anything is read
     if Path(model).is_dir() and read_export(Path(model)) is not None:
         raise UserError(f"{model}: exported already; give the folder of the run it was made from")
-    export_model(load(model), to, out, force, quantize=quantize)
+    export_model(load_predictor(model), to, out, force, quantize=quantize)
     taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
     say(f"use it: regard predict {out} TEXT   ({size(taken)})")
     print(out)

@@ -49,14 +49,14 @@ def inspect(
     _check_files(
         {"--out": out, **{f"--{kind}": path for kind, path in pictures.items()}}, json_file
     )
-    from regard.estimators import load
+    from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.predict_options import search_changes
     from regard.views.inspection.inspecting import inspected
 
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
-    estimator = load(model)
-    changes = search_changes(estimator.config_, search, settings)
-    found = inspected(estimator, text, target, changes, most).as_dict()
+    predictor = load_predictor(model)
+    changes = search_changes(predictor.config, search, settings)
+    found = inspected(predictor, text, target, changes, most).as_dict()
     if json_file is not None:
         _write_json(json_file, found)
     for path in pictures.values():

@@ -34,24 +34,24 @@ def shortlist(
 ) -> None:
     """Learn which target symbols are likely for a source: predict --shortlist is then faster."""
     from regard.data.sources.open import Place
-    from regard.estimators import load
+    from regard.exchange.engine_choice import load_predictor
     from regard.search.shortlist import FILE, Shortlist
     from regard.storage.run_files import trained_columns
 
-    estimator = load(model)
-    task: Any = estimator.task_
-    options = estimator.config_.task
-    if "shortlist" not in task.abilities:
+    predictor = load_predictor(model)
+    task: Any = predictor.task
+    options = predictor.config.task
+    if not task.exportable:
         raise UserError(f"{model}: a {options.kind} model; only transducers have shortlists")
     place = Place(data, source, target, source_column, target_column)
-    opened = options.open(trained_columns(place, estimator.folder_), Place())
+    opened = options.open(trained_columns(place, predictor.folder), Place())
     kept, left_out = options.usable(opened.train)
     for note in [*opened.notes, *left_out]:
         say(note.removesuffix("; --dev names your own"))
     vocabularies = task.source_vocabulary(), task.target
     sizes = len(vocabularies[0]), len(vocabularies[1])
     found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
-    path = out or estimator.folder_ / FILE
+    path = out or predictor.folder / FILE
     found.save(path, *vocabularies)
     mean, share = found.coverage(*_rows(task, opened.dev))
     print(f"symbols of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")

@@ -95,6 +95,7 @@ def predict(
     **search: Any,
 ) -> None:
     """Answer texts: regard predict runs/g2p-1 attention."""
+    from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.output_lines import Form
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import Wanted
@@ -122,4 +123,4 @@ def predict(
         shard=shard,
         force=force,
     )
-    predict_job(wanted)
+    predict_job(wanted, load_predictor)

@@ -41,17 +41,17 @@ def score(
     if not source:
         check_texts(texts, input, "score")
     from regard.data.reading.lines import read_lines
-    from regard.estimators import load
+    from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.input_items import aligned_pairs, tabbed_pairs
 
-    estimator = load(model)
-    if "score pairs" in estimator.task_.abilities:
+    predictor = load_predictor(model)
+    if "score pairs" in predictor.task.abilities:
         tabbed = texts or [], input or "-"
         pairs = aligned_pairs(source, target) if source and target else tabbed_pairs(*tabbed)
-        return _score_pairs(estimator, pairs, json_lines, batch_size)
-    if "score texts" not in estimator.task_.abilities:
+        return _score_pairs(predictor, pairs, json_lines, batch_size)
+    if "score texts" not in predictor.task.abilities:
         raise UserError(
-            f"{model}: a {estimator.task} model; only language models score texts, and "
+            f"{model}: a {predictor.task.kind} model; only language models score texts, and "
             "transducers pairs"
         )
     if source:
@@ -59,20 +59,21 @@ def score(
     lines = texts or [line for line in read_lines(input or "-") if line]
     if not lines:
         raise UserError(NOTHING)
-    return _score_texts(estimator, lines, json_lines, batch_size)
+    return _score_texts(predictor, lines, json_lines, batch_size)
 
 
-def _score_texts(estimator: Any, lines: list[str], json_lines: bool, batch_size: int) -> None:
+def _score_texts(predictor: Any, lines: list[str], json_lines: bool, batch_size: int) -> None:
+    from regard.data.reading.read import Pair
     from regard.inference.prediction.prediction_warnings import Oddities
 
-    rows = estimator.scores(lines, batch_size)
+    found = predictor.score([Pair("", text, 0) for text in lines], batch_size)
     odd = Oddities()
-    for text in lines:
-        odd.add_unknown(estimator.unknown(text))
+    for _, prediction in found:
+        odd.add(prediction)
     odd.say()
     if not json_lines:
         print("perplexity\tbits_per_character\tnats\ttext")
-    for text, row in zip(lines, rows, strict=True):
+    for text, (row, _) in zip(lines, found, strict=True):
         if json_lines:
             print(json.dumps({"text": text, **row}, ensure_ascii=False))
         else:
@@ -80,8 +81,7 @@ def _score_texts(estimator: Any, lines: list[str], json_lines: bool, batch_size:
             print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))
 
 
-def _score_pairs(estimator: Any, asked: Any, json_lines: bool, batch_size: int) -> None:
-    from regard.estimators.transducer import scored
+def _score_pairs(predictor: Any, asked: Any, json_lines: bool, batch_size: int) -> None:
     from regard.inference.prediction.prediction_warnings import Oddities
     from regard.inference.prediction.windows import fixed_windows
 
@@ -90,7 +90,7 @@ def _score_pairs(estimator: Any, asked: Any, json_lines: bool, batch_size: int) 
         if not count and not json_lines:
             print("perplexity\tlog_probability\tsource\ttarget")
         pairs = [question.source for question in window]
-        found = scored(estimator.task_, estimator.model_, pairs, batch_size)
+        found = predictor.score(pairs, batch_size)
         for pair, (row, prediction) in zip(pairs, found, strict=True):
             odd.add(prediction)
             print(_line(pair, row, prediction.unknown, json_lines), flush=False)

@@ -25,7 +25,7 @@ from regard.objectives import (
     TransduceObjective,
 )
 from regard.optim.training_options import Training
-from regard.search import Beam, Decide, Sample, Search
+from regard.search import Beam, Decide, LabelSearch, Sample, SequenceSearch, TextSearch
 from regard.tasks.classify_options import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
@@ -81,7 +81,7 @@ class TransduceConfig(Config):
     task: TransduceOptions = TransduceOptions()
     model: GeneratorOptions = GeneratorOptions()
     objective: TransduceObjective = CrossEntropy()
-    search: Search = Beam()
+    search: SequenceSearch = Beam()
 
 
 class TagConfig(Config):
@@ -90,7 +90,7 @@ class TagConfig(Config):
     task: TagOptions = TagOptions()
     model: TaggerOptions = TaggerOptions()
     objective: TagObjective = Tags()
-    search: Decide = Decide()
+    search: LabelSearch = Decide()
 
     @model_validator(mode="after")
     def _smoothing_counts(self) -> "TagConfig":
@@ -105,7 +105,7 @@ class ClassifyConfig(Config):
     task: ClassifyOptions = ClassifyOptions()
     model: PooledOptions = PooledOptions()
     objective: ClassifyObjective = Labels()
-    search: Decide = Decide()
+    search: LabelSearch = Decide()
 
 
 class RegressConfig(Config):
@@ -114,7 +114,7 @@ class RegressConfig(Config):
     task: RegressOptions = RegressOptions()
     model: PooledOptions = PooledOptions()
     objective: RegressObjective = Squared()
-    search: Decide = Decide()
+    search: LabelSearch = Decide()
 
 
 Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discriminator="kind")]
@@ -126,7 +126,7 @@ class LanguageModelConfig(Config):
     task: LanguageModelOptions = LanguageModelOptions()
     model: Language = CausalOptions()
     objective: LanguageObjective = NextSymbol()
-    search: Sample = Sample()
+    search: TextSearch = Sample()
 
     @model_validator(mode="after")
     def _memory_is_carried(self) -> "LanguageModelConfig":

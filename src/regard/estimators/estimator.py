@@ -8,14 +8,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
 from regard import metrics
 from regard.config.load import Config, load_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.estimators.search_changes import changed_search
-from regard.inference.evaluation import evaluate
+from regard.inference.predictor import Predictor
+from regard.inference.pseudo_labels import label
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
 from regard.tasks.task import Prediction, Task
@@ -39,6 +37,7 @@ class Estimator:
     """
 
     task = ""  # the kind of task
+    predictor_: Predictor
 
     def __init__(
         self,
@@ -93,20 +92,9 @@ class Estimator:
             least = config.task.surely()
             first = type(self)(**self.get_params() | {"out": None})
             first._train(config, pairs, held, start)
-            surely = first.label(first.sources(unlabelled), least)
+            surely = label(first.predictor, first.sources(unlabelled), least)
             pairs = [*pairs, *(pair for pair, _ in surely)]
         return self._train(config, pairs, held, start)
-
-    def label(self, sources: list[Any], least: float) -> list[tuple[Pair, float]]:
-        """The sources with the answers this model is sure of, and how sure it is."""
-        self._check_fitted()
-        sources = [source for source in sources if source]
-        found = self.task_.predict(self.model_.eval(), sources, self.search())
-        return [
-            (Pair(source, answer.value, 0), float(answer.confidence))
-            for source, answer in zip(sources, found, strict=True)
-            if answer.confidence is not None and answer.confidence >= least
-        ]
 
     def _dev(self, dev: Any) -> list[Pair] | None:
         """Dev examples, given as pairs or as (X, y)."""
@@ -129,13 +117,13 @@ class Estimator:
         if (folder / "config.yaml").exists():
             raise UserError(f"{folder}: holds a run already; choose another `out`")
         display = self._display(config.training)  # refuses before anything is written
-        begin = start.folder_ if isinstance(start, Estimator) else start
+        begin: Any = getattr(start, "folder_", start)
         origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
         run = start_run(folder, config, pairs, held, origin)
         describe(run, {})
         with closing(display):
             whole = train_run(run, display)
-        self._take(folder, run.config, run.task, run.model)
+        self._take(Predictor.of(run.task, run.config, run.model.eval(), folder))
         if not whole:  # the model can be used, but a search over many fits must stop here
             raise KeyboardInterrupt
         return self
@@ -144,25 +132,18 @@ class Estimator:
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
         """The answers with scores, probabilities, alternatives and unknown symbols."""
-        self._check_fitted()
-        sources = self.sources(X)
-        return self.task_.predict(self.model_, sources, self.search(**search), nbest, batch_size)
+        predictor = self.predictor
+        return predictor.predict(
+            self.sources(X), predictor.search(**search), nbest, rows=batch_size
+        )
 
     def evaluate(
         self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
         """All measures by name."""
-        self._check_fitted()
-        examples = self.task_.examples(self.pairs(X, y))
-        result = evaluate(
-            self.task_,
-            self.model_,
-            examples,
-            self.config_.objective,
-            self.search(**search),
-            batch_size,
-        )
-        return result.scores
+        predictor = self.predictor
+        examples = predictor.task.examples(self.pairs(X, y))
+        return predictor.evaluate(examples, predictor.search(**search), batch_size).scores
 
     def score(self, X: Any, y: Any = None) -> float:
         """The task's own measure; larger is better."""
@@ -171,10 +152,10 @@ class Estimator:
 
     def save(self, folder: str | Path) -> None:
         """Copies the run folder: all that `load` needs."""
-        self._check_fitted()
+        source = self.predictor.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise UserError(f"{folder}: exists and is not empty; choose another folder")
-        shutil.copytree(self.folder_, folder, dirs_exist_ok=True)
+        shutil.copytree(source, folder, dirs_exist_ok=True)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The constructor's arguments, as scikit-learn asks for them."""
@@ -211,25 +192,43 @@ class Estimator:
         given = [f"{key}={_yaml(value)}" for key, value in settings.items()]
         return load_config(self.recipe, [f"task.kind={self.task}", *given])
 
-    def search(self, **changes: Any) -> Any:
-        """The search of this model, with other settings where they are given."""
-        return changed_search(self.config_, changes)
-
     def _display(self, training: Training) -> Display:
         from regard.training.display import choose_display
 
         return followed(training, choose_display() if self.verbose else Display())
 
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
+    def _take(self, predictor: Predictor) -> "Self":
+        """Takes over a trained model."""
+        self.predictor_ = predictor
+        return self
+
+    @property
+    def predictor(self) -> Predictor:
+        """The trained model; refused before `fit`."""
+        if not hasattr(self, "predictor_"):
             name = type(self).__name__
             raise UserError(f"this {name} is not fitted: call fit, or regard.load(folder)")
+        return self.predictor_
 
-    def _take(self, folder: Path, config: Config, task: Task, model: Any) -> "Self":
-        self.folder_, self.config_, self.task_, self.model_ = folder, config, task, model
-        if isinstance(model, nn.Module):  # else an engine
-            model.eval()
-        return self
+    @property
+    def model_(self) -> Any:
+        """The model as torch trains it, or else the engine that runs it."""
+        return self.predictor.module or self.predictor.engine
+
+    @property
+    def task_(self) -> Task:
+        """The task that was fitted to the data."""
+        return self.predictor.task
+
+    @property
+    def config_(self) -> Config:
+        """All settings, filled."""
+        return self.predictor.config
+
+    @property
+    def folder_(self) -> Path:
+        """The run folder."""
+        return self.predictor.folder
 
 
 def _yaml(value: Any) -> str:

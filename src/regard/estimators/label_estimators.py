@@ -1,18 +1,16 @@
 """Estimators that give labels or numbers: Tagger, Classifier, Regressor."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
 
-from regard.config.load import Config
 from regard.core.errors import UserError
 from regard.core.files import read_json, write_json
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
-from regard.tasks.task import Prediction, Task
+from regard.inference.predictor import Predictor
+from regard.tasks.task import Prediction
 
 SEVERAL = (list, tuple, set, frozenset)  # of labels
 CLASSES = "vocabulary/classes.json"  # labels that are no texts, as the user gave them
@@ -133,10 +131,10 @@ class Classifier(Whole):
             write_json(self.folder_ / CLASSES, self.classes_.tolist())
         return self
 
-    def _take(self, folder: Path, config: Config, task: Task, model: nn.Module) -> "Classifier":
-        path = folder / CLASSES
+    def _take(self, predictor: Predictor) -> "Classifier":
+        path, task = predictor.folder / CLASSES, predictor.task
         self.classes_ = np.array(read_json(path) if path.exists() else task.labels)  # type: ignore[attr-defined]
-        return super()._take(folder, config, task, model)
+        return super()._take(predictor)
 
     def answer(self, value: Any, number: int) -> tuple[str, ...]:
         """The label, or the labels of a list."""

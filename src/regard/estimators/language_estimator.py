@@ -6,8 +6,6 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
-from regard.tasks.language_model import LanguageModelTask as Task
-from regard.tasks.token_nll import document_row
 
 
 class LanguageModel(Estimator):
@@ -41,20 +39,14 @@ class LanguageModel(Estimator):
 
     def generate(self, prompt: str = "", row: int = 0, **search: Any) -> Iterator[str]:
         """What follows the prompt, piece by piece as it is written; another `row`, another text."""
-        self._check_fitted()
-        assert isinstance(self.task_, Task)
-        return self.task_.stream(self.model_, prompt, self.search(**search), row)
+        predictor = self.predictor
+        return predictor.stream(prompt, predictor.search(**search), row)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """The symbols of a text that training never saw."""
-        self._check_fitted()
-        assert isinstance(self.task_, Task)
-        return self.task_.source.unknown(text)
+        return self.predictor.task.source.unknown(text)
 
     def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
         """For each text: nats, symbols, characters, loss, perplexity, bits_per_character."""
-        self._check_fitted()
-        assert isinstance(self.task_, Task)
-        texts = self.sources(X)
-        found = self.task_.surprise(self.model_.eval(), texts, batch_size)
-        return [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
+        pairs = [Pair("", text, 0) for text in self.sources(X)]
+        return [row for row, _ in self.predictor.score(pairs, batch_size)]

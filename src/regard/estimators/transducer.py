@@ -1,18 +1,12 @@
 """The Transducer: a sequence in, a sequence of its own length out."""
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.data.tensors.special import EOS, SPECIALS
 from regard.estimators.estimator import Estimator
-from regard.inference.engine import Engine
-from regard.search import Beam
-from regard.tasks.answering import as_engine
 from regard.tasks.task import Prediction
-from regard.tasks.transduce import Transduce
 from regard.tasks.values import Request
 
 
@@ -24,7 +18,6 @@ class Transducer(Estimator):
     """
 
     task = "transduce"
-    _kept: tuple[Any, Engine] | None = None
 
     def pairs(self, X: Any, y: Any) -> list[Pair]:
         """Examples from pairs, or from sources and targets."""
@@ -59,54 +52,18 @@ class Transducer(Estimator):
         **search: Any,
     ) -> list[Prediction]:
         """The answers with scores, alternatives and unknown symbols; `align`: with alignments."""
-        self._check_fitted()
-        assert isinstance(self.task_, Transduce)
-        sources, options = self.sources(X), self.search(**search)
+        predictor, sources = self.predictor, self.sources(X)
         if requests is not None and len(requests) != len(sources):
             raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
-        return self.task_.predict(
-            self._engine(), sources, options, nbest, batch_size, requests=requests, align=align
-        )
-
-    def _engine(self) -> Engine:
-        """What runs the model; made anew only where the model or its weights have changed."""
-        if isinstance(self.model_, Engine):
-            return self.model_
-        weights = [(w._version, w.data_ptr(), w.dtype, w.device) for w in self.model_.parameters()]
-        state = (self.model_, weights)
-        if self._kept is None or self._kept[0] != state:
-            self._kept = (state, as_engine(self.model_))
-        return self._kept[1]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What a copy takes over: an engine is made anew."""
-        return {name: value for name, value in vars(self).items() if name != "_kept"}
+        options = predictor.search(**search)
+        return predictor.predict(sources, options, nbest, requests, align, batch_size)
 
     def scores(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
         """How probable given targets are: of each pair log_probability, perplexity, symbols.
 
         symbols: each symbol of the target with its log probability, the end among them.
         """
-        self._check_fitted()
-        pairs = self.pairs(X, y)
-        return [row for row, _ in scored(self.task_, self.model_, pairs, batch_size)]
-
-
-def scored(
-    task: Any, model: Any, pairs: Sequence[Pair], batch_size: int
-) -> list[tuple[dict[str, Any], Prediction]]:
-    """The figures of each pair, and its target as if it had been predicted."""
-    rows = []
-    for found in task.forced(model, pairs, Beam(), batch_size):
-        total = math.fsum(found.symbol_scores)
-        symbols = [*found.symbols, SPECIALS[EOS]]
-        row = {
-            "log_probability": total,
-            "perplexity": math.exp(min(-total / len(symbols), 700.0)),
-            "symbols": list(zip(symbols, found.symbol_scores, strict=True)),
-        }
-        rows.append((row, found))
-    return rows
+        return [row for row, _ in self.predictor.score(self.pairs(X, y), batch_size)]
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:

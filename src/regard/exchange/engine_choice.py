@@ -1,55 +1,45 @@
-"""Which engine runs a model."""
+"""A model run by the engine that the user chooses."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
 
 from regard.core.errors import UserError
 from regard.exchange.auto_engine import AutoEngine
-from regard.inference.open_engine import ENGINES, open_engine
-from regard.inference.torch_engine import TorchEngine
+from regard.exchange.export import cached_export
+from regard.inference.open_engine import open_engine
+from regard.inference.predictor import Predictor
+from regard.inference.shortlisted import with_shortlist
 from regard.storage.export_folder import read_export
 
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
 
-Kind = TypeVar("Kind", bound="Estimator")
-NAMES = ("torch", *ENGINES, "auto")
+def load_predictor(
+    folder: str | Path,
+    engine: str | None = None,
+    quantize: str | None = None,
+    shortlist: bool | str | Path = False,
+) -> Predictor:
+    """Return the predictor of a run folder, or of an exported one.
 
-
-def exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
-    """Whether a folder was exported for an engine of its own; refuses to run it by another."""
-    if engine not in (None, *NAMES):
-        raise UserError(f"engine: {', '.join(NAMES)} expected, {engine!r} found")
-    facts = read_export(folder)
-    if facts is None:
-        return False
-    own = facts["engine"] if facts["engine"] in ENGINES else "torch"
-    if engine not in (None, "auto", own):
-        raise UserError(
-            f"{folder}: exported for the engine {own}, so {engine} cannot run it; give the folder "
-            "of the run that it was made from"
-        )
-    if quantize not in (None, facts.get("quantize")):
-        raise UserError(
-            f"{folder}: exported with weights in {facts.get('quantize')}; export it anew for "
-            f"{quantize}"
-        )
-    return own != "torch"
+    engine: what runs a transducer: torch (as it was trained), ctranslate2, onnx, or auto, the
+    fastest of them; an exported folder has its own. quantize: how its weights are rounded.
+    shortlist: only target tokens that are likely for a source are considered; True: those of the
+    folder's shortlist, which `regard shortlist` made, or else the file of one.
+    """
+    predictor = Predictor.load(Path(folder), engine, quantize)
+    if engine not in (None, "torch") and read_export(predictor.folder) is None:
+        _run_by(predictor, engine, quantize)
+    return with_shortlist(predictor, shortlist) if shortlist else predictor
 
 
-def run_by(estimator: Kind, engine: str | None, quantize: str | None) -> Kind:
-    """The estimator of a run folder with the engine that is to run it, exported where needed."""
-    if engine in (None, "torch") or read_export(estimator.folder_) is not None:
-        return estimator
-    if estimator.task != "transduce":
-        raise UserError(f"engine {engine}: a {estimator.task} model is run by torch only")
-    if engine == "auto":
-        if quantize is not None:
-            raise UserError(f"quantize {quantize}: engine auto tries it by itself; leave it out")
-        estimator.model_ = AutoEngine(estimator.folder_, TorchEngine(estimator.model_))
-        return estimator
-    from regard.exchange.export import cached_export
-
-    assert engine is not None
-    estimator.model_ = open_engine(cached_export(estimator, engine, quantize))
-    return estimator
+def _run_by(predictor: Predictor, engine: str, quantize: str | None) -> None:
+    """Give the predictor of a run folder another engine, exported if needed."""
+    task, folder = predictor.task.kind, predictor.folder
+    if not predictor.task.exportable:
+        raise UserError(f"engine {engine}: a {task} model is run by torch only")
+    if engine != "auto":
+        predictor.engine = open_engine(cached_export(predictor, engine, quantize))
+        return
+    if quantize is not None:
+        raise UserError(f"quantize {quantize}: engine auto tries it by itself; leave it out")
+    predictor.engine = AutoEngine(
+        predictor.engine, lambda choice: load_predictor(folder, *choice).engine
+    )

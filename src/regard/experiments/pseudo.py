@@ -2,18 +2,20 @@
 
 from regard.core.errors import UserError, say
 from regard.data.reading.read import Pair
-from regard.estimators import load
+from regard.exchange.engine_choice import load_predictor
 from regard.inference.prediction.input_items import questions
+from regard.inference.pseudo_labels import label
 
 
 def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
     """The examples of a file of which the teacher is at least so sure, with its answers."""
-    estimator = load(teacher)
-    if estimator.task != task:
-        raise UserError(f"--teacher {teacher}: a {estimator.task} model cannot label for {task}")
-    sources = [question.source for question in questions(estimator, path)]
+    predictor = load_predictor(teacher)
+    kind = predictor.task.kind
+    if kind != task:
+        raise UserError(f"--teacher {teacher}: a {kind} model cannot label for {task}")
+    sources = [question.source for question in questions(predictor, path)]
     sources = [source for source in sources if source]
-    found = estimator.label(sources, least)
+    found = label(predictor, sources, least)
     if not found:
         raise UserError(
             f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "

@@ -1,70 +1,77 @@
-"""The contract of an engine: sources in, outputs out."""
+"""The contract of an engine: a search and a request in, outputs out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.threads import in_threads, one_thread_each
 from regard.core.workers import in_workers, workers_there
-from regard.data.tensors.padded import Padded
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.force import Stepper
+from regard.search.search import Found, Search, SearchRequest
 
 WORTH = 32  # sources for which copies of this process are worth their start
 FEW = 32  # sources in a batch below which threads only wait for each other
 
 Result = TypeVar("Result")
-Find = Callable[["Engine", list[int]], list[list[Hypothesis]]]
+BatchWork = Callable[["Engine", list[int]], Result]  # what an engine does with a batch of sources
 
 
 class Engine(ABC):
-    """Runs a trained transducer. device: where its inputs lie; forks: whether copies of this
-    process can run it, each for itself; source_places, target_places: the most symbols that each
-    side can read, EOS included, or None."""
+    """Runs a trained model. device: where it computes; forks: whether copies of this process can
+    run it, each for itself; spreads: whether threads share its batches; source_places,
+    target_places: the most tokens that each side can read, EOS included, or None; module: the
+    model as torch trains it, if it can be seen from inside; plain: whether it is run as it is."""
 
     name: str
     device = torch.device("cpu")
     forks = False
+    spreads = True
+    plain = False
     source_places: int | None = None
     target_places: int | None = None
+    module: nn.Module | None = None
 
     def check(self, length: int) -> None:
-        """Refuses sources of this length, EOS included, if they are too long."""
+        """Raise UserError if sources of this length, EOS included, are too long."""
         if self.source_places is not None and length > self.source_places:
             raise too_long(length, self.source_places, "model.encoder.positions")
 
     @abstractmethod
-    def search(
-        self,
-        options: Beam | Sample,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """The outputs of each row of source, best first, at most `limits` (B,) symbols long."""
+    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+        """Return what the search finds for each row of a request."""
 
-    def stepper(self) -> Stepper:
-        """The model step by step, for scores of given outputs, alignments and alternatives."""
+    def stepper(self) -> Any:
+        """Return the model step by step, for scores of given outputs, alignments, alternatives."""
         raise UserError(f"engine {self.name}: only searches; choose engine torch for this")
 
-    def suited(self, parts: list[list[int]], find: Find) -> "Engine":
-        """The engine for sources in these batches: this one, unless it stands for several.
+    def inside(self) -> nn.Module:
+        """Return the model as torch trains it; raise UserError if another engine runs it."""
+        if self.module is None:
+            raise UserError(
+                f"engine {self.name}: nothing can be seen inside; load the model with engine torch"
+            )
+        return self.module
 
-        find: the outputs of a batch by an engine.
-        """
-        return self
+    def for_alignment(self, request: SearchRequest) -> Any:
+        """Return the model step by step, as it runs this request."""
+        return self.stepper()
 
-    def fitting(self, source: int, target: int) -> "Engine":
-        """The engine for sources and answers of so many symbols: this one, or who has places."""
-        return self
+    def own(self, request: SearchRequest) -> SearchRequest:
+        """Return a request where this engine computes, with no more tokens than it has room for."""
+        if request.source is not None:
+            self.check(request.source.data.shape[1])
+        if self.target_places is not None and request.limits is not None:
+            # an output that ends there is marked as truncated
+            request = replace(request, limits=request.limits.clamp(max=self.target_places))
+        return request.to(self.device)
 
     def taken(self) -> list[str | None] | None:
         """What must be known to take the same engine again: name, quantize; None: only itself."""
@@ -74,31 +81,26 @@ class Engine(ABC):
         """Takes the engine that `taken` told of."""
         assert record is None  # there is nothing to choose
 
-    def share(self, count: int) -> int:
-        """How many of so many sources one processor answers, where several share them."""
-        return max(1, -(-count // self._workers(count)))
-
-    def _workers(self, count: int) -> int:
-        """How many processes so many sources are worth."""
+    def workers(self, count: int) -> int:
+        """Return how many processes this many sources are worth."""
         seen = is_recording() or is_ablating()
         return workers_there() if self.forks and count >= WORTH and not seen else 1
 
-    def spread(
-        self, work: Callable[[list[int]], Result], parts: list[list[int]]
-    ) -> Iterable[Result]:
-        """The results of batches, in their order, by all the processors there are.
+    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        """Return the results of batches, in their order, by all the processors there are.
 
-        What is captured or silenced is so in this thread, so then all is done here.
+        Recording and ablation hold in this thread only, so then all is done here.
         """
-        if is_recording() or is_ablating():
-            return [work(part) for part in parts]
+        own = partial(work, self)
+        if not self.spreads or is_recording() or is_ablating():
+            return map(own, parts)
         count = sum(map(len, parts))
-        workers = self._workers(count)
+        workers = self.workers(count)
         if workers > 1 and len(parts) > 1:
-            return in_workers(work, parts, workers)
+            return in_workers(own, parts, workers)
         if self.device.type != "cpu":
-            return map(work, parts)
+            return map(own, parts)
         if count < FEW * len(parts):  # so little that threads would only wait for each other
             with one_thread_each():
-                return [work(part) for part in parts]
-        return in_threads(work, parts, torch.get_num_threads() if len(parts) > 1 else 1)
+                return [own(part) for part in parts]
+        return in_threads(own, parts, torch.get_num_threads() if len(parts) > 1 else 1)

@@ -1,29 +1,24 @@
 """A fast engine whose places come to an end, and another one for what is too long for it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
+from typing import Any
 
-from torch import Tensor
-
-from regard.data.tensors.padded import Padded
-from regard.inference.engine import Engine, Result
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.force import Stepper
+from regard.inference.engine import BatchWork, Engine, Result
+from regard.search.search import Found, Search, SearchRequest
 
 
 class Fitting(Engine):
-    """`engine` where it has places enough for the sources and for answers to them, else `other`."""
+    """`engine` where it has places enough for the sources and for outputs, else `other`."""
 
     def __init__(self, engine: Engine, other: Engine) -> None:
         self.engine, self.other = engine, other
         self.name, self.device, self.forks = engine.name, engine.device, engine.forks
 
-    def check(self, length: int) -> None:
-        self.other.check(length)
-
-    def fitting(self, source: int, target: int) -> Engine:
+    def _fitting(self, request: SearchRequest) -> Engine:
+        source, limits = request.sequences()
         sides = (
-            (source, self.engine.source_places, self.other.source_places),
-            (target, self.engine.target_places, self.other.target_places),
+            (source.data.shape[1], self.engine.source_places, self.other.source_places),
+            (int(limits.max()), self.engine.target_places, self.other.target_places),
         )
         enough = all(
             own is None or length <= own or (others is not None and others <= own)
@@ -31,22 +26,14 @@ class Fitting(Engine):
         )
         return self.engine if enough else self.other
 
-    def search(
-        self,
-        options: Beam | Sample,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
-        own = self.fitting(source.data.shape[1], int(limits.max()))
-        there = Padded(source.data.to(own.device), source.mask.to(own.device))
-        return own.search(options, there, limits.to(own.device), nbest, wishes)
+    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+        return self._fitting(request).run(search, request)
 
-    def stepper(self) -> Stepper:
+    def stepper(self) -> Any:
         return self.other.stepper()
 
-    def spread(
-        self, work: Callable[[list[int]], Result], parts: list[list[int]]
-    ) -> Iterable[Result]:
-        return self.engine.spread(work, parts)
+    def for_alignment(self, request: SearchRequest) -> Any:
+        return self._fitting(request).stepper()
+
+    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        return self.engine.spread(lambda _, part: work(self, part), parts)

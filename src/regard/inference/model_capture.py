@@ -52,22 +52,14 @@ def attentions(model: Any) -> list[str]:
 
 def module_of(model: Any) -> nn.Module:
     """The module that runs a model; engines that are not torch are refused."""
-    from regard.estimators import Estimator
-    from regard.inference.engine import Engine
-    from regard.inference.torch_engine import TorchEngine
-
-    if isinstance(model, Estimator):
-        model._check_fitted()
-        model = model.model_
-    if isinstance(model, TorchEngine):
-        model = model.model
-    if isinstance(model, Engine):
-        raise UserError(
-            f"engine {model.name}: nothing can be seen inside; load the model with engine torch"
-        )
-    if not isinstance(model, nn.Module):
+    model = getattr(model, "predictor", model)  # of an estimator, which must be fitted
+    model = getattr(model, "engine", model)
+    inside = getattr(model, "inside", None)
+    module = model if inside is None else inside()
+    if not hasattr(module, "named_modules"):
         raise UserError(f"capture: a model or a fitted estimator expected, {model!r} found")
-    return model
+    found: nn.Module = module
+    return found
 
 
 def _mask(name: str, chosen: Any, count: int) -> Tensor:

@@ -4,7 +4,6 @@ B rows of memory, k beams a row, S source length, T symbols fed, V vocabulary.
 """
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ from regard.inference.engine import Engine
 from regard.inference.packages import need
 from regard.nn.capture_hooks import active_recorder, record_attention
 from regard.nn.positions import too_long
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.force import Stepper
+from regard.search.search import Found, Search, SearchRequest
 
 
 class OnnxEngine(Engine):
@@ -46,17 +44,10 @@ class OnnxEngine(Engine):
         }
         self._counts = any(value.name == "at" for value in inputs)
 
-    def search(
-        self,
-        options: Beam | Sample,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
-        return options.run(self, source, limits, nbest, wishes)
+    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+        return search.run(self, self.own(request))
 
-    def stepper(self) -> Stepper:
+    def stepper(self) -> "OnnxEngine":
         return self
 
     def start(self, source: Padded) -> State:

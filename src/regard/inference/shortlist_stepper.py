@@ -21,9 +21,9 @@ from regard.data.tensors.special import PAD
 from regard.data.tensors.state import State
 from regard.models.generator import Generator
 from regard.models.heads import Head
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.callbacks import Begun, Follower, Outputs, Unwanted, current, followed
-from regard.search.hypothesis import NOTHING
+from regard.search.callbacks import Begun, Follower, Outputs, Unwanted
+from regard.search.hypothesis import NOTHING, Hypothesis, TokenConstraints
+from regard.search.search import Search, SearchRequest
 from regard.search.shortlist import Shortlist
 
 
@@ -73,28 +73,22 @@ def output_layer(model: nn.Module) -> Head:
 
 @torch.inference_mode()
 def narrow_search(
-    inner: Any,
-    head: Head,
-    shortlist: Shortlist,
-    options: Beam | Sample,
-    source: Padded,
-    limits: Tensor,
-    nbest: int = 1,
-    wishes: Sequence[TokenConstraints] | None = None,
+    inner: Any, head: Head, shortlist: Shortlist, search: Search, request: SearchRequest
 ) -> list[list[Hypothesis]]:
-    """What the search finds in the lists of the sentences; wished symbols join them."""
+    """Return what the search finds in the lists of the sentences; constraints join them."""
+    (source, _), constraints = request.sequences(), request.constraints
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
-    asked = wishes or [NOTHING] * len(source.data)
+    asked = constraints or [NOTHING] * len(source.data)
     lists = [
-        shortlist.of(ids[:length], {*wish.prefix, *(s for phrase in wish.must for s in phrase)})
-        for (ids, length), wish in zip(rows, asked, strict=True)
+        shortlist.of(ids[:length], {*one.prefix, *(s for phrase in one.must for s in phrase)})
+        for (ids, length), one in zip(rows, asked, strict=True)
     ]
-    mapped = (
-        [_within(wish, own) for wish, own in zip(wishes, lists, strict=True)] if wishes else None
-    )
+    if constraints is not None:
+        constraints = [_within(one, own) for one, own in zip(constraints, lists, strict=True)]
+    on_step = _translated(request.on_step, lists)
+    request = replace(request, constraints=constraints, on_step=on_step)
     try:
-        with followed(_translated(current(), lists)):
-            found = options.run(Narrowed(inner, head, lists), source, limits, nbest, mapped)
+        found = search.run(Narrowed(inner, head, lists), request)
     except Unwanted as error:
         error.settled = {row: _whole(one, lists[row]) for row, one in error.settled.items()}
         raise

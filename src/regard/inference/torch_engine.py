@@ -1,53 +1,53 @@
 """The engine that runs our own models as they are."""
 
-from collections.abc import Sequence
+from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
-from regard.data.tensors.padded import Padded
 from regard.inference.engine import Engine
 from regard.inference.shortlist_stepper import narrow_search, output_layer
-from regard.models.ensemble import Ensemble
 from regard.models.max_length import SIDES, places
 from regard.nn.fast import fast
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.force import Stepper
+from regard.search.search import Found, Search, SearchRequest
 from regard.search.shortlist import Shortlist
 from regard.tasks.task import device_of
 
 
 class TorchEngine(Engine):
-    """A Generator, or an ensemble of them; a Generator also with a shortlist."""
+    """A model of torch. spreads: whether threads and processes share its batches; shortlist: of
+    the target tokens that a Generator considers."""
 
     name = "torch"
 
-    def __init__(self, model: nn.Module, shortlist: Shortlist | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: nn.Module, spreads: bool = True, shortlist: Shortlist | None = None
+    ) -> None:
+        self.module: nn.Module = model
         self._narrow = None if shortlist is None else (output_layer(model), shortlist)
+        self.plain = shortlist is None
         self.device = device_of(model)
-        self.forks = self.device.type == "cpu"
-        self.source_places, self.target_places = (_least(model, side) for side in SIDES)
-        self._stepper: Stepper = fast(model.eval())
+        self.spreads = spreads
+        self.forks = spreads and self.device.type == "cpu"
+        self.source_places, self.target_places = (places(model, side) for side in SIDES)
+        self._fast: tuple[Any, Any] | None = None
 
-    def search(
-        self,
-        options: Beam | Sample,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
+    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+        stepper = self.stepper()
+        if self.source_places or self.target_places or self.device.type != "cpu":
+            request = self.own(request)
         if self._narrow is not None:
-            head, own = self._narrow
-            stepper = self.stepper()
-            return narrow_search(stepper, head, own, options, source, limits, nbest, wishes)
-        return options.run(self.stepper(), source, limits, nbest, wishes)
+            return narrow_search(stepper, *self._narrow, search, request)
+        return search.run(stepper, request)
 
-    def stepper(self) -> Stepper:
-        return self._stepper
+    def stepper(self) -> Any:
+        """The fast path of the model, made again only if the model or its weights have changed."""
+        weights = [(w._version, w.data_ptr(), w.dtype, w.device) for w in self.module.parameters()]
+        if self.module.training:
+            self.module.eval()
+        if self._fast is None or self._fast[0] != weights:
+            self._fast, self.device = (weights, fast(self.module)), device_of(self.module)
+        return self._fast[1]
 
-
-def _least(model: nn.Module, side: str) -> int | None:
-    """The most symbols that this side of every member of a model can read."""
-    members = model.models if isinstance(model, Ensemble) else [model]
-    return min((n for n in (places(one, side) for one in members) if n is not None), default=None)
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy takes over: it makes a fast path of its own."""
+        return vars(self) | {"_fast": None}

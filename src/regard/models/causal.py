@@ -76,6 +76,7 @@ class CausalModel(nn.Module):
         self.decoder = decoder
         self.head = head
         self.carries = carries
+        self.unbounded = carries  # whether it can look back on any number of tokens
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
         """Logits (N, V) of every real token, row by row, and what to carry to the next batch.

@@ -9,8 +9,11 @@ SIDES = ("encoder", "decoder")
 
 
 def places(model: nn.Module, side: str) -> int | None:
-    """The most symbols that a side of a model can read, their end included; None: any number."""
-    return getattr(getattr(model, side, None), "length", None)
+    """The most symbols that a side of a model, or of each of several that answer together, can
+    read, their end included; None: any number."""
+    members = getattr(model, "models", [model])
+    found = [getattr(getattr(one, side, None), "length", None) for one in members]
+    return min((length for length in found if length is not None), default=None)
 
 
 def refuse_longer(model: nn.Module, side: str, length: int) -> None:

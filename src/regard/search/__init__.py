@@ -1,4 +1,4 @@
-"""Search: from a step function and a State to outputs."""
+"""Search: from a model and a request to outputs."""
 
 from typing import Annotated
 
@@ -8,7 +8,22 @@ from regard.search.beam_options import Beam
 from regard.search.decide import Decide
 from regard.search.hypothesis import Hypothesis, TokenConstraints
 from regard.search.sample import Sample
+from regard.search.search import Search, SearchRequest
 
-__all__ = ["Beam", "Decide", "Hypothesis", "Sample", "Search", "TokenConstraints"]
+__all__ = [
+    "Beam",
+    "Decide",
+    "Hypothesis",
+    "LabelSearch",
+    "Sample",
+    "Search",
+    "SearchRequest",
+    "SequenceSearch",
+    "TextSearch",
+    "TokenConstraints",
+]
 
-Search = Annotated[Beam | Sample, Field(discriminator="kind")]
+# By what a model gives: outputs of their own length, text after a prompt, labels.
+SequenceSearch = Annotated[Beam | Sample, Field(discriminator="kind")]
+TextSearch = Sample
+LabelSearch = Decide

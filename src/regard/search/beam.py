@@ -4,6 +4,7 @@ B sentences, W beams of each, K continuations of a beam, V vocabulary, t symbols
 """
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import recording
-from regard.search.callbacks import Begun, tell
+from regard.search.callbacks import Begun, Follower, tell
 from regard.search.constrained import Must
 from regard.search.finished import Finished
 from regard.search.hypothesis import Hypothesis
@@ -38,6 +39,7 @@ class Plan:
     choose: Choose | None = None
     mask: Tensor | None = None
     trace: Trace | None = None
+    on_step: Follower | None = None
 
 
 @torch.inference_mode()
@@ -53,7 +55,10 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     choose = plan.choose or Best(plan.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:
-        logits, state = _looked(step, last, state, live)
+        if live.cover is None:
+            logits, state = step(last, state)
+        else:
+            logits, state = _covered(step, last, state, live)
         found = continuations(live, logits[:, -1].float(), plan.rules, choose)
         refuse_nan(found.total)
         chosen = choose(found, plan.beam, live.rows)
@@ -61,7 +66,9 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             plan.trace.add(live.rows, live.symbols, found, chosen)
         finished.add(live, found, chosen)
         parent = _go_on(live, found, chosen)
-        tell(live.rows, lambda: _best_so_far(live, finished), lambda: finished.without(live.rows))
+        if plan.on_step is not None:
+            best = partial(_best_so_far, live, finished)
+            tell(plan.on_step, live.rows, best, partial(finished.without, live.rows))
         going = finished.going(live)  # (B,)
         if going is None:  # all of them
             state = state.select(_flat(parent, logits))
@@ -89,12 +96,11 @@ def _best_so_far(live: LiveBeams, finished: Finished) -> list[Begun]:
     return best
 
 
-def _looked(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[Tensor, State]:
-    """A step; where coverage counts, the attention is added to it."""
-    if live.cover is None:
-        return step(last, state)
+def _covered(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[Tensor, State]:
+    """A step whose attention is added to the coverage."""
     with recording() as seen:
         logits, state = step(last, state)
+    assert live.cover is not None
     live.cover = live.cover + seen.alignment()[:, -1].view_as(live.cover)
     return logits, state
 

@@ -1,26 +1,23 @@
 """Beam search as a setting."""
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
 
-from regard.core.options import Options
-from regard.data.tensors.padded import Padded
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.constrained import Must, Unmet
-from regard.search.force import Stepper
+from regard.search.explore import search_tree
 from regard.search.greedy import greedy_search
-from regard.search.hypothesis import Hypothesis, TokenConstraints
+from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, with_room
 from regard.search.scoring import Normalise, Scoring
+from regard.search.search import Explanation, PlainBeam, Search, SearchRequest
 from regard.search.selection import Best, Choose, Diverse
 from regard.search.trace import Trace
 
 
-class Beam(Options):
+class Beam(Search):
     """Beam search; beam 1 is greedy."""
 
     kind: Literal["beam"] = "beam"
@@ -59,38 +56,42 @@ class Beam(Options):
 
     @torch.inference_mode()
     def run(
-        self,
-        stepper: Stepper,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-        trace: Trace | None = None,
+        self, model: Any, request: SearchRequest, trace: Trace | None = None
     ) -> list[list[Hypothesis]]:
-        """The best outputs of each row of source, at most `limits` (B,) symbols long."""
+        """Return the best outputs for each row of the source. trace: records the search."""
+        source, limits = request.sequences()
+        nbest, constraints = request.nbest, request.constraints
         beam = self.groups * -(-max(self.beam, nbest) // self.groups)
         choose: Choose = Best(beam)
         if self.groups > 1:
             choose = Diverse(beam, self.groups, self.diversity)
-        limits = with_room(limits, self.min_length, wishes)
-        if wishes is not None and any(wish.must for wish in wishes):
-            choose = Must(choose, wishes, limits.tolist())
-        rules = Rules(self.min_length, self.no_repeat, wishes)
-        if beam == 1 and trace is None and not self.coverage and not isinstance(choose, Must):
-            start = stepper.start(source)
-            return greedy_search(stepper.step, start, limits, self.scoring, rules)
-        plan = Plan(
-            beam,
-            nbest,
-            self.scoring,
-            self.stop,
-            rules,
-            choose,
-            source.mask if self.coverage else None,
-            trace,
-        )
-        found = beam_search(stepper.step, stepper.start(source), limits, plan)
+        if self.min_length or constraints is not None:
+            limits = with_room(limits, self.min_length, constraints)
+        must = constraints is not None and any(one.must for one in constraints)
+        if constraints is not None and must:
+            choose = Must(choose, constraints, limits.tolist())
+        rules, scoring = Rules(self.min_length, self.no_repeat, constraints), self.scoring
+        if beam == 1 and trace is None and not self.coverage and not must:
+            start = model.start(source)
+            return greedy_search(model.step, start, limits, scoring, rules, request.on_step)
+        cover = source.mask if self.coverage else None
+        plan = Plan(beam, nbest, scoring, self.stop, rules, choose, cover, trace, request.on_step)
+        found = beam_search(model.step, model.start(source), limits, plan)
         for row, hypotheses in enumerate(found):
             if not hypotheses:
                 raise Unmet(row)
         return found
+
+    def explain(self, model: Any, request: SearchRequest) -> Explanation:
+        """Return the best output with the tree of the search, and greedy search in it."""
+        trace, alone = Trace(), self.model_copy(update={"beam": 1, "groups": 1})
+        ((best,),) = self.run(model, request, trace)
+        ((greedy,),) = alone.run(model, request)
+        scoring = None if self.coverage else self.scoring
+        return Explanation(best, search_tree(trace, self.beam, greedy, best, scoring))
+
+    def plain_beam(self) -> PlainBeam | None:
+        rules = (self.coverage, self.min_length, self.no_repeat, self.groups > 1)
+        if self.normalise == "gnmt" or self.stop != "full" or any(rules):
+            return None
+        return PlainBeam(self.beam, 0.0 if self.normalise == "none" else self.alpha)

@@ -53,10 +53,12 @@ def current() -> Follower | None:
 
 
 def tell(
-    rows: Sequence[int], outputs: Outputs, settled: Callable[[], Settled] | None = None
+    follower: Follower | None,
+    rows: Sequence[int],
+    outputs: Outputs,
+    settled: Callable[[], Settled] | None = None,
 ) -> None:
     """Tells a step to whoever follows. settled: makes what is found of rows that do not go on."""
-    follower = current()
     if follower is None or not rows:
         return
     try:
@@ -69,10 +71,11 @@ def tell(
 
 def tell_nothing() -> None:
     """Lets whoever follows end work of several passes that is no search."""
-    tell((0,), lambda: [Begun(())])
+    tell(current(), (0,), lambda: [Begun(())])
 
 
 def tell_rows(
+    follower: Follower | None,
     rows: Sequence[int],
     symbols: Sequence[Sequence[int]],
     scores: Sequence[Sequence[float]] | None = None,
@@ -84,11 +87,11 @@ def tell_rows(
         own = [()] * len(symbols) if scores is None else scores
         return [Begun(tuple(symbols[row]), tuple(own[row])) for row in rows]
 
-    tell(rows, outputs, settled)
+    tell(follower, rows, outputs, settled)
 
 
-def placed(follower: Follower | None, places: Sequence[int]) -> Follower | None:
-    """The follower of a search whose row r is number places[r] for the one who asked."""
+def remap_rows(follower: Follower | None, indices: Sequence[int]) -> Follower | None:
+    """Return the follower of a search whose row r is indices[r] for the caller."""
     if follower is None:
         return None
-    return lambda rows, outputs: follower([places[row] for row in rows], outputs)
+    return lambda rows, outputs: follower([indices[row] for row in rows], outputs)

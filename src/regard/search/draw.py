@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, PAD
 from regard.data.tensors.state import State
-from regard.search.callbacks import Begun, tell
+from regard.search.callbacks import Begun, Follower, tell
 from regard.search.filters import Filters, filter_logits, pick
 from regard.search.hypothesis import Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
@@ -49,7 +49,13 @@ def chances(seed: int, sentences: list[list[int]], count: int, longest: int) -> 
 
 @torch.inference_mode()
 def draw(
-    step: Step, state: State, limits: Tensor, chance: Tensor, filters: Filters, rules: Rules
+    step: Step,
+    state: State,
+    limits: Tensor,
+    chance: Tensor,
+    filters: Filters,
+    rules: Rules,
+    on_step: Follower | None = None,
 ) -> list[list[Hypothesis]]:
     """N outputs of each sentence, in the order they are drawn; N is that of `chance`.
 
@@ -78,7 +84,7 @@ def draw(
             rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
             state = state.select(rows, there)
             live.keep(kept)
-        tell(live.rows, lambda: _first_so_far(live), lambda: _there(found))
+        tell(on_step, live.rows, lambda: _first_so_far(live), lambda: _there(found))
         fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 

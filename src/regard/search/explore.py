@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import EOS
-from regard.search.beam_options import Beam
-from regard.search.force import Stepper
 from regard.search.hypothesis import Hypothesis
+from regard.search.scoring import Scoring
 from regard.search.trace import Fate, Trace
 
 Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
@@ -31,19 +29,20 @@ class Node:
 class SearchTree:
     """The nodes of a search, where greedy search went and where the best output is."""
 
+    beam: int
     nodes: dict[Key, Node]
     greedy: Key
     best: Key
     scores: dict[Key, float]  # of the outputs, as the search ranks
-    answer: Hypothesis  # the best output
 
 
-def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> SearchTree:
-    """A search over one sentence, and greedy search beside it."""
-    trace = Trace()
-    ((answer,),) = search.run(stepper, source, limits, trace=trace)
-    alone = search.model_copy(update={"beam": 1, "groups": 1})
-    ((greedy,),) = alone.run(stepper, source, limits)
+def search_tree(
+    trace: Trace, beam: int, greedy: Hypothesis, best: Hypothesis, scoring: Scoring | None
+) -> SearchTree:
+    """Return the tree of a search over one sentence, and greedy search in it.
+
+    scoring: of all that ended; None if only the search knows, as with coverage.
+    """
     nodes: dict[Key, Node] = {}
     for step in trace.steps[0]:
         for branch in step:
@@ -58,16 +57,15 @@ def explore(stepper: Stepper, source: Padded, limits: Tensor, search: Beam) -> S
         node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate, alone=True))
         if node.fate == "dropped":
             nodes[way[:n]] = replace(node, fate=fate, alone=True)
-    scores = _scores(nodes, search) | {(*one.symbols, EOS): one.score for one in (greedy, answer)}
-    return SearchTree(_readable(nodes), way, (*answer.symbols, EOS), scores, answer)
+    scores = {} if scoring is None else _scores(nodes, scoring)
+    scores |= {(*one.symbols, EOS): one.score for one in (greedy, best)}
+    return SearchTree(beam, _readable(nodes), way, (*best.symbols, EOS), scores)
 
 
-def _scores(nodes: dict[Key, Node], search: Beam) -> dict[Key, float]:
-    """How the search ranks what ended; with coverage, only it knows."""
-    if search.coverage:
-        return {}
+def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:
+    """How the search ranks what ended."""
     ended = {key: node.total for key, node in nodes.items() if node.fate == "ends"}
-    score = search.scoring.score
+    score = scoring.score
     return {key: float(score(Tensor([total]), len(key), None)) for key, total in ended.items()}
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.search.callbacks import tell_rows
+from regard.search.callbacks import Follower, tell_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, only_the_end, strike_specials
 from regard.search.scoring import Scoring
@@ -22,7 +22,12 @@ FORBIDDEN = frozenset(NEVER)
 
 @torch.inference_mode()
 def greedy_search(
-    step: Step, state: State, limits: Tensor, scoring: Scoring, rules: Rules
+    step: Step,
+    state: State,
+    limits: Tensor,
+    scoring: Scoring,
+    rules: Rules,
+    on_step: Follower | None = None,
 ) -> list[list[Hypothesis]]:
     """The output of each sentence that takes the most probable symbol each time."""
     limits = limits.clamp(min=1)
@@ -47,7 +52,8 @@ def greedy_search(
             if rows:
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
-        tell_rows(rows, symbols, scores, partial(_settled, rows, symbols, scores, ends, scoring))
+        settled = partial(_settled, rows, symbols, scores, ends, scoring)
+        tell_rows(on_step, rows, symbols, scores, settled)
     return [*_settled([], symbols, scores, ends, scoring).values()]
 
 

@@ -3,32 +3,24 @@
 B rows, T symbols fed, V vocabulary.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
-from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.core.options import Options
-from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS
-from regard.data.tensors.state import State
-from regard.search.callbacks import tell_rows
+from regard.search.callbacks import remap_rows, tell_rows
 from regard.search.draw import chances, draw
 from regard.search.filters import Filters, filter_logits, pick
-from regard.search.force import Stepper
-from regard.search.hypothesis import NEVER, Hypothesis, TokenConstraints
+from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.rules import Rules, with_room
-from regard.search.top import Step
-
-Start = Callable[[int], State]  # the state of so many rows before their first symbol
+from regard.search.search import Search, SearchRequest
 
 
-class Sample(Options):
+class Sample(Search):
     """Sampling, from the whole distribution or its most probable part."""
 
     kind: Literal["sample"] = "sample"
@@ -75,97 +67,63 @@ class Sample(Options):
         return self.length
 
     @torch.inference_mode()
-    def run(
-        self,
-        stepper: Stepper,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
-        """Outputs of each row of source as they are drawn, at most `limits` (B,) symbols long."""
-        if wishes is not None and any(wish.must for wish in wishes):
+    def run(self, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
+        """Return outputs for each row as they are drawn: from a source, or after a prompt."""
+        if request.source is None:
+            return self._continue(model, request)
+        (source, limits), constraints = request.sequences(), request.constraints
+        if constraints is not None and any(one.must for one in constraints):
             raise UserError("words that must appear: sampling cannot promise them; use a beam")
-        limits = with_room(limits, self.min_length, wishes)
+        limits = with_room(limits, self.min_length, constraints)
         rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
         sentences = [ids[:length] for ids, length in rows]
-        chance = chances(self.seed, sentences, nbest, int(limits.max()))
-        rules = Rules(self.min_length, self.no_repeat, wishes)
-        return draw(stepper.step, stepper.start(source), limits, chance, self.filters, rules)
+        chance = chances(self.seed, sentences, request.nbest, int(limits.max()))
+        rules, start = Rules(self.min_length, self.no_repeat, constraints), model.start(source)
+        return draw(model.step, start, limits, chance, self.filters, rules, request.on_step)
 
-
-def sample(
-    step: Step,
-    start: Start,
-    prompt: list[int],
-    options: Sample,
-    row: int = 0,
-    context: int | None = None,
-) -> Iterator[int]:
-    """The symbols that follow BOS and the prompt, one by one as they are drawn; without EOS.
-
-    row: the number of this answer; with the seed it decides what is drawn. context: the most
-    symbols the decoder can look back on, or None; when its state has taken in so many, it starts
-    anew with the later half.
-    """
-    for drawn in _draw(step, start, [prompt], [row], options, context):
-        yield from drawn.values()
-
-
-def sample_many(
-    step: Step,
-    start: Start,
-    prompts: list[list[int]],
-    options: Sample,
-    context: int | None = None,
-    rows: Sequence[int] | None = None,
-    batch_size: int = 64,
-) -> list[list[int]]:
-    """What `sample` gives for each prompt. rows: the number of each; else its place in the list.
-
-    Prompts of the same length go together, at most `batch_size`.
-    """
-    rows = range(len(prompts)) if rows is None else rows
-    groups: dict[int, list[int]] = defaultdict(list)
-    for place, prompt in enumerate(prompts):
-        groups[len(prompt)].append(place)
-    answers: list[list[int]] = [[] for _ in prompts]
-    for places in groups.values():
-        for at in range(0, len(places), batch_size):
-            group = places[at : at + batch_size]
-            some, numbers = [prompts[place] for place in group], [rows[place] for place in group]
-            for drawn in _draw(step, start, some, numbers, options, context):
-                for at_group, symbol in drawn.items():
-                    answers[group[at_group]].append(symbol)
-                tell_rows([group[at_group] for at_group in drawn], answers)
-    return answers
+    def _continue(self, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
+        """Return what follows each prompt; nothing is known of its probability."""
+        count, prompts = request.nbest, request.prompts or ()
+        copies = [prompt for prompt in prompts for _ in range(count)]
+        each = request.indices or range(len(prompts))
+        indices = [count * index + copy for index in each for copy in range(count)]
+        follower = remap_rows(request.on_step, [row // count for row in range(len(copies))])
+        outputs: list[list[int]] = [[] for _ in copies]
+        for drawn in continued(model, copies, indices, self, request.context):
+            for row, token in drawn.items():
+                outputs[row].append(token)
+            tell_rows(follower, list(drawn), outputs)
+        found = [Hypothesis(tuple(tokens), 0.0, ()) for tokens in outputs]
+        return [found[at : at + count] for at in range(0, len(found), count)]
 
 
 @torch.inference_mode()
-def _draw(
-    step: Step,
-    start: Start,
-    prompts: list[list[int]],
-    numbers: list[int],
+def continued(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    indices: Sequence[int],
     options: Sample,
-    context: int | None,
+    context: int | None = None,
 ) -> Iterator[dict[int, int]]:
-    """One symbol after the other by the places of prompts, all of one length; ended ones drop out.
+    """Yield the next token of each prompt, by its row; those that ended drop out, without EOS.
 
-    numbers: of the prompts; what is drawn for one depends on its own, so the batch does not matter.
+    indices: of the prompts; what is drawn for one depends on its own, so the batch does not matter.
+    context: maximum tokens the model can look back on, or None; when its state has taken in so
+    many, it starts again with the later half.
     """
+    context = None if getattr(model, "unbounded", False) else context
     rows = list(range(len(prompts)))
     seen = torch.tensor([[BOS, *prompt] for prompt in prompts])  # (B, T)
     chance = torch.from_numpy(
         np.stack(
-            [np.random.default_rng([options.seed, n]).random(options.longest) for n in numbers]
+            [np.random.default_rng([options.seed, n]).random(options.longest) for n in indices]
         )
     )  # (B, length)
-    fed, taken, state = seen, 0, start(len(rows))
+    fed, taken, state = seen, 0, model.start(len(rows))
     for t in range(options.longest):
         if context is not None and taken + fed.shape[1] > context:
-            fed, taken, state = seen[:, -max(1, context // 2) :], 0, start(len(rows))
-        logits, state = step(fed, state)
+            fed, taken, state = seen[:, -max(1, context // 2) :], 0, model.start(len(rows))
+        logits, state = model.step(fed, state)
         taken += fed.shape[1]
 
         scores = logits[:, -1].float().cpu().index_fill(1, torch.tensor(NEVER), float("-inf"))

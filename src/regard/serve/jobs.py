@@ -13,7 +13,6 @@ from regard.inference.engine import FEW
 from regard.search.callbacks import Begun, Outputs, Unwanted, followed
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
-from regard.tasks.answering import Answering
 from regard.tasks.batches import Work
 from regard.tasks.task import Prediction
 from regard.tasks.values import Request
@@ -94,7 +93,7 @@ class Asking:
             self.run(jobs[len(jobs) // 2 :], until)
 
     def _predict(self, jobs: Sequence[Job], until: float) -> list[Prediction]:
-        task, model = self.model.task, self.model.model
+        task, predictor = self.model.task, self.model.predictor
         sources = [task.parse(job.text) for job in jobs]
         growing = any(job.grow for job in jobs)
 
@@ -112,13 +111,11 @@ class Asking:
 
         numbers = [job.number for job in jobs]
         work = Work(numbers=numbers, follower=follow, done=done, answered=answered)
-        if not isinstance(task, Answering):
-            return task.predict(model, sources, self.search, self.nbest, len(jobs), work)
         share = max(FEW, -(-len(jobs) // torch.get_num_threads()))  # each thread has its own
-        asked = (model, sources, self.search, self.nbest, share, work)
+        rows = share if task.spreads else len(jobs)
         wished = any(job.request is not None for job in jobs)
         requests = [job.request or Request() for job in jobs] if wished else None
-        return task.predict(*asked, requests, self.align)
+        return predictor.predict(sources, self.search, self.nbest, requests, self.align, rows, work)
 
 
 def _too_long() -> Exception:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.core.errors import UserError
+from regard.search.callbacks import current
 from regard.serve.api_errors import Refused, as_json
 from regard.serve.jobs import Asking, Job
 from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
@@ -64,10 +65,9 @@ async def alternatives(request: Request, body: AlternativesBody) -> Response:
     service: Service = request.app.state.service
     model = service.model(body, "alternatives")
     wish = _wish(body.request, "request", model) or Wish()
-    search, task = service.asking(model, body).search, model.task
-    call: Any = task.alternatives  # type: ignore[attr-defined]
+    search, call = service.asking(model, body).search, model.predictor.alternatives
     found = await service.alone(
-        request, lambda: call(model.model, body.text, wish, body.count, search)
+        request, lambda: call(body.text, wish, body.count, search, current())
     )
     ways = [{"symbol": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
@@ -87,7 +87,7 @@ def _jobs(
 
 def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
     """Refuses more numbers than fit into an answer: each symbol looks at each of its source."""
-    longest: Any = model.task.longest  # type: ignore[attr-defined]
+    longest: Any = model.task.limit  # type: ignore[attr-defined]
     most = sum((len(text) + 1) * longest(len(text) + 1, search) for text in texts)
     if most > NUMBERS:
         raise Refused(
@@ -133,7 +133,7 @@ def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> by
     search: dict[str, Any] = dict(asked.search)
     try:
         found = look_inside(
-            model.estimator, asked.text, asked.target, most=settings.symbols, **search
+            model.predictor, asked.text, asked.target, most=settings.symbols, **search
         ).as_dict()
     except TooLong as error:
         who = f"who runs the server can raise the limit: regard serve --symbols {error.count}"

@@ -13,7 +13,6 @@ from regard.core.errors import UserError
 from regard.estimators import Estimator, load
 from regard.serve.search_schema import settings_schema
 from regard.serve.settings import ServeSettings
-from regard.tasks.answering import Answering, as_engine
 from regard.tasks.language_model import LanguageModelTask
 from regard.views.inspection.about import about, description, parts_of
 
@@ -23,9 +22,8 @@ class Served:
 
     def __init__(self, name: str, estimator: Estimator) -> None:
         self.name, self.estimator, self.task = name, estimator, estimator.task_
-        self.answering = isinstance(self.task, Answering)
-        self.model: Any = as_engine(estimator.model_) if self.answering else estimator.model_
-        self.streams = self.answering or isinstance(self.task, LanguageModelTask)
+        self.predictor = estimator.predictor
+        self.answering = "constraints" in self.task.abilities
 
     @property
     def can(self) -> list[str]:
@@ -42,7 +40,7 @@ class Served:
         if "predict" in self.can:
             with contextlib.suppress(UserError):  # a text where numbers are expected
                 source = self.task.parse(example(self.estimator.folder_) or "")
-                self.task.predict(self.model, [source], self.estimator.search())
+                self.predictor.predict([source])
 
     def facts(self, settings: ServeSettings) -> dict[str, Any]:
         """What a client may know."""
@@ -60,7 +58,7 @@ class Served:
         """Its task, its parts in a line, and its size, where that is known."""
         model, options = self.estimator.model_, self.estimator.config_.model
         if isinstance(model, nn.Module):
-            return about(self.estimator)
+            return about(self.predictor)
         parts = [*parts_of(options), {"part": "engine", "kind": model.name}]
         told = {"description": description(parts), "parts": parts, "parameters": None}
         return {"task": self.estimator.task, **told}

@@ -63,7 +63,7 @@ class Service:
             raise UserError(
                 f"nbest: at most {self.settings.nbest} on this server, {nbest} asked for"
             )
-        if nbest > 1 and not model.task.nbest:
+        if nbest > 1 and "nbest" not in model.task.abilities:
             raise UserError(f"nbest: a {model.estimator.task} model has one answer to a text")
         if align and not model.answering:
             raise UserError("align: only transducers look from symbols of answers at a source")

@@ -5,14 +5,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, read_json, write_json
 from regard.core.version import __version__
-
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
 
 FORMAT = 1
 FACTS = "export.json"
@@ -45,10 +42,10 @@ def fresh(out: Path, force: bool) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def write_export(estimator: "Estimator", folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+def write_export(run: Path, folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """Copies what `load` needs of the run folder, and writes the facts; all of them."""
     for name in KEPT:
-        path = estimator.folder_ / name
+        path = run / name
         if path.is_dir():
             shutil.copytree(path, folder / name, dirs_exist_ok=True)
         elif path.exists():

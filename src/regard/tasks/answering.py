@@ -1,130 +1,60 @@
-"""Answers of a transducer: by search, by force, and with wishes."""
+"""Predictions of a transducer: by search, forced to given targets, and under constraints."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.data.corpus.ragged import Rows
 from regard.data.reading.read import Pair
-from regard.data.tensors.padded import Padded
-from regard.data.tensors.special import UNK
+from regard.data.tensors.special import EOS, SPECIALS, UNK
 from regard.data.vocabulary.vocabulary import Vocabulary
-from regard.inference.engine import Engine
-from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import Input
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.callbacks import Begun, Unwanted, followed, placed
-from regard.search.constrained import Unmet
-from regard.search.force import align as attention
+from regard.search import Beam, TokenConstraints
+from regard.search.callbacks import Begun, Follower
 from regard.search.force import force, next_symbols
-from regard.search.hypothesis import NEVER
+from regard.search.hypothesis import NEVER, Hypothesis
+from regard.search.search import SearchRequest
 from regard.tasks.banning import bans
-from regard.tasks.batches import ALL, TOKENS, Work, batches
+from regard.tasks.batches import plan
 from regard.tasks.values import Prediction, Request
-
-Found = tuple[Padded, list[list[Hypothesis]], Engine]  # sources, their outputs, by whom
 
 
 class Answering:
-    """What a task with two vocabularies can do with a model or an engine."""
+    """What a task with two vocabularies can do with a model."""
 
+    abilities = frozenset(
+        ("predict", "nbest", "constraints", "alignment", "alternatives", "stream", "score pairs")
+    )
+    exportable = spreads = True
     source: Input
     target: Vocabulary
     ratio: float
 
-    def limit(self, length: int) -> int:
-        """The most symbols, EOS included, that a source of this length may become."""
-        return math.ceil(self.ratio * length) + 10
-
-    def predict(
-        self,
-        model: nn.Module | Engine,
-        sources: Sequence[str],
-        search: Beam | Sample,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-        requests: Sequence[Request] | None = None,
-        align: bool = False,
-    ) -> list[Prediction]:
-        """The best output of each source; sorted by length inside, in order outside."""
-        rows = self.source.encode(sources)
-        wishes = None if requests is None else [self.wish(request) for request in requests]
-
-        def find(runner: Engine, part: list[int]) -> Found:
-            wished = None if wishes is None else [wishes[i] for i in part]
-            try:
-                return self._found(runner, rows, part, search, nbest, wished)
-            except Unmet as error:
-                raise Unmet(part[error.row]) from error
-
-        runner = as_engine(model)
-        size = min(batch_size, runner.share(len(rows)))
-        parts = batches(rows.lengths.tolist(), size, work.tokens)
-        engine = runner.suited(parts, lambda engine, part: find(engine, part)[1])
-        engine.check(int(rows.lengths.max(initial=0)))
-
-        def made(found: Mapping[int, Sequence[Hypothesis]]) -> list[Prediction]:
-            return [self._prediction(sources[i], rows.row(i), one) for i, one in found.items()]
-
-        def answer(part: list[int]) -> list[Prediction]:
-            try:
-                with followed(placed(work.follower, part)):
-                    source, found, own = find(engine, part)
-            except Unwanted as error:
-                there = {part[row]: one for row, one in error.settled.items() if not align}
-                work.answered([*there], made(there))
-                raise
-            answers = made(dict(zip(part, found, strict=True)))
-            answers = self._aligned(own, source, found, answers) if align else answers
-            work.answered(part, answers)
-            return answers
-
-        flat: dict[int, Prediction] = {}
-        for part, found in zip(parts, engine.spread(answer, parts), strict=True):
-            flat.update(zip(part, found, strict=True))
-            work.done(len(part))
-        return [flat[i] for i in range(len(rows))]
-
-    def _found(
-        self,
-        runner: Engine,
-        rows: Rows,
-        part: list[int],
-        search: Beam | Sample,
-        nbest: int,
-        wishes: list[TokenConstraints] | None,
-    ) -> Found:
-        """The outputs of these rows, all at once."""
-        lengths = rows.lengths[part].tolist()
-        engine = runner.fitting(max(lengths), self.longest(max(lengths), search))
-        source = rows.pad(np.asarray(part)).to(engine.device)
-        limits = self.limits(lengths, search, engine)
-        return source, engine.search(search, source, limits, nbest, wishes), engine
-
-    def longest(self, length: int, search: Beam | Sample) -> int:
-        """The most symbols, EOS included, that a search gives to a source of this length."""
-        most = self.limit(length)
+    def limit(self, length: int, search: Any) -> int:
+        """The most tokens, EOS included, that a search gives to a source of this length."""
+        most = math.ceil(self.ratio * length) + 10
         if search.max_length is not None:
             most = min(most, search.max_length + 1)  # 1: EOS
         return max(most, search.min_length + 1)
 
-    def limits(self, lengths: list[int], search: Beam | Sample, engine: Engine) -> Tensor:
-        """(B,) the most symbols, EOS included, for sources of these lengths, by an engine."""
-        wanted = [self.longest(length, search) for length in lengths]
-        limits = torch.tensor(wanted, device=engine.device)
-        most = engine.target_places  # an answer that ends there is marked as cut
-        return limits if most is None else limits.clamp(max=most)
+    def rows(self, sources: Sequence[Any]) -> Rows:
+        """The sources as tokens, all at once."""
+        return self.source.encode(sources)
 
-    def wish(self, request: Request) -> TokenConstraints:
-        """What is asked for, as symbols."""
+    def request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
+        """What a search is asked about these of the rows."""
+        at = np.asarray(part)
+        limits = [self.limit(length, search) for length in rows.lengths[at].tolist()]
+        return SearchRequest(rows.pad(at), torch.tensor(limits))
+
+    def constraints(self, request: Request) -> TokenConstraints:
+        """What is asked of a prediction, as tokens."""
         encode = self.target.encode
         must = tuple(tuple(encode(word)) for word in request.must)
         for name, word, ids in (
@@ -140,53 +70,41 @@ class Answering:
         banned = bans(self.target, request.ban)
         return replace(banned, prefix=tuple(encode(request.prefix)), must=must)
 
-    def _aligned(
-        self,
-        engine: Engine,
-        source: Padded,
-        found: list[list[Hypothesis]],
-        answers: list[Prediction],
-    ) -> list[Prediction]:
-        """The answers with the attention of their symbols to their sources."""
-        targets = [list(hypotheses[0].symbols) for hypotheses in found]
-        weights = attention(engine.stepper(), source, targets)
-        return [
-            replace(answer, alignment=tuple(tuple(row) for row in one.tolist()))
-            for answer, one in zip(answers, weights, strict=True)
-        ]
-
-    def forced(
-        self, model: nn.Module | Engine, pairs: Sequence[Pair], search: Beam, batch_size: int = 64
-    ) -> list[Prediction]:
-        """The targets of the pairs as if they had been predicted, with their scores."""
-        engine = as_engine(model)
-        rows = self.source.encode([pair.source for pair in pairs])
+    def score_targets(
+        self, engine: Any, pairs: Sequence[Pair], rows: int
+    ) -> list[tuple[dict[str, Any], Prediction]]:
+        """Log probability, perplexity and tokens of each target, and it as if predicted."""
+        encoded = self.rows([pair.source for pair in pairs])
         targets = self.target.encode_all([pair.target for pair in pairs])
-        sides = zip(rows.lengths.tolist(), map(len, targets), strict=True)
-        lengths = [max(both) for both in sides]
-        found: dict[int, Prediction] = {}
-        for part in batches(lengths, batch_size, TOKENS):
-            source = rows.pad(np.asarray(part)).to(engine.device)
-            wanted, size = [targets[i] for i in part], len(self.target)
-            scored = force(engine.stepper(), source, wanted, search.scoring, size)
-            for i, hypothesis in zip(part, scored, strict=True):
-                found[i] = self._prediction(pairs[i].source, rows.row(i), [hypothesis])
-        return [found[i] for i in range(len(rows))]
+        sides = zip(encoded.lengths.tolist(), map(len, targets), strict=True)
+        scoring, size = Beam().scoring, len(self.target)
+        found: dict[int, tuple[dict[str, Any], Prediction]] = {}
+        for part in plan([max(both) for both in sides], rows):
+            source = encoded.pad(np.asarray(part)).to(engine.device)
+            scored = force(engine.stepper(), source, [targets[i] for i in part], scoring, size)
+            for i, one in zip(part, scored, strict=True):
+                prediction = self.answer(pairs[i].source, encoded.row(i), [one], None, 1)
+                found[i] = (_statistics(prediction), prediction)
+        return [found[i] for i in range(len(pairs))]
 
     def alternatives(
-        self, model: nn.Module | Engine, source: str, request: Request, count: int, search: Beam
+        self,
+        engine: Any,
+        source: str,
+        request: Request,
+        count: int,
+        search: Any,
+        on_step: Follower | None = None,
     ) -> list[tuple[str, float, Prediction]]:
-        """How an answer may go on after a beginning: symbol, probability, the best such answer.
+        """How a prediction may continue after a prefix: token, probability, the best such one.
 
-        The most probable symbol first. request: the beginning, and words that answers must have
+        The most probable token first. request: the prefix, and words that predictions must have
         or not have.
         """
-        engine = as_engine(model)
-        rows = self.source.encode([source])
-        length = int(rows.lengths[0])
-        wish = self.wish(request)
+        encoded = self.rows([source])
+        wish = self.constraints(request)
         begun = wish.prefix
-        source_row = rows.all().to(engine.device)
+        source_row = encoded.all().to(engine.device)
         logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
         banned = [*wish.banned, *(wish.glued if not begun or begun[-1] in wish.ends else ())]
         struck = {*NEVER, *(phrase[0] for phrase in banned if len(phrase) == 1)}
@@ -195,17 +113,17 @@ class Answering:
         symbols, chances = best.indices.tolist(), best.values.exp().tolist()
         wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
         found: list[list[Hypothesis]] = []
-        for part in batches([length] * len(symbols), len(symbols), TOKENS):
-            copies = rows.pad(np.zeros(len(part), np.int64)).to(engine.device)
-            limits = self.limits([length] * len(part), search, engine)
-            found += engine.search(search, copies, limits, 1, [wishes[i] for i in part])
+        for part in plan([int(encoded.lengths[0])] * len(symbols), len(symbols)):
+            asked = self.request(encoded, [0] * len(part), search)
+            own = [wishes[i] for i in part]
+            found += engine.run(search, replace(asked, constraints=own, on_step=on_step))
         return [
-            (self.target.name(symbol), p, self._prediction(source, rows.row(0), hypotheses))
-            for symbol, p, hypotheses in zip(symbols, chances, found, strict=True)
+            (self.target.name(symbol), p, self.answer(source, encoded.row(0), one, search, 1))
+            for symbol, p, one in zip(symbols, chances, found, strict=True)
         ]
 
-    def growing(self, source: str) -> Callable[[Begun], Prediction]:
-        """What makes an answer of an output that is not whole yet; each symbol is named once."""
+    def growing(self, source: Any) -> Callable[[Begun], Prediction]:
+        """What makes a prediction of an output that is not complete; each token is named once."""
         name = cache(self.target.name)
 
         def grown(so_far: Begun) -> Prediction:
@@ -214,8 +132,8 @@ class Answering:
 
         return grown
 
-    def _prediction(
-        self, source: Any, row: np.ndarray, hypotheses: Sequence[Hypothesis]
+    def answer(
+        self, source: Any, row: Any, found: Sequence[Hypothesis], search: Any, nbest: int
     ) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
         texts = [
@@ -227,12 +145,17 @@ class Answering:
                 cut=h.cut,
                 value=self.target.decode(h.symbols),
             )
-            for h in hypotheses
+            for h in found
         ]
         unknown = self.source.unknown(source, row)
         return replace(texts[0], alternatives=tuple(texts), unknown=unknown)
 
 
-def as_engine(model: nn.Module | Engine) -> Engine:
-    """The engine that runs a model."""
-    return model if isinstance(model, Engine) else TorchEngine(model)
+def _statistics(found: Prediction) -> dict[str, Any]:
+    """How probable a target is, as a whole and token by token, EOS included."""
+    total, symbols = math.fsum(found.symbol_scores), [*found.symbols, SPECIALS[EOS]]
+    return {
+        "log_probability": total,
+        "perplexity": math.exp(min(-total / len(symbols), 700.0)),
+        "symbols": list(zip(symbols, found.symbol_scores, strict=True)),
+    }

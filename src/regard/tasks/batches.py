@@ -1,60 +1,69 @@
-"""Sources of like length together, so that little is padded and memory is bounded."""
+"""How sources are predicted in batches: those of similar length together, in bounded memory."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from regard.search.callbacks import Follower
 
-TOKENS = 8192  # symbols of a batch, padding among them
+TOKENS = 8192  # maximum tokens per batch, padding included
+ROWS = 64  # sources per batch
+MANY_ROWS, PARTS = 256, 16  # of many sources: more, but enough batches for all cores
 
 
-def _nobody(count: int) -> None:
-    """Nobody wants to know how far it is."""
-
-
-def _nobody_yet(places: Sequence[int], answers: Sequence[Any]) -> None:
-    """Nobody wants answers before all are there."""
+def _ignore(*_: Any) -> None:
+    """Take what nobody wants to know."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """How sources are answered.
+    """How sources are predicted; no prediction depends on it.
 
-    tokens: symbols of a batch at most, padding among them; a longer source is alone. No answer
-    depends on it. first: the number of the first source, where there were others before; samples
-    are drawn by it. numbers: of each source, where they do not follow each other. done: is told
-    how many more sources are answered. follower: is told of each step of a search, with the places
-    of the sources that go on. answered: is told of answers as they are there, with the places of
-    their sources, in the thread that found them; where the follower ends the work, of those too
-    that were there before.
+    tokens: maximum tokens per batch, padding included; a longer source is alone. first: the index
+    of the first source, if there were others before; samples are drawn by it. numbers: the index
+    of each source, if they do not follow each other. done: is told how many more sources are
+    predicted. follower: is told of each step of a search, with the indices of the sources that go
+    on. answered: is told of predictions as soon as they are made, with the indices of their
+    sources, in the thread that found them; if the follower ends the work, of those made before.
     """
 
     tokens: int = TOKENS
     first: int = 0
-    done: Callable[[int], None] = _nobody
+    done: Callable[[int], None] = _ignore
     numbers: Sequence[int] | None = None
     follower: Follower | None = None
-    answered: Callable[[Sequence[int], Sequence[Any]], None] = _nobody_yet
-
-    def numbered(self, count: int) -> Sequence[int]:
-        """The numbers of so many sources."""
-        return range(self.first, self.first + count) if self.numbers is None else self.numbers
+    answered: Callable[[Sequence[int], Sequence[Any]], None] = _ignore
 
 
 ALL = Work()  # all there is
 
 
-def batches(lengths: Sequence[int], batch_size: int, tokens: int) -> list[list[int]]:
-    """The places of sources, at most so many, and so many symbols with padding, at a time.
+def plan(
+    lengths: Sequence[int],
+    rows: int | None = ROWS,
+    tokens: int = TOKENS,
+    workers: int = 1,
+    uniform: bool = False,
+) -> list[list[int]]:
+    """Return the indices of sources, batch by batch.
 
-    The longest come first, so that threads end together.
+    rows, tokens: maximum per batch; rows None: by the number of sources. workers: processes that
+    share the sources. uniform: only sources of equal length together, in their order; otherwise
+    the longest first, so that workers end together.
     """
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    count = len(lengths)
+    most = rows or min(MANY_ROWS, max(ROWS, count // PARTS))
+    most = max(1, min(most, -(-count // workers)))
+    if uniform:
+        groups: dict[int, list[int]] = defaultdict(list)
+        for index, length in enumerate(lengths):
+            groups[length].append(index)
+        return [g[at : at + most] for g in groups.values() for at in range(0, len(g), most)]
     found: list[list[int]] = []
-    for place in order:
-        full = not found or len(found[-1]) == batch_size
+    for index in sorted(range(count), key=lambda index: -lengths[index]):
+        full = not found or len(found[-1]) == most
         if full or (len(found[-1]) + 1) * lengths[found[-1][0]] > tokens:
             found.append([])
-        found[-1].append(place)
+        found[-1].append(index)
     return found

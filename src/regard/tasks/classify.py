@@ -6,27 +6,27 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check_labels import LabelCheck, check_labels
 from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
-from regard.data.tensors.padded import Batch
 from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
-from regard.search import Decide
-from regard.tasks.batches import ALL, Work, batches
+from regard.search.search import Found
 from regard.tasks.labeled_data import source_facts
-from regard.tasks.task import Facts, Prediction, Task, device_of
+from regard.tasks.task import Facts, Prediction, Task
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 
 
 class Classify(Task):
     """Sources, labels, and the temperature that makes probabilities true."""
+
+    kind = "classify"
+    abilities = frozenset({"predict", "nbest"})
 
     def __init__(
         self,
@@ -83,46 +83,20 @@ class Classify(Task):
         """What the choice of a model depends on."""
         return source_facts(self.source, corpus, len(self.labels), "classify")
 
-    @torch.inference_mode()
-    def logits(
-        self, model: nn.Module, sources: Sequence[Any], batch_size: int, work: Work = ALL
-    ) -> np.ndarray:
-        """(N, C) scores, in the order of the sources."""
-        lengths = [self.source.length(source) for source in sources]
-        found = np.zeros((len(sources), len(self.labels)), np.float32)
-        for part in batches(lengths, batch_size, work.tokens):
-            work.done(len(part))
-            source = self.source.batch([sources[i] for i in part]).to(device_of(model))
-            found[part] = model(Batch(source)).logits.float().cpu().numpy()
-        return found
-
-    def predict(
-        self,
-        model: nn.Module,
-        sources: Sequence[Any],
-        search: Decide,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-    ) -> list[Prediction]:
-        """The label or labels of each source, with calibrated probabilities."""
-        logits = torch.from_numpy(self.logits(model, sources, batch_size, work)) / self.temperature
-        shares = (logits.sigmoid() if self.several else logits.softmax(-1)).numpy()
-        return [
-            self._prediction(source, row, search.threshold, nbest)
-            for source, row in zip(sources, shares, strict=True)
-        ]
-
-    def _prediction(self, source: Any, row: np.ndarray, threshold: float, nbest: int) -> Prediction:
-        """The answer for one row of probabilities."""
-        order = np.argsort(-row, kind="stable")
-        given = [i for i in order if row[i] >= threshold] if self.several else [order[0]]
+    def answer(
+        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+    ) -> Prediction:
+        """The label or labels of a source, with calibrated probabilities. found: (C,) scores."""
+        logits = torch.from_numpy(found) / self.temperature
+        p = (logits.sigmoid() if self.several else logits.softmax(-1)).numpy()
+        order, threshold = np.argsort(-p, kind="stable"), search.threshold
+        given = [i for i in order if p[i] >= threshold] if self.several else [order[0]]
         value = tuple(self.labels[i] for i in given)
         others = tuple(
-            Prediction(self.labels[i], float(np.log(max(row[i], 1e-30))), value=(self.labels[i],))
+            Prediction(self.labels[i], float(np.log(max(p[i], 1e-30))), value=(self.labels[i],))
             for i in order[:nbest]
         )
-        sure = np.where(row >= threshold, row, 1 - row).prod() if self.several else row[order[0]]
+        sure = np.where(p >= threshold, p, 1 - p).prod() if self.several else p[order[0]]
         return Prediction(
             ", ".join(value),
             float(np.log(max(sure, 1e-30))),
@@ -130,7 +104,7 @@ class Classify(Task):
             unknown=self.source.unknown(source),
             value=value,
             confidence=float(sure),
-            probabilities={self.labels[i]: float(row[i]) for i in order},
+            probabilities={self.labels[i]: float(p[i]) for i in order},
             single=not self.several,
         )
 
@@ -170,12 +144,12 @@ class Classify(Task):
         """Labels given and labels wanted."""
         return [p.value for p in predictions], [e.references[0] for e in examples]
 
-    def calibrate(self, model: nn.Module, examples: Sequence[Example]) -> bool:
+    def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
         """Fits the temperature on dev (Guo et al. 2017): labels stay, probabilities become true."""
         known = [e for e in examples if all(label in self.numbers for label in e.references[0])]
         if not known:
             return False
-        logits = self.logits(model, [example.source for example in known], 64)
+        logits = np.stack(predictor.find([example.source for example in known]))  # (N, C)
         labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels
         fit = measure.fit_temperature_several if self.several else measure.fit_temperature
         self.temperature = fit(logits, labels)

@@ -26,20 +26,35 @@ from regard.inputs.tokenizers import SUBWORDS
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
-from regard.search.callbacks import Begun, followed, placed
-from regard.search.sample import sample, sample_many
-from regard.tasks.batches import ALL, Work
+from regard.search.callbacks import Begun
+from regard.search.sample import continued
+from regard.search.search import Found, SearchRequest
 from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
 
 
+class PromptRows:
+    """Prompts as tokens, to be continued together if they have one length."""
+
+    uniform = True
+
+    def __init__(self, prompts: list[list[int]]) -> None:
+        self.prompts = prompts
+        self.lengths = [len(prompt) for prompt in prompts]
+
+    def row(self, number: int) -> np.ndarray:
+        """The tokens of a prompt."""
+        return np.array(self.prompts[number], np.int64)
+
+
 class LanguageModelTask(Task):
     """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
 
+    kind = "language-model"
+    abilities = frozenset({"predict", "nbest", "stream", "score texts", "continue"})
     unit = "documents"
-    abilities = frozenset({"score texts"})
     reads_source = False
     writes_text = True
 
@@ -59,6 +74,7 @@ class LanguageModelTask(Task):
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
         self.metric: str = options.metric
         if masked:
+            self.abilities = frozenset({"score texts"})  # says why it cannot
             tasks = "classify|transduce" if letters is None else "tag"
             self.use = f"regard train DATA --task {tasks} --from {{run}}"
 
@@ -107,39 +123,25 @@ class LanguageModelTask(Task):
         assert isinstance(corpus, StreamCorpus)
         return count(corpus.side.flat)
 
-    def predict(
-        self,
-        model: Any,
-        sources: Sequence[str],
-        search: Sample,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-    ) -> list[Prediction]:
-        """How each text goes on."""
+    def rows(self, sources: Sequence[str]) -> PromptRows:  # type: ignore[override]
+        """The prompts as tokens."""
         self._refuse_masked()
-        prompts = [self.vocabulary.encode(source) for source in sources]
-        wanted = [prompt for prompt in prompts for _ in range(nbest)]
-        numbers = [nbest * n + k for n in work.numbered(len(sources)) for k in range(nbest)]
-        places = [place for place in range(len(sources)) for _ in range(nbest)]
-        reach = self.reach(model)
-        with followed(placed(work.follower, places)):
-            found = sample_many(model.step, model.start, wanted, search, reach, numbers, batch_size)
-        work.done(len(sources))
-        texts = [
-            Prediction(
-                source + self._join(prompt, symbols),
-                None,
-                symbols=tuple(self.vocabulary.name(id) for id in symbols),
-                unknown=self.source.unknown(source, np.array(prompt)),
-                value=source + self._join(prompt, symbols),
-            )
-            for source, prompt, symbols in zip(
-                [s for s in sources for _ in range(nbest)], wanted, found, strict=True
-            )
-        ]
-        groups = [texts[at : at + nbest] for at in range(0, len(texts), nbest)]
-        return [replace(group[0], alternatives=tuple(group)) for group in groups]
+        return PromptRows([self.vocabulary.encode(source) for source in sources])
+
+    def request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
+        """What a search is asked about these prompts."""
+        return SearchRequest(prompts=[rows.prompts[i] for i in part], context=self.options.context)
+
+    def answer(self, source: str, row: Any, found: Found, search: Any, nbest: int) -> Prediction:
+        """How a text continues, the first way with all others as alternatives."""
+        prompt, unknown = row.tolist(), self.source.unknown(source, row)
+        before = len(self.vocabulary.decode(prompt))
+        texts = []
+        for one in found:
+            text = source + self.vocabulary.decode([*prompt, *one.symbols])[before:]
+            names = tuple(map(self.vocabulary.name, one.symbols))
+            texts.append(Prediction(text, None, symbols=names, unknown=unknown, value=text))
+        return replace(texts[0], alternatives=tuple(texts))
 
     def growing(self, source: str) -> Callable[[Begun], Prediction]:
         """What makes an answer of an output that is not whole yet; each symbol is named once."""
@@ -154,27 +156,21 @@ class LanguageModelTask(Task):
 
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""
-        self._refuse_masked()
-        return self._pieces(model, self.vocabulary.encode(prompt), search, row)
+        (ids,) = self.rows([prompt]).prompts
+        return self._pieces(continued(model, [ids], [row], search, self.reach(model)), ids)
 
-    def _pieces(self, model: Any, ids: list[int], search: Sample, row: int) -> Iterator[str]:
-        symbols, done = list[int](), ""
-        for symbol in sample(model.step, model.start, ids, search, row, self.reach(model)):
-            symbols.append(symbol)
-            text = self._join(ids, symbols)
+    def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
+        symbols, done, before = list(prompt), "", len(self.vocabulary.decode(prompt))
+        for token in drawn:
+            symbols += token.values()
+            text = self.vocabulary.decode(symbols)[before:]
             if text.startswith(done) and not text.endswith("\ufffd"):
                 yield text[len(done) :]
                 done = text
 
-    def _join(self, prompt: list[int], symbols: Sequence[int]) -> str:
-        """The text of new symbols after those of a prompt."""
-        before = self.vocabulary.decode(prompt)
-        return self.vocabulary.decode([*prompt, *symbols])[len(before) :]
-
     def reach(self, model: Any) -> int | None:
         """How many symbols a model can look back; None: any number."""
-        endless = isinstance(model, NGram) or model.carries
-        return None if endless else self.options.context
+        return None if model.unbounded else self.options.context
 
     def _refuse_masked(self) -> None:
         if self.masked:
@@ -198,15 +194,27 @@ class LanguageModelTask(Task):
         rows = np.split(found, corpus.side.starts[1:])
         return rows if self.ends else [row[:-1] for row in rows]
 
+    def score_targets(
+        self, engine: Any, pairs: Sequence[Pair], rows: int
+    ) -> list[tuple[dict[str, Any], Prediction]]:
+        """nats, tokens, characters, loss, perplexity and bits per character of each text."""
+        texts = [pair.target for pair in pairs]
+        found = self.surprise(engine.stepper(), texts, rows)
+        return [
+            (document_row(nats, text), Prediction(text, None, unknown=self.source.unknown(text)))
+            for nats, text in zip(found, texts, strict=True)
+        ]
+
     def evaluate(
         self,
-        model: nn.Module,
+        predictor: Any,
         examples: Sequence[Example],
         objective: Objective,
-        search: Sample,
+        search: Any,
         batch_size: int,
     ) -> Evaluation:
         """loss, perplexity and bits per character, over all and for each document."""
+        model = predictor.engine.stepper()
         texts = [example.references[0] for example in examples]
         if self.masked:
             corpus = self.corpus([Pair("", text, 0) for text in texts])
@@ -220,7 +228,7 @@ class LanguageModelTask(Task):
         rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "symbols", "characters")}
         loss = totals["nats"] / totals["symbols"]
-        written = self.predict(model, [""] * SAMPLES, search)
+        written = predictor.predict([""] * SAMPLES, search)
         return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
 
     def score(

@@ -19,7 +19,6 @@ from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import Place
-from regard.data.tensors.padded import Batch
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
@@ -27,16 +26,9 @@ from regard.inputs.vectors import standard
 from regard.metrics.numbers import number_intervals, number_scores, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
-from regard.tasks.batches import ALL, Work, batches
+from regard.search.search import Found
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_facts
-from regard.tasks.task import (
-    Evaluation,
-    Facts,
-    Prediction,
-    Task,
-    TaskOptions,
-    device_of,
-)
+from regard.tasks.task import Evaluation, Facts, Prediction, Task, TaskOptions
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 
@@ -87,7 +79,7 @@ class RegressOptions(TaskOptions):
 class Regress(Task):
     """Sources, and mean and deviation of the numbers: models see them around zero."""
 
-    nbest = False
+    kind = "regress"
 
     def __init__(
         self, source: Input, mean: list[float], deviation: list[float], metric: str
@@ -115,35 +107,18 @@ class Regress(Task):
         """What the choice of a model depends on."""
         return source_facts(self.source, corpus, len(self.mean), "regress")
 
-    @torch.inference_mode()
-    def predict(
-        self,
-        model: nn.Module,
-        sources: Sequence[Any],
-        search: Any,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-    ) -> list[Prediction]:
-        """The numbers of each source, in the unit of the data."""
-        lengths = [self.source.length(source) for source in sources]
-        found = np.zeros((len(sources), len(self.mean)))
-        for part in batches(lengths, batch_size, work.tokens):
-            work.done(len(part))
-            source = self.source.batch([sources[i] for i in part]).to(device_of(model))
-            found[part] = (
-                model(Batch(source)).logits.double().cpu().numpy() * self.deviation + self.mean
-            )
-        return [
-            Prediction(
-                "\t".join(f"{number:.6g}" for number in row),
-                None,
-                unknown=self.source.unknown(source),
-                value=tuple(row.tolist()),
-                single=len(row) == 1,
-            )
-            for source, row in zip(sources, found, strict=True)
-        ]
+    def answer(
+        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+    ) -> Prediction:
+        """The numbers of a source, in the unit of the data. found: around zero."""
+        numbers = found.astype(np.float64) * self.deviation + self.mean
+        return Prediction(
+            "\t".join(f"{number:.6g}" for number in numbers),
+            None,
+            unknown=self.source.unknown(source),
+            value=tuple(numbers.tolist()),
+            single=len(numbers) == 1,
+        )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Linear regression by least squares: w = (X^T X)^-1 X^T y, by a stable factorisation."""

@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from pydantic import Field
-from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
@@ -18,18 +16,15 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.tagged import read_tagged
 from regard.data.sources.open import Place
-from regard.data.tensors.padded import Batch
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
 from regard.models.labeller import Labeller, TaggerOptions
-from regard.nn import crf
-from regard.search import Decide
-from regard.tasks.batches import ALL, Work, batches
+from regard.search.search import Found
 from regard.tasks.labeled_data import source_facts
-from regard.tasks.task import Facts, Prediction, Task, TaskOptions, device_of
+from regard.tasks.task import Facts, Prediction, Task, TaskOptions
 
 
 class TagOptions(TaskOptions):
@@ -82,10 +77,11 @@ class TagOptions(TaskOptions):
 class Tag(Task):
     """What is read, and the tags."""
 
+    kind = "tag"
     unit = "sentences"
-    nbest = False
     writes_text = True
     aligned = True
+    empty = Prediction("", 0.0, value=())
 
     def __init__(self, source: Input, tags: list[str], metric: str) -> None:
         self.source = source
@@ -110,43 +106,18 @@ class Tag(Task):
         """A source as it is written in a line: the words between its spaces."""
         return self.source.parse(text)
 
-    def predict(
-        self,
-        model: nn.Module,
-        sources: Sequence[tuple[str, ...]],
-        search: Decide,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-    ) -> list[Prediction]:
-        """The tags of each sentence; sorted by length inside, in order outside."""
-        device = device_of(model)
-        found = [Prediction("", 0.0, value=())] * len(sources)
-        for part in batches([len(words) for words in sources], batch_size, work.tokens):
-            work.done(len(part))
-            part = [i for i in part if sources[i]]
-            if not part:
-                continue
-            batch = Batch(self.source.batch([sources[i] for i in part]))
-            labels, sure = decode(model, batch.to(device))
-            for row, i in enumerate(part):
-                length = len(sources[i])
-                found[i] = self._prediction(
-                    sources[i], labels[row, :length].tolist(), sure[row, :length].tolist()
-                )
-        return found
-
-    def _prediction(
-        self, words: tuple[str, ...], labels: list[int], sure: list[float]
+    def answer(
+        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
     ) -> Prediction:
         """The tags of a sentence with the probability of each."""
+        labels, sure = found
         tags = tuple(self.tags[label] for label in labels)
         return Prediction(
             " ".join(tags),
             float(np.log(np.maximum(sure, 1e-30)).sum()),
             tuple(sure),
             tags,
-            unknown=self.source.unknown(words),
+            unknown=self.source.unknown(source),
             value=tags,
             confidence=float(np.mean(sure)),
         )
@@ -203,18 +174,3 @@ class Tag(Task):
         place.mkdir(parents=True, exist_ok=True)
         self.source.save(place)
         write_json(place / "task.json", {"tags": self.tags, "metric": self.metric})
-
-
-@torch.inference_mode()
-def decode(model: nn.Module, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-    """The best labels (B, S) and the probability of each (B, S)."""
-    assert batch.source is not None
-    mask = batch.source.mask
-    found = model(batch)
-    scores, transitions = found.logits, found.transitions
-    if transitions is None:
-        sure, labels = scores.softmax(-1).max(-1)
-        return labels, sure
-    labels, _ = crf.viterbi(scores, transitions, mask)
-    each = crf.marginals(scores, transitions, mask)  # (B, S, C)
-    return labels, each.gather(-1, labels.unsqueeze(-1)).squeeze(-1)

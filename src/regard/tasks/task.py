@@ -9,10 +9,11 @@ import math
 import random
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -23,11 +24,14 @@ from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair, Pairs, split_dev
 from regard.data.sources.open import Data, Place, open_pairs
+from regard.data.tensors.padded import Padded
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
 from regard.objectives import Objective
-from regard.tasks.batches import ALL, Work
-from regard.tasks.values import Evaluation, Facts, Prediction
+from regard.search.callbacks import Begun
+from regard.search.hypothesis import TokenConstraints
+from regard.search.search import Found, SearchRequest
+from regard.tasks.values import Evaluation, Facts, Prediction, Request
 
 __all__ = [
     "DataCheck",
@@ -42,6 +46,9 @@ __all__ = [
 ]
 
 SAMPLES = 5  # predictions shown at each validation
+ONLY_TRANSDUCERS = (
+    "prefix, must, ban: only for transducers, whose answers are sequences of their own"
+)
 
 
 class TaskOptions(Options):
@@ -85,16 +92,51 @@ class TaskOptions(Options):
         raise NotImplementedError
 
 
+class SourceRows(Protocol):
+    """Sources of which batches are made. lengths: near enough for sorting; uniform: whether only
+    sources of equal length can be together."""
+
+    lengths: Any
+    uniform: bool
+
+    def pad(self, rows: Any) -> Any:
+        """Return these sources as one tensor."""
+
+    def row(self, number: int) -> Any:
+        """Return the numbers of a source, if they are there."""
+
+
+class InputRows:
+    """Sources that become numbers batch by batch."""
+
+    uniform = False
+
+    def __init__(self, source: Input, sources: Sequence[Any]) -> None:
+        self.source, self.sources = source, sources
+        self.lengths = [source.length(one) for one in sources]
+
+    def pad(self, rows: Sequence[int]) -> Padded:
+        return self.source.batch([self.sources[i] for i in rows])
+
+    def row(self, number: int) -> None:
+        return None
+
+
 class Task(ABC):
     """Data to batches, outputs to answers, and the measures that fit. source: what it reads."""
 
+    kind: str
     source: Input
     metric: str  # the measure that decides which model is best
     unit = "examples"  # what examples are called
     use = "regard predict {run} TEXT"  # what a trained model is for
-    nbest = True  # whether several answers can be asked for
-    # What else can be asked of its models: "shortlist", "score pairs", "score texts".
-    abilities: ClassVar[frozenset[str]] = frozenset()
+    # What a model can be asked for, of predict, nbest, constraints, alignment, alternatives,
+    # stream, score pairs, score texts, continue (what follows a text). Commands, server and page
+    # read it here.
+    abilities: frozenset[str] = frozenset({"predict"})
+    exportable = False  # whether other engines than torch can run its models
+    spreads = False  # whether threads and processes share the batches of predictions
+    empty: Prediction | None = None  # of a source without any position, which no model reads
     reads_source = True  # whether it predicts from a source; language models only continue
     writes_text = False  # whether targets are texts, or sequences of words
     aligned = False  # whether each target token belongs to a source position
@@ -120,17 +162,35 @@ class Task(ABC):
     def build(self, options: Any) -> nn.Module:
         """The model of these options, with what only the data knows: vocabulary sizes."""
 
+    def rows(self, sources: Sequence[Any]) -> SourceRows:
+        """Return the sources as batches are made of them."""
+        return InputRows(self.source, sources)
+
+    def request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
+        """Return what a search is asked about these of the rows."""
+        return SearchRequest(rows.pad(part))
+
     @abstractmethod
-    def predict(
-        self,
-        model: nn.Module,
-        sources: Sequence[Any],
-        search: Any,
-        nbest: int = 1,
-        batch_size: int = 64,
-        work: Work = ALL,
-    ) -> list[Prediction]:
-        """The model's answers, in the order of the sources."""
+    def answer(
+        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+    ) -> Prediction:
+        """Return the prediction for a source, from what the search found. row: its tokens."""
+
+    def constraints(self, request: Request) -> TokenConstraints:
+        """Return what is asked of a prediction, as tokens."""
+        raise UserError(ONLY_TRANSDUCERS)
+
+    def growing(self, source: Any) -> Callable[[Begun], Prediction]:
+        """Return what makes a prediction of an output that is not complete yet."""
+        raise UserError("only transducers and language models give an output token by token")
+
+    def score_targets(
+        self, engine: Any, pairs: Sequence[Pair], rows: int
+    ) -> list[tuple[dict[str, Any], Prediction]]:
+        """Return how probable given outputs are: statistics, and the output as a prediction."""
+        raise UserError(
+            f"a {self.kind} model; only language models score texts, and transducers pairs"
+        )
 
     @abstractmethod
     def score(
@@ -174,7 +234,7 @@ class Task(ABC):
         """Measures that follow from the loss."""
         return {}
 
-    def calibrate(self, model: nn.Module, examples: Sequence[Example]) -> bool:
+    def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
         """Fits what is fitted after training, on dev; True where something was."""
         return False
 
@@ -205,19 +265,20 @@ class Task(ABC):
 
     def evaluate(
         self,
-        model: Any,
+        predictor: Any,
         examples: Sequence[Example],
         objective: Objective,
         search: Any,
         batch_size: int,
     ) -> Evaluation:
-        """The measures of a model, or of an engine, on examples."""
+        """Return the metrics of a predictor on examples."""
         sources = [example.source for example in examples]
         mine = parallel.share(sources)
-        answers = self.predict(model, mine, search, batch_size=batch_size) if mine else []
+        answers = predictor.predict(mine, search, rows=batch_size) if mine else []
         predictions = parallel.gather(answers)
         scores = self.score(predictions, examples)
-        if not isinstance(model, nn.Module):  # an engine only answers, so there is no loss
+        model = predictor.module
+        if model is None:  # an engine that only predicts has no loss
             return Evaluation(scores, math.nan, predictions, self.details(predictions, examples))
         pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
         loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)

@@ -29,8 +29,8 @@ from regard.tasks.task import DataCheck, Facts, Prediction, Task
 class Transduce(Answering, Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
+    kind = "transduce"
     unit = "sources"
-    abilities = frozenset({"shortlist", "score pairs"})
     writes_text = True
 
     def __init__(

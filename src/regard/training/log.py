@@ -10,8 +10,8 @@ from typing import Any
 
 from regard.core import parallel
 from regard.data.reading.read import Example
-from regard.inference.evaluation import Evaluation
 from regard.optim.gradient_noise import scale
+from regard.tasks.values import Evaluation
 from regard.training.loop import Record
 from regard.training.run import Run
 

@@ -14,8 +14,9 @@ from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.reading.read import Example
-from regard.inference.evaluation import Evaluation, evaluate
+from regard.inference.predictor import Predictor
 from regard.storage.weights import load_weights, save_weights
+from regard.tasks.values import Evaluation
 from regard.training.log import Validated, append
 from regard.training.run import Run
 from regard.training.update import calmer
@@ -67,9 +68,8 @@ def validate(run: Run, examples: list[Example]) -> Validated:
 
 def measured(run: Run, examples: list[Example]) -> Evaluation:
     """The model's scores, to which each process adds its share; refused where it diverged."""
-    config = run.config
     with parallel.gathered(run.model):
-        result = evaluate(run.task, run.model, examples, config.objective, config.search)
+        result = _predictor(run).evaluate(examples)
     limit = DIVERGED if "perplexity" in result.scores else math.inf
     if not result.loss < limit:
         raise UserError(
@@ -77,6 +77,10 @@ def measured(run: Run, examples: list[Example]) -> Evaluation:
             f"diverged, and this model was not kept. {calmer(run)}"
         )
     return result
+
+
+def _predictor(run: Run) -> Predictor:
+    return Predictor.of(run.task, run.config, run.model.eval(), run.folder)
 
 
 def _gain(run: Run, result: Evaluation) -> float:
@@ -112,7 +116,7 @@ def finish(run: Run, last: Validated | None) -> Validated:
     parallel.wait()  # until the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
     with parallel.gathered(run.model):
-        calibrated = run.task.calibrate(run.model, run.dev)
+        calibrated = run.task.calibrate(_predictor(run), run.dev)
     if calibrated:
         if parallel.first():
             run.task.save(run.folder)

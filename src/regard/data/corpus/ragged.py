@@ -16,6 +16,7 @@ class Rows(ABC):
     """Sources or targets of many examples."""
 
     lengths: np.ndarray  # (N,)
+    uniform = False  # whether only rows of equal length can be padded together
 
     @abstractmethod
     def pad(self, rows: np.ndarray) -> Padded:

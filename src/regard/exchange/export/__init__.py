@@ -3,20 +3,18 @@
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.core.cache import cached, make_key
 from regard.core.errors import UserError, say
 from regard.exchange.export.parity import check_parity
+from regard.inference.predictor import Predictor
 from regard.storage.export_folder import FORMAT, fresh, write_export
 from regard.storage.fingerprint import model_digest
 
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
-
 __all__ = ["EXPORTERS", "cached_export", "export_model"]
 
-# Each has `export(estimator, folder, **options)`, which writes the engine's own files into the
+# Each has `export(predictor, folder, **options)`, which writes the engine's own files into the
 # folder and gives facts about them.
 EXPORTERS = {
     "ctranslate2": "regard.exchange.export.ctranslate2",
@@ -26,31 +24,31 @@ EXPORTERS = {
 
 
 def export_model(
-    estimator: "Estimator", to: str, out: Path, force: bool = False, **options: Any
+    predictor: Predictor, to: str, out: Path, force: bool = False, **options: Any
 ) -> dict[str, Any]:
     """Writes an exported folder that was found to answer as the model does; its facts.
 
     The folder is made under another name and takes its own when it is whole and was checked.
     """
     with fresh(out, force) as folder:
-        return write_exported(estimator, to, folder, **options)
+        return write_exported(predictor, to, folder, **options)
 
 
-def write_exported(estimator: "Estimator", to: str, folder: Path, **options: Any) -> dict[str, Any]:
+def write_exported(predictor: Predictor, to: str, folder: Path, **options: Any) -> dict[str, Any]:
     """Writes all that an exported folder has and checks it; its facts."""
-    facts = {"engine": to, **_exporter(to)(estimator, folder / to, **options)}
-    write_export(estimator, folder, facts)
-    facts["parity"] = check_parity(estimator, folder, facts.get("quantize"))
-    return write_export(estimator, folder, facts)
+    facts = {"engine": to, **_exporter(to)(predictor, folder / to, **options)}
+    write_export(predictor.folder, folder, facts)
+    facts["parity"] = check_parity(predictor, folder, facts.get("quantize"))
+    return write_export(predictor.folder, folder, facts)
 
 
-def cached_export(estimator: "Estimator", to: str, quantize: str | None) -> Path:
+def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
     """The exported folder of a model in the cache; made where it is not there."""
-    key = make_key(to, quantize, FORMAT, model_digest(estimator.folder_))
+    key = make_key(to, quantize, FORMAT, model_digest(predictor.folder))
 
     def make(new: Path) -> dict[str, Any]:
         say(f"{to}{f' {quantize}' if quantize else ''}: the model is exported to the cache, once")
-        return write_exported(estimator, to, new, quantize=quantize)
+        return write_exported(predictor, to, new, quantize=quantize)
 
     return cached("exports", key, make)[0]
 

@@ -1,7 +1,7 @@
 """A trained Transformer as a model of CTranslate2."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,29 +11,27 @@ from regard.core.errors import UserError
 from regard.core.options import not_exported
 from regard.data.tensors.special import BOS, EOS, UNK
 from regard.inference.packages import need
+from regard.inference.predictor import Predictor
 from regard.models.generator import Generator
 from regard.nn.positions import Position
-
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
 
 QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
 LENGTH = 2048  # rows of the table where positions have no end of their own
 
 
-def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
+def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Writes the model into the folder; facts about it. What cannot be said there is refused."""
     if quantize is not None and quantize not in QUANTIZE:
         raise UserError(f"--quantize: {', '.join(QUANTIZE)} expected, {quantize!r} found")
-    if reasons := obstacles(estimator):
+    if reasons := obstacles(predictor):
         raise UserError(
-            f"{estimator.folder_}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
+            f"{predictor.folder}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
             "use --to onnx, or the model as it is"
         )
-    model = estimator.model_
+    model = predictor.module
     assert isinstance(model, Generator)
-    spec = spec_of(estimator.config_.model, model)
+    spec = spec_of(predictor.config.model, model)
     sides = {"source_length": spec.encoder, "length": spec.decoder}
     facts = {name: len(side.position_encodings.encodings) for name, side in sides.items()}
     for name, value in facts.items():
@@ -45,11 +43,11 @@ def export(estimator: "Estimator", folder: Path, quantize: str | None = None) ->
     return {"quantize": quantize or "float32", **facts}
 
 
-def obstacles(estimator: "Estimator") -> list[str]:
+def obstacles(predictor: Predictor) -> list[str]:
     """What CTranslate2 cannot express of this model, each by its name."""
-    if estimator.task != "transduce":
-        return [f"a {estimator.task} model (only sequence to sequence models can)"]
-    options = estimator.config_.model
+    if not predictor.task.exportable:
+        return [f"a {predictor.task.kind} model (only sequence to sequence models can)"]
+    options = predictor.config.model
     found = not_exported(options, "ctranslate2", "model")
     sides = (options.encoder, options.decoder)
     if not found and sides[0].norm.kind != sides[1].norm.kind:

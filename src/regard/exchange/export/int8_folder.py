@@ -1,21 +1,19 @@
 """Export for regard itself: the weights in int8, a quarter of the disk and of the memory."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from regard.core.errors import UserError
+from regard.inference.predictor import Predictor
 from regard.storage.int8_weights import FILE, save_int8, weights_file
 
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
 
-
-def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
+def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Writes the weights into the folder; what they were, and the bytes before and after."""
     if quantize != "int8":
         raise UserError("--to regard: say --quantize int8; a run folder is its own fp32 export")
-    source = weights_file(estimator.folder_)
+    source = weights_file(predictor.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    save_int8(lambda: estimator.task_.build(estimator.config_.model), source, folder / FILE)
+    save_int8(lambda: predictor.task.build(predictor.config.model), source, folder / FILE)
     sizes = [path.stat().st_size for path in (source, folder / FILE)]
     return {"quantize": "int8", "bytes_before": sizes[0], "bytes": sizes[1]}

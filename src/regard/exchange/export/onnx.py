@@ -8,7 +8,7 @@ B rows of memory, k beams a row, S source length, T symbols, V vocabulary.
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,11 +23,9 @@ from regard.exchange.export.onnx_graph import Graph
 from regard.exchange.export.onnx_layers import embed, linear
 from regard.inference.onnx_engine import OnnxEngine
 from regard.inference.packages import need
+from regard.inference.predictor import Predictor
 from regard.models.generator import Generator
 from regard.search.force import Stepper
-
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
 
 GRAPHS = ("encoder", "step")
 QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are rounded
@@ -35,19 +33,19 @@ ROWS, LENGTH = 8, 12  # sources and symbols by chance, for the first look
 FARTHEST = 1e-3  # of logits, where weights are not rounded; they are about 1 to 20
 
 
-def export(estimator: "Estimator", folder: Path, quantize: str | None = None) -> dict[str, Any]:
+def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Writes the model's graphs into the folder; facts about them."""
-    model = estimator.model_
+    model = predictor.module
     if not isinstance(model, Generator):
         raise UserError(
-            f"{estimator.folder_}: a {estimator.task} model cannot be exported to ONNX, only "
+            f"{predictor.folder}: a {predictor.task.kind} model cannot be exported to ONNX, only "
             "transducers (sequence to sequence) can"
         )
     if quantize not in (None, "float32", "int8"):
         raise UserError(f"--quantize: float32 or int8 expected for ONNX, {quantize!r} found")
-    if unknown := not_exported(estimator.config_.model, "onnx", "model"):
+    if unknown := not_exported(predictor.config.model, "onnx", "model"):
         raise UserError(
-            f"{estimator.folder_}: cannot be exported to ONNX: {'; '.join(unknown)}; predict with "
+            f"{predictor.folder}: cannot be exported to ONNX: {'; '.join(unknown)}; predict with "
             "the model as it is"
         )
     for package in ("onnx", "onnxruntime"):

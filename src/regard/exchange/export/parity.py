@@ -3,7 +3,7 @@
 import json
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -11,12 +11,8 @@ from regard.core.errors import UserError, say
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.inference.engine import Engine
-from regard.search import Beam, Hypothesis
-from regard.tasks.answering import as_engine
-from regard.tasks.transduce import Transduce
-
-if TYPE_CHECKING:
-    from regard.estimators import Estimator
+from regard.inference.predictor import Predictor
+from regard.search import Beam, Hypothesis, SearchRequest
 
 COUNT = 48  # sources
 LONGEST = 64  # symbols of an answer, at most
@@ -26,22 +22,19 @@ LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
 LEAST_ROUNDED = 0.3  # of rounded weights: near ties go the other way, more so in long answers
 
 
-def check_parity(
-    estimator: "Estimator", folder: Path, quantize: str | None = None
-) -> dict[str, Any]:
+def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """How alike the answers of an exported folder and of its model are; refused where they differ.
 
     quantize: how its weights are rounded.
     """
-    from regard.estimators import load
-
-    if not isinstance(estimator.task_, Transduce):
+    task: Any = predictor.task
+    if not task.exportable:
         return {}  # only transducers have answers that a search can turn round
-    engines = (as_engine(estimator.model_), as_engine(load(folder).model_))
+    engines, search = (predictor.engine, Predictor.load(folder).engine), Beam()
     most = min((e.source_places for e in engines if e.source_places is not None), default=LONGEST)
-    rows = [row[-most:] for row in some_rows(estimator.task_, estimator.folder_)]
+    rows = [row[-most:] for row in some_rows(task, predictor.folder)]
     places = [e.target_places for e in engines if e.target_places is not None]
-    limits = [min(LONGEST, *places, estimator.task_.limit(len(row))) for row in rows]
+    limits = [min(LONGEST, *places, task.limit(len(row), search)) for row in rows]
     least = LEAST[engines[1].name] if quantize in (None, "float32") else LEAST_ROUNDED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
@@ -54,14 +47,14 @@ def check_parity(
         )
         if equal < least:
             raise UserError(
-                f"the exported model does not answer as {estimator.folder_} does: with beam {beam} "
+                f"the exported model does not answer as {predictor.folder} does: with beam {beam} "
                 f"{equal:.1%} of {len(rows)} best answers are equal, {least:.0%} expected; "
                 "nothing was written"
             )
     return facts
 
 
-def some_rows(task: Transduce, folder: Path) -> list[list[int]]:
+def some_rows(task: Any, folder: Path) -> list[list[int]]:
     """Sources as symbols: those that the run shows, pieces of them, or else symbols by chance."""
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
@@ -81,10 +74,8 @@ def _answers(
     engine: Engine, rows: list[list[int]], limits: list[int], beam: int
 ) -> list[Hypothesis]:
     """The best answer to each row."""
-    source = pad(rows)
-    source = source._replace(data=source.data.to(engine.device), mask=source.mask.to(engine.device))
-    longest = torch.tensor(limits, device=engine.device)
-    return [found[0] for found in engine.search(Beam(beam=beam), source, longest)]
+    request = SearchRequest(pad(rows), torch.tensor(limits))
+    return [found[0] for found in engine.run(Beam(beam=beam), request)]
 
 
 def compare(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:

@@ -17,7 +17,7 @@ def answer_figures(subject: Subject) -> Figures:
     if hasattr(search, "beam"):
         search = search.model_copy(update={"beam": 1})  # what the model itself says, and fast
     sources = [example.source for example in examples]
-    found = subject.task.predict(subject.trained, sources, search)
+    found = subject.predictor.predict(sources, search)
     given = [prediction.value for prediction in found]
     wanted = [example.references[0] for example in examples]
     common = Counter(map(repr, given)).most_common(1)[0]

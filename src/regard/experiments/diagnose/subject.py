@@ -16,6 +16,7 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.data.sources.open import Place
 from regard.data.tensors.padded import Batch
+from regard.inference.predictor import Predictor
 from regard.storage.model_folder import not_a_model
 from regard.storage.pseudo_labels import read_pseudo
 from regard.storage.run_files import read_config
@@ -51,6 +52,11 @@ class Subject:
         """The model, where there is one."""
         assert self.model is not None
         return self.model.eval()
+
+    @property
+    def predictor(self) -> Predictor:
+        """What predicts with the model."""
+        return Predictor.of(self.task, self.config, self.trained, self.folder)
 
     @property
     def parts(self) -> dict[str, list[Pair]]:

@@ -6,38 +6,22 @@ from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.lines import show_path
-from regard.estimators import Estimator
-from regard.inference.engine import Engine
 from regard.inference.prediction.input_items import InputItem
 from regard.inference.prediction.predict_options import Wanted
 from regard.inference.prediction.prediction_warnings import Oddities
+from regard.inference.predictor import Predictor
 from regard.search.constrained import UNMET, Unmet
-from regard.tasks.answering import Answering, as_engine
 from regard.tasks.batches import Work
 from regard.tasks.task import Prediction
 from regard.tasks.values import Request
-
-# Texts of a batch where nobody says how many: larger ones are faster for small models, but the
-# first window is small, and there must be batches for all cores.
-SMALL, LARGE, PARTS = 64, 256, 16
 
 
 class Answerer:
     """A model that answers as it is wanted; what is odd about its answers is counted."""
 
-    def __init__(self, estimator: Estimator, wanted: Wanted, search: Any, odd: Oddities) -> None:
-        self.task, self.wanted, self.search, self.odd = estimator.task_, wanted, search, odd
-        self.form = wanted.form
-        self.model: Any = estimator.model_
-        self.engine: Engine | None = None
-        if isinstance(self.task, Answering):
-            self.model = self.engine = as_engine(self.model)  # once for all windows
-            self.form = replace(self.form, names=self._names)
-
-    def _names(self, source: str) -> list[str]:
-        """The symbols of a source, as its alignment counts them."""
-        assert isinstance(self.task, Answering)
-        return self.task.source.names(source)
+    def __init__(self, predictor: Predictor, wanted: Wanted, search: Any, odd: Oddities) -> None:
+        self.predictor, self.wanted, self.search, self.odd = predictor, wanted, search, odd
+        self.form = replace(wanted.form, names=predictor.task.source.names)
 
     def __call__(
         self, window: list[InputItem], first: int, done: Callable[[int], None]
@@ -63,25 +47,22 @@ class Answerer:
 
     def _predict(self, window: list[InputItem], work: Work) -> list[Prediction]:
         sources = [question.source for question in window]
-        nbest = self.form.nbest
-        size = self.wanted.batch_size or min(LARGE, max(SMALL, len(window) // PARTS))
-        if not isinstance(self.task, Answering):
-            return self.task.predict(self.model, sources, self.search, nbest, size, work)
-        requests = [self._request(question) for question in window]
-        wished = None if all(request == Request() for request in requests) else requests
-        align = self.form.alignment
-        return self.task.predict(self.model, sources, self.search, nbest, size, work, wished, align)
+        asked = [self._request(question) for question in window]
+        requests = None if all(request == Request() for request in asked) else asked
+        form, size = self.form, self.wanted.batch_size
+        return self.predictor.predict(
+            sources, self.search, form.nbest, requests, form.alignment, size, work
+        )
 
     def _request(self, question: InputItem) -> Request:
         return question.request or self.wanted.request
 
     def _options(self, question: InputItem, row: int, done: Callable[[int], None]) -> str:
         """How the answer to one source may go on behind its prefix."""
-        assert isinstance(self.task, Answering)
         wish = self._request(question)
         count, source = self.form.alternatives, question.source
         try:
-            found = self.task.alternatives(self.model, source, wish, count, self.search)
+            found = self.predictor.alternatives(source, wish, count, self.search)
         except Unmet as error:  # there the rows are the alternatives
             raise Unmet(row) from error
         for prediction in [found[0][2]] if found else []:

@@ -7,7 +7,6 @@ from regard.core.errors import UserError
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import show_path
 from regard.inference.prediction.input_items import InputItem, lines_of
-from regard.tasks.answering import Answering
 from regard.tasks.values import Request
 
 KEYS = ("source", "prefix", "must", "ban")
@@ -17,20 +16,20 @@ def check_wishes(task: Any, asked: Request, given: bool) -> None:
     """Refuses wishes that no answer of this model can meet. given: something like a wish was."""
     if not given and asked == Request():
         return
-    if not isinstance(task, Answering):
+    if "constraints" not in task.abilities:
         raise UserError(
             "--prefix, --must, --ban, --input-json, --alternatives, --alignments: only for "
             "transducers, whose answers are sequences of their own"
         )
-    task.wish(asked)
+    task.constraints(asked)
 
 
-def json_questions(task: Answering, input: str, asked: Request) -> Iterator[InputItem]:
+def json_questions(task: Any, input: str, asked: Request) -> Iterator[InputItem]:
     """The objects of an input, one a line, each with its own wishes behind those for all."""
     for number, line in enumerate(lines_of(input), 1):
         try:
             source, request = _read(line, asked)
-            task.wish(request)
+            task.constraints(request)
         except ValueError as error:  # also a UserError
             raise UserError(f"{show_path(input)} line {number}: {error}") from error
         yield InputItem(source, line, request=request)

@@ -13,7 +13,7 @@ from regard.core.errors import UserError, say
 from regard.data.reading.lines import explain, open_bytes, read_lines, show_path
 from regard.data.reading.read import Pair
 from regard.data.reading.tagged import Sentence, read_sentences
-from regard.estimators import Estimator
+from regard.inference.predictor import Predictor
 from regard.storage.run_files import trained_on
 from regard.tasks.tag import Tag
 from regard.tasks.task import Prediction, Task
@@ -43,7 +43,7 @@ def texts_asked(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
 
 
 def questions(
-    estimator: Estimator,
+    predictor: Predictor,
     input: str,
     columns: tuple[str | None, str | None] = (None, None),
     quiet: bool = False,
@@ -52,12 +52,12 @@ def questions(
 
     quiet: what was recognised is not said.
     """
-    task = estimator.task_
+    task = predictor.task
     if not isinstance(task, Tag):
         if any(columns):
             raise UserError("--source-column, --target-column: only taggers read columns; cut them")
         return (_question(task, input, *row) for row in enumerate(lines_of(input), 1))
-    trained = trained_on(estimator.folder_)
+    trained = trained_on(predictor.folder)
     given = [one or trained.get(name) for one, name in zip(columns, COLUMNS, strict=True)]
     sentences, layout = read_sentences(input, *given)
     for note in () if quiet else layout.notes:

@@ -7,11 +7,10 @@ from typing import Any
 
 from regard.config.load import put
 from regard.core.errors import UserError
-from regard.estimators import Estimator, load
-from regard.estimators.shortlisting import shortlist_path
-from regard.inference.prediction.ensembles import joined
 from regard.inference.prediction.output_lines import Form
 from regard.inference.prediction.shard_files import Share
+from regard.inference.predictor import Predictor
+from regard.inference.shortlisted import shortlist_path
 from regard.storage.fingerprint import file_digest, model_digest
 from regard.tasks.batches import TOKENS
 from regard.tasks.values import Request
@@ -44,15 +43,6 @@ class Wanted:
     shard: str | None = None
     force: bool = False
 
-    def load(self) -> Estimator:
-        """The model that answers."""
-        if self.shortlist and self.others:
-            raise UserError("--shortlist: not for several models that answer together (--with)")
-        given: dict[str, Any] = {"engine": self.engine, "quantize": self.quantize}
-        given |= {"shortlist": self.shortlist or None}
-        how = {name: value for name, value in given.items() if value is not None}
-        estimator = load(self.model, **how)
-        return joined(estimator, {other: load(other, **how) for other in self.others})
 
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """All that answers depend on but the sources. The size of batches is not among it."""

@@ -6,22 +6,22 @@ from typing import Any
 import torch
 from torch import nn
 
-from regard.estimators.estimator import Estimator
+from regard.inference.predictor import Predictor
 
 PARTS = ("encoder", "decoder")
 SIZES = {"layers": "layer", "heads": "head"}  # counted things, by their setting
 Described = dict[str, Any]
 
 
-def about(estimator: Estimator) -> dict[str, Any]:
+def about(predictor: Predictor) -> dict[str, Any]:
     """Name, task, a description in one line, its parts, and the number of parameters."""
-    parts = parts_of(estimator.config_.model)
+    parts = parts_of(predictor.config.model)
     return {
-        "name": estimator.folder_.resolve().name,
-        "task": estimator.task,
+        "name": predictor.folder.resolve().name,
+        "task": predictor.task.kind,
         "description": description(parts),
         "parts": parts,
-        "parameters": parameters(estimator.model_),
+        "parameters": parameters(predictor.engine.inside()),
     }
 
 

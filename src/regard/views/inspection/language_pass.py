@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.data.tensors.padded import shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
-from regard.estimators.language_estimator import LanguageModel
+from regard.inference.predictor import Predictor
 from regard.models.ngram import NGram
 from regard.search import Sample
 from regard.search.hypothesis import NEVER
-from regard.search.sample import sample
+from regard.search.sample import continued
 from regard.tasks.language_model import LanguageModelTask as Task
 from regard.tasks.task import device_of
 from regard.views.inspection.about import about
@@ -68,13 +68,13 @@ class LanguagePass(Scored):
 
 
 def inspect_language(
-    estimator: LanguageModel, text: str, target: str | None, search: Sample, most: int
+    predictor: Predictor, text: str, target: str | None, search: Sample, most: int
 ) -> Inspection:
     """A text and what follows it, symbol by symbol, and what is behind that."""
-    task, model = estimator.task_, estimator.model_.eval()
+    task, model = predictor.task, predictor.engine.inside().eval()
     assert isinstance(task, Task)
     if task.masked:
-        return inspect_gaps(estimator, text, target, most)
+        return inspect_gaps(predictor, text, target, most)
     prompt, names = names_of(task.vocabulary, text)
     refuse_longer("text", len(prompt), most, "give a shorter text")
     if target is None:
@@ -96,7 +96,7 @@ def inspect_language(
     steps = steps_of(chances, whole, task.vocabulary.name, NEVER)
     looked = COUNTS if isinstance(model, NGram) else inside(question, "target")
     return Inspection(
-        model=about(estimator),
+        model=about(predictor),
         source=TokenizedText(text, tuple(names)),
         target=TokenizedText(text + new, symbols),
         steps=tuple(_marked(renamed(steps, symbols), len(prompt))),
@@ -126,7 +126,8 @@ def _written(
     if room is not None and search.longest > room:
         notes.append(Note("follows.room", room=room, reach=reach))
         search = search.model_copy(update={"length": room})
-    found = list(sample(model.step, model.start, prompt, search, 0, reach))
+    drawn = continued(model, [prompt], [0], search, reach)
+    found = [token for one in drawn for token in one.values()]
     return (found if len(found) == search.longest else [*found, EOS]), notes
 
 

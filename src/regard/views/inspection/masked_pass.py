@@ -14,7 +14,7 @@ from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import MASK, UNK
 from regard.data.vocabulary.display_names import printable
 from regard.data.vocabulary.vocabulary import TableVocabulary
-from regard.estimators.language_estimator import LanguageModel
+from regard.inference.predictor import Predictor
 from regard.models.masked import MaskedModel
 from regard.search.callbacks import tell_nothing
 from regard.search.hypothesis import NEVER
@@ -81,9 +81,9 @@ class Gaps(Question):
         return len(self.symbols), len(self.symbols)
 
 
-def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: int) -> Inspection:
+def inspect_gaps(predictor: Predictor, text: str, target: str | None, most: int) -> Inspection:
     """What the model takes each symbol for when it is hidden, and what is behind that."""
-    task, model = estimator.task_, estimator.model_.eval()
+    task, model = predictor.task, predictor.engine.inside().eval()
     assert isinstance(task, Task) and isinstance(model, MaskedModel)
     if target is not None:
         raise UserError("target: this model fills gaps in a text and writes nothing; leave it out")
@@ -110,7 +110,7 @@ def inspect_gaps(estimator: LanguageModel, text: str, target: str | None, most: 
     if any(one.silenced for one in looked.attention):
         notes.append(Note("gaps.silenced"))
     return Inspection(
-        model=about(estimator),
+        model=about(predictor),
         source=TokenizedText(text, tuple(names)),
         target=TokenizedText(text, tuple(names)),
         steps=tuple(renamed(steps, names)),

@@ -15,8 +15,8 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.suggest import nearest
 from regard.data.tensors.padded import Batch
-from regard.estimators.label_estimators import Classifier, Regressor
 from regard.inference.model_capture import capture
+from regard.inference.predictor import Predictor
 from regard.models.labeller import Labeller
 from regard.tasks.classify import Classify
 from regard.tasks.regress import Regress
@@ -62,14 +62,14 @@ class PooledPass(Scored):
 
 
 def inspect_whole(
-    estimator: Classifier | Regressor, source: Any, target: str | None, search: Any, most: int
+    predictor: Predictor, source: Any, target: str | None, search: Any, most: int
 ) -> Inspection:
     """The label or the number of a text or a vector, and what is behind it."""
-    task, model = estimator.task_, estimator.model_.eval()
+    task, model = predictor.task, predictor.engine.inside().eval()
     assert isinstance(task, Classify | Regress) and isinstance(model, Labeller)
     side = _side(task, source)
     refuse_longer("text", len(side.symbols), most, "give a shorter text")
-    (found,) = task.predict(model, [source], search)
+    (found,) = predictor.predict([source], search)
     batch = Batch(task.source.batch([source])).to(device_of(model))
     if isinstance(task, Classify):
         answer = _labels(task, found, target)
@@ -88,7 +88,7 @@ def inspect_whole(
         score = float(question.scores(1).sum()) if isinstance(task, Classify) else None
     symbols = tuple(step.symbol for step in steps)
     return Inspection(
-        model=about(estimator),
+        model=about(predictor),
         source=side,
         target=TokenizedText(found.text if target is None else target, symbols),
         steps=tuple(steps),

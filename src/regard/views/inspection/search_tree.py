@@ -8,12 +8,12 @@ from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.search.explore import Key, SearchTree
 
 
-def tree_of(found: SearchTree, beam: int, vocabulary: Vocabulary) -> dict[str, Any]:
+def tree_of(found: SearchTree, vocabulary: Vocabulary) -> dict[str, Any]:
     """The nodes from the first symbol on, the best and the greedy answer with their scores."""
     keys = sorted(found.nodes, key=lambda key: (len(key), -found.nodes[key].total, key))
     places = {key: place for place, key in enumerate(keys)}
     return {
-        "beam": beam,
+        "beam": found.beam,
         "nodes": [_node(found, key, places, vocabulary.name) for key in keys],
         "best": _text(found.best, vocabulary),
         "greedy": _text(found.greedy, vocabulary),

@@ -4,6 +4,7 @@ n copies, S words, C tags.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,10 +13,10 @@ from regard.core.errors import UserError
 from regard.core.suggest import nearest
 from regard.data.tensors.padded import Batch
 from regard.data.vocabulary.display_names import printable
-from regard.estimators.label_estimators import Tagger
+from regard.inference.predictor import Predictor
 from regard.models.labeller import Labeller
 from regard.nn import crf
-from regard.tasks.tag import Tag, decode
+from regard.tasks.tag import Tag
 from regard.views.inspection.about import about
 from regard.views.inspection.inspected_texts import refuse_longer
 from regard.views.inspection.internals import inside
@@ -73,18 +74,18 @@ class TaggerPass(Scored):
 
 
 def inspect_tagger(
-    estimator: Tagger, words: tuple[str, ...], target: str | None, most: int
+    predictor: Predictor, words: tuple[str, ...], target: str | None, search: Any, most: int
 ) -> Inspection:
     """The tags of a sentence, or given ones, and what is behind them."""
-    task, model = estimator.task_, estimator.model_.eval()
+    task, model = predictor.task, predictor.engine.inside().eval()
     assert isinstance(task, Tag) and isinstance(model, Labeller)
     if not words:
         raise UserError("text: a sentence without words; give the words with spaces between them")
     refuse_longer("text", len(words), most, "give a shorter sentence")
-    (found,) = task.predict(model, [words], estimator.search())
+    (found,) = predictor.predict([words])
     batch = Batch(task.source.batch([words])).to(next(model.parameters()).device)
     if target is None:
-        labels = tuple(decode(model, batch)[0][0].tolist())
+        labels = tuple(task.numbers[tag] for tag in found.value)
     else:
         labels = _given(task, words, target)
     question = TaggerPass(model, batch, labels)
@@ -92,10 +93,10 @@ def inspect_tagger(
         chances = question.chances(1)[0].cpu()
         score = float(question.scores(1).sum())
     looked = inside(question, "target")
-    joint = getattr(estimator.config_.model, "head", "") == "crf"
+    joint = getattr(predictor.config.model, "head", "") == "crf"
     tags = tuple(task.tags[label] for label in labels)
     return Inspection(
-        model=about(estimator),
+        model=about(predictor),
         source=TokenizedText(" ".join(words), tuple(map(printable, words))),
         target=TokenizedText(" ".join(tags), tags),
         steps=tuple(steps_of(chances, labels, lambda label: task.tags[label])),

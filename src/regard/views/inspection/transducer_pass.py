@@ -11,12 +11,11 @@ from torch import Tensor
 
 from regard.data.tensors.padded import Padded, shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
-from regard.estimators.transducer import Transducer
 from regard.inference.engine import Engine
+from regard.inference.predictor import Predictor
 from regard.models.generator import Generator
 from regard.models.max_length import refuse_longer as refuse_no_place
-from regard.search import Beam, Hypothesis, Sample
-from regard.search.explore import explore
+from regard.search import Hypothesis, Search, SearchRequest
 from regard.search.force import force
 from regard.search.hypothesis import NEVER
 from regard.search.scoring import Scoring
@@ -81,10 +80,10 @@ class ForcedOutput:
 
 
 def inspect_transducer(
-    estimator: Transducer, text: str, target: str | None, search: Beam | Sample, most: int
+    predictor: Predictor, text: str, target: str | None, search: Search, most: int
 ) -> Inspection:
     """The answer of a transducer's search, or a given one, and what is behind it."""
-    task, model, engine = estimator.task_, estimator.model_, estimator._engine()
+    task, model, engine = predictor.task, predictor.engine.inside(), predictor.engine
     assert isinstance(task, Transduce) and isinstance(model, Generator)
     names = task.source.names(text)
     refuse_longer("text", len(names), most, "give a shorter text")
@@ -105,7 +104,7 @@ def inspect_transducer(
     symbols = (*answer.names, SPECIALS[EOS])
     looked = inside(question, "target")
     return Inspection(
-        model=about(estimator),
+        model=about(predictor),
         source=TokenizedText(text, tuple(names)),
         target=TokenizedText(answer.text, symbols),
         steps=tuple(renamed(steps, symbols)),
@@ -120,18 +119,13 @@ def inspect_transducer(
     )
 
 
-def _searched(
-    task: Transduce, engine: Engine, source: Padded, search: Beam | Sample
-) -> ForcedOutput:
+def _searched(task: Transduce, engine: Engine, source: Padded, search: Search) -> ForcedOutput:
     """The best output of the search, with its tree where it has one."""
-    limits = task.limits([source.data.shape[1]], search, engine)
-    tree, notes = None, []
-    if isinstance(search, Sample):
-        ((best,),) = engine.search(search, source, limits)
-        notes.append(Note("drawn.tree"))
-    else:
-        found = explore(engine.stepper(), source, limits, search)
-        best, tree = found.answer, tree_of(found, search.beam, task.target)
+    limits = torch.tensor([task.limit(source.data.shape[1], search)])
+    request = engine.own(SearchRequest(source, limits))
+    best, found = search.explain(engine.stepper(), request)
+    tree = None if found is None else tree_of(found, task.target)
+    notes = [Note("drawn.tree")] if found is None else []
     names = tuple(task.target.name(id) for id in best.symbols)
     return ForcedOutput(best, task.target.decode(best.symbols), names, tree, tuple(notes))
 
@@ -141,12 +135,12 @@ def _held(
     engine: Engine,
     source: Padded,
     target: str,
-    search: Beam | Sample,
+    search: Search,
     own: ForcedOutput,
 ) -> ForcedOutput:
     """A given target as if the search had found it, beside the tree of the model's own answer."""
     ids, names = names_of(task.target, target)
-    scoring = search.scoring if isinstance(search, Beam) else Scoring("none")
+    scoring: Scoring = getattr(search, "scoring", Scoring("none"))
     (forced,) = force(engine.stepper(), source, [ids], scoring)
     notes = [Note("target.given")]
     if own.tree is not None:

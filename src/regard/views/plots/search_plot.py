@@ -2,7 +2,7 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -11,8 +11,8 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.search import Beam
-from regard.search.explore import Key, SearchTree, explore
+from regard.search import Beam, SearchRequest
+from regard.search.explore import Key, SearchTree
 from regard.views.figures.tree_plot import Colours, draw_tree
 from regard.views.plots.plot_args import PlotArgs
 
@@ -51,36 +51,34 @@ def draw(wish: PlotArgs) -> "Figure":
         raise UserError("search: RUN and --text TEXT belong together; without both, a toy is drawn")
     if wish.run is None or wish.text is None:
         beam = wish.beam or 2
-        source, search = pad([[A]]), Beam(beam=beam, alpha=0, stop="full")
-        found = explore(Toy(), source, torch.tensor([5]), search)
-        return _figure(found, NAMES, beam, "")
+        search = Beam(beam=beam, alpha=0, stop="full")
+        found = search.explain(Toy(), SearchRequest(pad([[A]]), torch.tensor([5]))).tree
+        return _figure(found, NAMES, "")
     return _of_model(wish.run, wish.text, wish.beam)
 
 
 def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
-    from regard.estimators import load
-    from regard.tasks.answering import Answering, as_engine
+    from regard.inference.predictor import Predictor
 
-    estimator = load(run)
-    task = estimator.task_
-    if not isinstance(task, Answering):
-        raise UserError(f"{run}: a {estimator.task} model searches no outputs; a transducer does")
-    search = estimator.search(kind="beam", beam=beam)
-    engine = as_engine(estimator.model_)
-    source = task.source.batch([text]).to(engine.device)
-    limits = task.limits([source.mask.shape[1]], search, engine)
-    found = explore(engine.stepper(), source, limits, search)
+    predictor = Predictor.load(run)
+    task: Any = predictor.task
+    if "alternatives" not in task.abilities:
+        raise UserError(f"{run}: a {task.kind} model searches no outputs; a transducer does")
+    search, engine = predictor.search(kind="beam", beam=beam), predictor.engine
+    request = engine.own(task.request(task.rows([text]), [0], search))
+    found = search.explain(engine.stepper(), request).tree
     ids = {symbol for key in found.nodes for symbol in key} - {EOS}
-    return _figure(found, {id: task.target.name(id) for id in ids}, search.beam, text)
+    return _figure(found, {id: task.target.name(id) for id in ids}, text)
 
 
-def _figure(found: SearchTree, names: dict[int, str], beam: int, text: str) -> "Figure":
+def _figure(found: SearchTree | None, names: dict[int, str], text: str) -> "Figure":
     """The tree with its two ways in colour, and what they came to."""
+    assert found is not None
     labels = {key: names.get(key[-1], "end") for key in found.nodes}
     notes = {key: _note(found, key) for key, node in found.nodes.items() if node.fate == "ends"}
     ways = {
         f"greedy: {_note(found, found.greedy)}": (found.greedy, Colours.greedy),
-        f"best of a beam of {beam}: {_note(found, found.best)}": (found.best, Colours.best),
+        f"best of a beam of {found.beam}: {_note(found, found.best)}": (found.best, Colours.best),
     }
     title = f"The search for {text!r}" if text else "Greedy search loses, a beam wins"
     styles = {key: node.fate for key, node in found.nodes.items()}

@@ -9,12 +9,11 @@ do as we do it, are searched by ours, with the same weights.
 
 import math
 import threading
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts
@@ -24,9 +23,9 @@ from regard.data.tensors.special import EOS
 from regard.inference.engine import Engine
 from regard.inference.packages import need
 from regard.nn.fast import fast
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.force import Stepper
-from regard.search.hypothesis import NEVER
+from regard.search.callbacks import remap_rows
+from regard.search.hypothesis import NEVER, Hypothesis
+from regard.search.search import Found, Search, SearchRequest
 
 Row = list[str]  # symbols by their numbers
 ENDS = [EOS, *NEVER]
@@ -51,7 +50,7 @@ class CTranslate2Engine(Engine):
             )
         except (RuntimeError, ValueError) as error:
             raise UserError(f"{folder}: damaged, export the model anew ({error})") from error
-        self._stepper: Stepper | None = None
+        self._stepper: Any = None
         self._lock = threading.Lock()
 
     def check(self, length: int) -> None:
@@ -62,29 +61,23 @@ class CTranslate2Engine(Engine):
                 f"{self.source_places - 1:,}; use the run folder that it was made from"
             )
 
-    def search(
-        self,
-        options: Beam | Sample,
-        source: Padded,
-        limits: Tensor,
-        nbest: int = 1,
-        wishes: Sequence[TokenConstraints] | None = None,
-    ) -> list[list[Hypothesis]]:
-        if wishes is not None or not plain(options):
-            return options.run(self.stepper(), source, limits, nbest, wishes)
-        assert isinstance(options, Beam)
-        found = self._search(
-            source, limits.clamp(min=1).tolist(), max(options.beam, nbest), options
-        )
+    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+        request, plain = self.own(request), search.plain_beam()
+        if request.constraints is not None or plain is None:
+            return search.run(self.stepper(), request)
+        (source, limits), nbest = request.sequences(), request.nbest
+        beam = max(plain.beam, nbest)
+        found = self._search(source, limits.clamp(min=1).tolist(), beam, plain.alpha)
         again = [b for b, hypotheses in enumerate(found) if hypotheses is None]
         if again:
             some = Padded(source.data[again], source.mask[again])
-            redone = options.run(self.stepper(), some, limits[again], nbest)
-            for b, hypotheses in zip(again, redone, strict=True):
+            rest = replace(request, source=some, limits=limits[again])
+            rest = replace(rest, on_step=remap_rows(request.on_step, again))
+            for b, hypotheses in zip(again, search.run(self.stepper(), rest), strict=True):
                 found[b] = hypotheses
         return [hypotheses[:nbest] for hypotheses in found if hypotheses is not None]
 
-    def stepper(self) -> Stepper:
+    def stepper(self) -> Any:
         """The model as torch runs it, with the weights of the export."""
         with self._lock:
             if self._stepper is None:
@@ -94,7 +87,7 @@ class CTranslate2Engine(Engine):
         return self._stepper
 
     def _search(
-        self, source: Padded, limits: list[int], beam: int, options: Beam
+        self, source: Padded, limits: list[int], beam: int, alpha: float
     ) -> list[list[Hypothesis] | None]:
         """CTranslate2's search; None for the sentences where ours would have gone another way."""
         rows = _rows(source)
@@ -103,7 +96,7 @@ class CTranslate2Engine(Engine):
             max_batch_size=self._share(len(rows)),
             beam_size=beam,
             num_hypotheses=beam,
-            length_penalty=NO_ALPHA if options.normalise == "none" else options.alpha or NO_ALPHA,
+            length_penalty=alpha or NO_ALPHA,
             end_token=ENDS,
             return_end_token=True,
             return_scores=True,
@@ -116,14 +109,6 @@ class CTranslate2Engine(Engine):
     def _share(self, rows: int) -> int:
         """Rows that CTranslate2 takes together, so that each thread that is free has a share."""
         return math.ceil(rows / min(self.threads, torch.get_num_threads()))
-
-
-def plain(options: Beam | Sample) -> bool:
-    """Whether CTranslate2 searches by these rules as well, and ranks by the same scores."""
-    if isinstance(options, Sample) or options.normalise == "gnmt" or options.stop != "full":
-        return False
-    rules = (options.coverage, options.min_length, options.no_repeat)
-    return options.groups == 1 and not any(rules)
 
 
 def _taken(result: Any, limit: int) -> list[Hypothesis] | None:

@@ -1,0 +1,214 @@
+"""The way to a prediction: sources and a search in, predictions out."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from regard.config.configs import Config
+from regard.config.load import flatten
+from regard.config.search_changes import changed_search
+from regard.core import parallel
+from regard.core.errors import UserError
+from regard.core.memory import keep_freed_memory
+from regard.data.reading.read import Example, Pair
+from regard.inference.engine import Engine
+from regard.inference.open_engine import exported, open_engine
+from regard.inference.torch_engine import TorchEngine
+from regard.search.callbacks import Follower, Unwanted, remap_rows
+from regard.search.constrained import Unmet
+from regard.search.force import align as attention
+from regard.search.search import Found, Search, SearchRequest
+from regard.storage.int8_weights import load_int8, weights_file
+from regard.storage.model_folder import not_a_model
+from regard.storage.run_files import read_config
+from regard.storage.weights import load_weights
+from regard.tasks.batches import ALL, ROWS, Work, plan
+from regard.tasks.task import Prediction, SourceRows, Task
+from regard.tasks.values import Evaluation, Request
+
+
+@dataclass
+class Predictor:
+    """A trained model: what its task makes of sources, and the engine that runs it."""
+
+    task: Task
+    config: Config
+    engine: Engine
+    folder: Path
+
+    @classmethod
+    def of(cls, task: Task, config: Config, model: nn.Module, folder: Path) -> "Predictor":
+        """Return the predictor of a model as torch trains it."""
+        return cls(task, config, TorchEngine(model, task.spreads), folder)
+
+    @classmethod
+    def load(
+        cls, folder: Path, engine: str | None = None, quantize: str | None = None
+    ) -> "Predictor":
+        """Return the predictor of a run folder, by torch, or of an exported one, by its engine."""
+        if not folder.is_dir():
+            raise UserError(not_a_model(folder))
+        config = read_config(folder)
+        settings = flatten(config.model.model_dump())
+        if unset := [key for key, value in settings.items() if value in (None, "auto")]:
+            raise UserError(
+                f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set"
+            )
+        keep_freed_memory()
+        task = config.task.load(folder)
+        if exported(folder, engine, quantize):
+            return cls(task, config, open_engine(folder), folder)
+        rounded = quantize if engine in (None, "torch") else None
+        model = _model(folder, lambda: task.build(config.model), rounded)
+        return cls.of(task, config, model.eval(), folder)
+
+    @property
+    def module(self) -> nn.Module | None:
+        """The model as torch trains it; None if the engine is another one or has a shortlist."""
+        return self.engine.module if self.engine.plain else None
+
+    def search(self, **changes: Any) -> Any:
+        """Return the search of this model, with other settings if they are given."""
+        if all(value is None for value in changes.values()):
+            return self.config.search
+        return changed_search(self.config, changes)
+
+    def predict(
+        self,
+        sources: Sequence[Any],
+        search: Search | None = None,
+        nbest: int = 1,
+        requests: Sequence[Request] | None = None,
+        align: bool = False,
+        rows: int | None = ROWS,
+        work: Work = ALL,
+    ) -> list[Prediction]:
+        """Return the prediction for each source, in their order.
+
+        requests: constraints on each prediction. align: with the attention to the source. rows:
+        sources per batch. work: how it is done; no prediction depends on either.
+        """
+        task, search = self.task, search or self.config.search
+        constraints = None if requests is None else [task.constraints(one) for one in requests]
+        encoded = task.rows(sources)
+        indices = work.numbers or range(work.first, work.first + len(sources))
+
+        def made(found: Mapping[int, Found]) -> list[Prediction]:
+            answer = task.answer
+            return [answer(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
+
+        def predicted(engine: Engine, part: list[int]) -> list[Prediction]:
+            request = replace(
+                task.request(encoded, part, search),
+                nbest=nbest,
+                constraints=None if constraints is None else [constraints[i] for i in part],
+                indices=[indices[i] for i in part],
+                on_step=None if work.follower is None else remap_rows(work.follower, part),
+            )
+            try:
+                found = engine.run(search, request)
+            except Unmet as error:
+                raise Unmet(part[error.row]) from error
+            except Unwanted as error:
+                settled = {part[row]: one for row, one in error.settled.items() if not align}
+                work.answered([*settled], made(settled))
+                raise
+            predictions = made(dict(zip(part, found, strict=True)))
+            predictions = _aligned(engine, request, found, predictions) if align else predictions
+            work.answered(part, predictions)
+            return predictions
+
+        most = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
+        return self._spread(encoded, predicted, most, work)
+
+    def find(self, sources: Sequence[Any]) -> list[Found]:
+        """Return what the search finds for each source, as it is."""
+        encoded, search = self.task.rows(sources), self.config.search
+
+        def found(engine: Engine, part: list[int]) -> list[Found]:
+            return engine.run(search, self.task.request(encoded, part, search))
+
+        return self._spread(encoded, found, ROWS, ALL)
+
+    def _spread(
+        self,
+        encoded: SourceRows,
+        batch: Callable[[Engine, list[int]], list[Any]],
+        rows: int | None,
+        work: Work,
+    ) -> list[Any]:
+        """Return what is made of each source, batch by batch."""
+        lengths, engine, empty = encoded.lengths, self.engine, self.task.empty
+        parts = plan(lengths, rows, work.tokens, engine.workers(len(lengths)), encoded.uniform)
+        if empty is not None:
+            parts = [kept for part in parts if (kept := [i for i in part if lengths[i]])]
+            work.done(sum(not length for length in lengths))
+        results: dict[int, Any] = {}
+        for part, found in zip(parts, engine.spread(batch, parts), strict=True):
+            results.update(zip(part, found, strict=True))
+            work.done(len(part))
+        return [results.get(i, empty) for i in range(len(lengths))]
+
+    def stream(self, source: str, search: Any = None, index: int = 0) -> Iterator[str]:
+        """Return how a text continues, piece by piece; another index, another text."""
+        task: Any = self.task
+        if "stream" not in task.abilities:
+            task.rows([source])  # says why
+        return task.stream(self.engine.stepper(), source, search or self.config.search, index)
+
+    def score(
+        self, pairs: Sequence[Pair], rows: int = ROWS
+    ) -> list[tuple[dict[str, Any], Prediction]]:
+        """Return how probable the targets of pairs are, and each as if it had been predicted."""
+        return self.task.score_targets(self.engine, pairs, rows)
+
+    def alternatives(
+        self,
+        source: str,
+        request: Request,
+        count: int,
+        search: Any = None,
+        on_step: Follower | None = None,
+    ) -> list[tuple[str, float, Prediction]]:
+        """Return how a prediction may continue after a prefix: token, probability, prediction."""
+        task: Any = self.task
+        search = search or self.config.search
+        found: list[tuple[str, float, Prediction]] = task.alternatives(
+            self.engine, source, request, count, search, on_step
+        )
+        return found
+
+    def evaluate(
+        self, examples: Sequence[Example], search: Any = None, rows: int = ROWS
+    ) -> Evaluation:
+        """Return the metrics on examples; those of the loss among them if torch runs the model."""
+        objective, search = self.config.objective, search or self.config.search
+        return self.task.evaluate(self, examples, objective, search, rows)
+
+
+def _aligned(
+    engine: Engine, request: SearchRequest, found: list[Found], predictions: list[Prediction]
+) -> list[Prediction]:
+    """Return the predictions with the attention of their tokens to their sources."""
+    request = request.to(engine.device)
+    targets = [list(hypotheses[0].symbols) for hypotheses in found]
+    weights = attention(engine.for_alignment(request), request.sequences()[0], targets)
+    return [
+        replace(prediction, alignment=tuple(tuple(row) for row in one.tolist()))
+        for prediction, one in zip(predictions, weights, strict=True)
+    ]
+
+
+def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
+    """Return the model with the weights of a run folder, or of an export in int8."""
+    if quantize not in (None, "int8"):
+        raise UserError(f"quantize: int8 expected, or nothing; {quantize!r} found")
+    path = weights_file(folder)
+    if quantize or path.parent != folder:
+        return load_int8(build, path)
+    model = build().to(parallel.device())
+    load_weights(model, path)
+    return model
