@@ -93,6 +93,8 @@ class NGram(nn.Module):
     scores_targets: ClassVar[bool] = False  # only the loss is diagnosed: it memorizes its text
     unigram: Tensor
 
+    unbounded = True  # it can look back on any number of tokens
+
     def __init__(self, vocabulary: int, order: int) -> None:
         super().__init__()
         assert order > 0
