@@ -42,7 +42,6 @@ def evaluate(
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
     from regard.data.sources.open import Place, open_test
     from regard.exchange.engine_choice import load_predictor
-    from regard.inference import evaluation
     from regard.inference.prediction.prediction_warnings import Oddities
     from regard.storage.run_files import trained_columns
     from regard.views.report.score_table import shown
@@ -56,9 +55,7 @@ def evaluate(
         say(note)
     examples = task.examples(pairs)
     search = predictor.search(beam=beam)
-    result = evaluation.evaluate(
-        task, estimator.model_, examples, config.objective, search, batch_size
-    )
+    result = predictor.evaluate(examples, search, batch_size)
     odd = Oddities()
     for found in result.predictions:
         odd.add(found)

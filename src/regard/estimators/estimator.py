@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+class NotFitted(UserError, AttributeError):
+    """What only a trained estimator can do was asked of another one."""
+
+
 class Estimator:
     """What all estimators have in common.
 
@@ -37,7 +41,7 @@ class Estimator:
     """
 
     task = ""  # the kind of task
-    predictor_: Predictor
+    predictor_: Predictor  # the trained model
 
     def __init__(
         self,
@@ -92,7 +96,7 @@ class Estimator:
             least = config.task.surely()
             first = type(self)(**self.get_params() | {"out": None})
             first._train(config, pairs, held, start)
-            surely = label(first.predictor, first.sources(unlabelled), least)
+            surely = label(first.predictor_, first.sources(unlabelled), least)
             pairs = [*pairs, *(pair for pair, _ in surely)]
         return self._train(config, pairs, held, start)
 
@@ -132,7 +136,7 @@ class Estimator:
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
         """The answers with scores, probabilities, alternatives and unknown symbols."""
-        predictor = self.predictor
+        predictor = self.predictor_
         return predictor.predict(
             self.sources(X), predictor.search(**search), nbest, rows=batch_size
         )
@@ -141,7 +145,7 @@ class Estimator:
         self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
         """All measures by name."""
-        predictor = self.predictor
+        predictor = self.predictor_
         examples = predictor.task.examples(self.pairs(X, y))
         return predictor.evaluate(examples, predictor.search(**search), batch_size).scores
 
@@ -152,7 +156,7 @@ class Estimator:
 
     def save(self, folder: str | Path) -> None:
         """Copies the run folder: all that `load` needs."""
-        source = self.predictor.folder
+        source = self.predictor_.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
             raise UserError(f"{folder}: exists and is not empty; choose another folder")
         shutil.copytree(source, folder, dirs_exist_ok=True)
@@ -202,33 +206,32 @@ class Estimator:
         self.predictor_ = predictor
         return self
 
-    @property
-    def predictor(self) -> Predictor:
-        """The trained model; refused before `fit`."""
-        if not hasattr(self, "predictor_"):
-            name = type(self).__name__
-            raise UserError(f"this {name} is not fitted: call fit, or regard.load(folder)")
-        return self.predictor_
+    def __getattr__(self, name: str) -> Any:
+        """Says what is missing before `fit`."""
+        kind = type(self).__name__
+        if name == "predictor_":
+            raise NotFitted(f"this {kind} is not fitted: call fit, or regard.load(folder)")
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     @property
     def model_(self) -> Any:
         """The model as torch trains it, or else the engine that runs it."""
-        return self.predictor.module or self.predictor.engine
+        return self.predictor_.module or self.predictor_.engine
 
     @property
     def task_(self) -> Task:
         """The task that was fitted to the data."""
-        return self.predictor.task
+        return self.predictor_.task
 
     @property
     def config_(self) -> Config:
         """All settings, filled."""
-        return self.predictor.config
+        return self.predictor_.config
 
     @property
     def folder_(self) -> Path:
         """The run folder."""
-        return self.predictor.folder
+        return self.predictor_.folder
 
 
 def _yaml(value: Any) -> str:

@@ -39,14 +39,14 @@ class LanguageModel(Estimator):
 
     def generate(self, prompt: str = "", row: int = 0, **search: Any) -> Iterator[str]:
         """What follows the prompt, piece by piece as it is written; another `row`, another text."""
-        predictor = self.predictor
+        predictor = self.predictor_
         return predictor.stream(prompt, predictor.search(**search), row)
 
     def unknown(self, text: str) -> tuple[str, ...]:
         """The symbols of a text that training never saw."""
-        return self.predictor.task.source.unknown(text)
+        return self.predictor_.task.source.unknown(text)
 
     def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
         """For each text: nats, symbols, characters, loss, perplexity, bits_per_character."""
         pairs = [Pair("", text, 0) for text in self.sources(X)]
-        return [row for row, _ in self.predictor.score(pairs, batch_size)]
+        return [row for row, _ in self.predictor_.score(pairs, batch_size)]

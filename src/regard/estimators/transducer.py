@@ -52,7 +52,7 @@ class Transducer(Estimator):
         **search: Any,
     ) -> list[Prediction]:
         """The answers with scores, alternatives and unknown symbols; `align`: with alignments."""
-        predictor, sources = self.predictor, self.sources(X)
+        predictor, sources = self.predictor_, self.sources(X)
         if requests is not None and len(requests) != len(sources):
             raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
         options = predictor.search(**search)
@@ -63,7 +63,7 @@ class Transducer(Estimator):
 
         symbols: each symbol of the target with its log probability, the end among them.
         """
-        return [row for row, _ in self.predictor.score(self.pairs(X, y), batch_size)]
+        return [row for row, _ in self.predictor_.score(self.pairs(X, y), batch_size)]
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:

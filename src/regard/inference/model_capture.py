@@ -52,7 +52,7 @@ def attentions(model: Any) -> list[str]:
 
 def module_of(model: Any) -> nn.Module:
     """The module that runs a model; engines that are not torch are refused."""
-    model = getattr(model, "predictor", model)  # of an estimator, which must be fitted
+    model = predictor_of(model)
     model = getattr(model, "engine", model)
     inside = getattr(model, "inside", None)
     module = model if inside is None else inside()
@@ -60,6 +60,11 @@ def module_of(model: Any) -> nn.Module:
         raise UserError(f"capture: a model or a fitted estimator expected, {model!r} found")
     found: nn.Module = module
     return found
+
+
+def predictor_of(model: Any) -> Any:
+    """Return the predictor of an estimator, which must be fitted; of anything else it itself."""
+    return model.predictor_ if hasattr(model, "get_params") else model
 
 
 def _mask(name: str, chosen: Any, count: int) -> Tensor:

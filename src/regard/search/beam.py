@@ -52,7 +52,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     """
     live = LiveBeams.start(limits.clamp(min=1), plan.mask)
     finished = Finished(len(limits), plan.beam, plan.nbest, plan.stop, plan.scoring)
-    choose = plan.choose or Best(plan.beam)
+    choose = plan.choose or Best(2 * plan.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:
         if live.cover is None:

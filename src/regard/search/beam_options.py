@@ -59,10 +59,11 @@ class Beam(Search):
         self, model: Any, request: SearchRequest, trace: Trace | None = None
     ) -> list[list[Hypothesis]]:
         """Return the best outputs for each row of the source. trace: records the search."""
-        source, limits = request.sequences()
-        nbest, constraints = request.nbest, request.constraints
+        source, limits, nbest = request.source, request.limits, request.nbest
+        assert source is not None and limits is not None
+        constraints = request.constraints
         beam = self.groups * -(-max(self.beam, nbest) // self.groups)
-        choose: Choose = Best(beam)
+        choose: Choose = Best(2 * beam)
         if self.groups > 1:
             choose = Diverse(beam, self.groups, self.diversity)
         if self.min_length or constraints is not None:

@@ -3,6 +3,7 @@
 B sentences, W live beams, C continuations of all of them, N beams to go on with.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import torch
@@ -37,19 +38,21 @@ class Chosen(NamedTuple):
 class Choose(Protocol):
     """A way to choose. spare: continuations that are looked at; of each beam, unless `joint`."""
 
-    spare: int
-    joint: bool
+    @property
+    def spare(self) -> int: ...
+
+    @property
+    def joint(self) -> bool: ...
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen: ...
 
 
+@dataclass(frozen=True)
 class Best:
-    """The best N; where one of these ends, the next best comes after it."""
+    """The best N; where one of these ends, the next best comes after it. spare: 2 N."""
 
+    spare: int
     joint = True
-
-    def __init__(self, beam: int) -> None:
-        self.spare = 2 * beam
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
         ends = found.symbol == EOS

@@ -15,7 +15,7 @@ COLDEST = 0.01  # the least temperature above 0
 
 def chosen_search(estimator: Estimator, changes: dict[str, Any], settings: ServeSettings) -> Any:
     """The search with what a request asks for; refuses what does not fit, or is too much."""
-    search = estimator.predictor.search(**changes)
+    search = estimator.predictor_.search(**changes)
     for name, given in changes.items():
         if name not in type(search).model_fields:  # only null comes so far
             known = ", ".join(type(search).model_fields)

@@ -22,7 +22,7 @@ class Served:
 
     def __init__(self, name: str, estimator: Estimator) -> None:
         self.name, self.estimator, self.task = name, estimator, estimator.task_
-        self.predictor = estimator.predictor
+        self.predictor = estimator.predictor_
         self.answering = "constraints" in self.task.abilities
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.inference.model_capture import predictor_of
 from regard.inference.predictor import Predictor
 from regard.views.inspection.inspected_texts import MOST, refuse_halves
 from regard.views.inspection.language_pass import inspect_language
@@ -47,7 +48,7 @@ def inspected(
     model: Any, text: Any, target: str | None, search: Mapping[str, Any], most: int
 ) -> Inspection:
     """The same, with the settings of the search by name: none of them can mean anything else."""
-    predictor: Predictor = getattr(model, "predictor", model)
+    predictor: Predictor = predictor_of(model)
     refuse_blind(predictor)
     source = _source(model, predictor, text)
     for what, given in (("text", source), ("target", target or "")):
