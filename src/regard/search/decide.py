@@ -23,7 +23,8 @@ class Decide(Search):
     def run(self, model: Any, request: SearchRequest) -> list[Found]:
         """Return for each row its scores (C,), or for each position the best label and its p."""
         assert request.source is not None
-        scores, transitions = model(Batch(request.source))
+        outputs = model(Batch(request.source))
+        scores, transitions = outputs.logits, outputs.transitions
         if scores.dim() == 2:
             return list(scores.float().cpu().numpy())
         mask = request.source.mask

@@ -9,7 +9,6 @@ from regard.config.load import put
 from regard.core.errors import UserError
 from regard.inference.prediction.output_lines import Form
 from regard.inference.prediction.shard_files import Share
-from regard.inference.predictor import Predictor
 from regard.inference.shortlisted import shortlist_path
 from regard.storage.fingerprint import file_digest, model_digest
 from regard.tasks.batches import TOKENS
@@ -42,7 +41,6 @@ class Wanted:
     columns: tuple[str | None, str | None] = (None, None)
     shard: str | None = None
     force: bool = False
-
 
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """All that answers depend on but the sources. The size of batches is not among it."""
