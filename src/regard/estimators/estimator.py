@@ -12,8 +12,8 @@ from regard import metrics
 from regard.config.load import Config, load_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.inference.predictor import Predictor
 from regard.inference.confident_labels import label
+from regard.inference.predictor import Predictor
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
 from regard.tasks.task import Prediction, Task

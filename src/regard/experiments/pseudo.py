@@ -3,8 +3,8 @@
 from regard.core.errors import UserError, say
 from regard.data.reading.read import Pair
 from regard.exchange.engine_choice import load_predictor
-from regard.inference.prediction.input_items import questions
 from regard.inference.confident_labels import label
+from regard.inference.prediction.input_items import questions
 
 
 def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
