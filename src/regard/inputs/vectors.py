@@ -14,7 +14,7 @@ from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
 from regard.core.options import Choice
 from regard.data.corpus.ragged import Ragged
-from regard.data.reading.vectors import number
+from regard.data.reading.columns import number
 from regard.data.tensors.padded import Padded
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import Input, InputOptions, InputShape

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from regard.core.errors import UserError
 from regard.data.corpus.corpora import Corpus
+from regard.data.reading.columns import number
 from regard.data.reading.read import Pair, Pairs
-from regard.data.reading.vectors import number
 from regard.data.sources.open import Place
 from regard.inputs.input import Input
 from regard.tasks.values import Facts

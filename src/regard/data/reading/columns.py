@@ -1,16 +1,13 @@
-"""Tables: their rows, and which columns hold source and target: by number, name or known header."""
+"""Which columns of a table hold source and target: by number, name or known header."""
 
 from __future__ import annotations
 
-import csv
 import difflib
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.core.errors import UserError
-from regard.data.reading.lines import refuse, split_lines
-
-Row = tuple[int, list[str]]  # line number, cells
 
 # A first row (or the keys of a JSON object) with both names of a pair is a header.
 SOURCES = (
@@ -23,6 +20,8 @@ TARGETS = (
     *("pronunciation", "pron", "phoneme", "phonemes", "phones", "ipa", "transcription", "form"),
     *("labels", "class", "category", "sentiment", "score"),
 )
+MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "inf", "-inf")  # no names of columns
+CHOOSE = "choose with --source-column and --target-column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,85 +37,6 @@ class Columns:
     def needed(self) -> int:
         """How many columns a row must have."""
         return max(*self.source, *self.target) + 1
-
-
-def read_rows(path: str, text: str, kind: str, notes: list[str]) -> list[Row]:
-    """The rows of a table of two columns or more, blank lines left out."""
-    rows = (_tsv_rows if kind == "TSV" else _csv_rows)(path, text, notes)
-    if not any(len(cells) > 1 for _, cells in rows):
-        refuse_single_column(path, kind, rows[0], len(rows))
-    return rows
-
-
-def _tsv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
-    lines = split_lines(path, text, notes)
-    return _skip_blank(
-        [(line, cells.split("\t")) for line, cells in enumerate(lines, 1)], is_blank_line, notes
-    )
-
-
-def is_blank_line(cells: list[str]) -> bool:
-    """Whether a line of a TSV file holds nothing but white space."""
-    return len(cells) == 1 and not cells[0].strip()
-
-
-def _csv_rows(path: str, text: str, notes: list[str]) -> list[Row]:
-    comma = csv_comma(text.split("\n", 1)[0], notes)
-    rows, problems = csv_rows(text, comma)
-    refuse(path, problems)
-    return _skip_blank(rows, lambda cells: not cells, notes)
-
-
-def csv_comma(first: str, notes: list[str]) -> str:
-    """What separates the columns of a CSV file with this first line; it is noted."""
-    comma = next((mark for mark in ",;\t" if mark in first), ",")
-    if comma != ",":
-        notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
-    if first.endswith("\r"):
-        notes.append("Windows line ends (CR LF) removed")
-    return comma
-
-
-def csv_rows(text: str, comma: str, line: int = 1) -> tuple[list[Row], list[tuple[int, str]]]:
-    """The rows of CSV that begins in this line, blank ones as empty lists; and the bad lines."""
-    rows: list[Row] = []
-    problems: list[tuple[int, str]] = []
-    lines = text.removesuffix("\n").split("\n")
-    reader = csv.reader((one + "\n" for one in lines), delimiter=comma, strict=True)
-    while True:
-        start = reader.line_num + line
-        try:
-            rows.append((start, next(reader)))
-        except StopIteration:
-            return rows, problems
-        except csv.Error as error:
-            problems.append(
-                (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
-            )
-            if "field larger" in str(error):
-                return rows, problems
-
-
-def _skip_blank(
-    rows: list[Row], is_blank: Callable[[list[str]], bool], notes: list[str]
-) -> list[Row]:
-    kept = [row for row in rows if not is_blank(row[1])]
-    if len(kept) < len(rows):
-        notes.append(f"blank lines skipped: {len(rows) - len(kept):,}")
-    return kept
-
-
-def refuse_single_column(path: str, kind: str, first: Row, count: int) -> None:
-    """Raises an error for a table of one column with this first row and so many rows."""
-    line, cells = first
-    separator = "tab" if kind == "TSV" else "comma"
-    commas = kind == "TSV" and "," in cells[0]
-    hint = "; if commas separate the columns, name the file .csv" if commas else ""
-    raise UserError(
-        f"{path} line {line}: 2 columns expected (source, {separator}, target), 1 found, as in all "
-        f"{count:,} lines{hint}; for two files use --source A --target B, for running "
-        "text --task language-model"
-    )
 
 
 def known_header(names: Sequence[str]) -> tuple[str, str] | None:
@@ -139,8 +59,7 @@ def choose_columns(
     target_places, target_named = find_columns(path, "target", target_column, first)
     if source_places == target_places:
         raise UserError(
-            f"{path}: source and target are the same column ({source_column}); "
-            f"choose with --source-column and --target-column"
+            f"{path}: source and target are the same column ({source_column}); {CHOOSE}"
         )
 
     header = bool(known) or source_named or target_named
@@ -189,3 +108,19 @@ def _describe(places: tuple[int, ...], names: list[str] | None) -> str:
         f"{place + 1} ({names[place].strip()})" if names and place < len(names) else str(place + 1)
         for place in places
     )
+
+
+def number(cell: object) -> float | None:
+    """The finite number of a cell; None if it holds anything else."""
+    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
+        return None
+    try:
+        value = float(cell)
+    except (ValueError, OverflowError):
+        return None
+    return value if math.isfinite(value) and "_" not in str(cell) else None
+
+
+def is_name(cell: str) -> bool:
+    """Whether a cell of the first row is a name rather than a number or a missing one."""
+    return number(cell) is None and cell.strip().lower() not in MISSING

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from regard.core.errors import UserError
-from regard.data.reading.json_lines import parse_objects, text_of
-from regard.data.reading.lines import read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.json_lines import objects_of, refuse_array, text_of
+from regard.data.reading.lines import note_blank, read_text, refuse, show_path, split_lines, stem
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.tagged_formats import BETWEEN, CONLLU, Layout, Problems, parse
 from regard.data.reading.tagged_layout import conllu_place, is_conllu, is_object
@@ -84,7 +84,10 @@ def _text_documents(path: str, text: str, documents: str, notes: list[str]) -> F
 
 def _json_documents(path: str, text: str, column: str | None, notes: list[str]) -> Found:
     key = column or "text"
-    records, problems = parse_objects(path, text, notes)
+    refuse_array(path, text)
+    lines = split_lines(path, text, notes)
+    records, problems = objects_of(lines)
+    notes += note_blank(len(lines) - len(records) - len(problems))
     found: Found = []
     for line, record in records:
         try:

@@ -3,65 +3,96 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import known_header
-from regard.data.reading.lines import refuse, split_lines
+from regard.data.reading.lines import cut_lines, refuse_old_mac
+from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row
 
-Found = tuple[str, str, int]  # source, target, line
 Record = tuple[int, dict[str, Any]]  # line, object
-Problem = tuple[int, str]  # line, what is wrong
 
 
-def read_json(
-    path: str, text: str, source: str | None, target: str | None, notes: list[str]
-) -> list[Found]:
-    """Source, target and line of each object; a list of targets gives one entry each."""
-    records, problems = parse_objects(path, text, notes)
-    names = list(records[0][1]) if records else []
-    source_keys, target_keys = keys_of(names, source, target, notes)
-    found, odd = values_of(records, source_keys, target_keys)
-    refuse(path, sorted(problems + odd))
-    return found
+@dataclass(frozen=True)
+class JsonPairs(PairFormat):
+    """JSON lines, with the keys of source and target. raw: whether targets are JSON values as they
+    are, a list of them under several keys."""
 
+    name = "JSONL"
+    suffixes = (".jsonl", ".json")
+    pair_a_line = False
 
-def keys_of(
-    names: list[str], source: str | None, target: str | None, notes: list[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The keys of source and target, where the first object has these names; it is noted."""
-    known = known_header(names) or ("source", "target")
-    source_keys = find_keys(source or known[0], names)
-    target_keys = find_keys(target or known[1], names)
-    if (source_keys, target_keys) != (("source",), ("target",)):
-        notes.append(f"source is {' + '.join(source_keys)}, target is {' + '.join(target_keys)}")
-    return source_keys, target_keys
+    source: Sequence[str] = ("source",)
+    target: Sequence[str] = ("target",)
+    raw: bool = False
 
+    @classmethod
+    def open(cls, path: str, text: str, notes: list[str]) -> Self:
+        refuse_array(path, text)
+        return cls()
 
-def values_of(
-    records: list[Record], source: tuple[str, ...], target: tuple[str, ...]
-) -> tuple[list[Found], list[Problem]]:
-    """Source, target and line of each object, and the lines where one is missing."""
-    found: list[Found] = []
-    problems: list[Problem] = []
-    for line, record in records:
-        try:
-            (left,) = _values(record, source, several=False)
-            found += [(left, right, line) for right in _values(record, target, several=True)]
-        except ValueError as error:
-            problems.append((line, str(error)))
-    return found, problems
+    def first(self, text: str, line: int) -> Row | None:
+        for number, one in enumerate(text.split("\n"), line):
+            try:
+                return number, list(parse_object(one))
+            except ValueError:
+                continue
+        return None
 
+    def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
+        known = known_header(first[1]) or ("source", "target")
+        source, target = (find_keys(n or k, first[1]) for n, k in zip(names, known, strict=True))
+        if self.raw or (source, target) != (("source",), ("target",)):
+            notes.append(f"source is {' + '.join(source)}, target is {' + '.join(target)}")
+        return replace(self, source=source, target=target)
 
-def parse_objects(path: str, text: str, notes: list[str]) -> tuple[list[Record], list[Problem]]:
-    """The objects with their lines, and the lines that are none."""
-    refuse_array(path, text)
-    lines = split_lines(path, text, notes)
-    records, problems = objects_of(lines)
-    blank = len(lines) - len(records) - len(problems)
-    if blank:
-        notes.append(f"blank lines skipped: {blank:,}")
-    return records, problems
+    def cut(self, texts: Sequence[str], line: int) -> Cut:
+        lines, returns = cut_lines(texts[0])
+        records, problems = objects_of(lines, line)
+        blank = len(lines) - len(records) - len(problems)
+        found: list[tuple[Any, ...]] = []  # source, target, line
+        for number, record in records:
+            try:
+                source = _joined(record, self.source)
+                found += [(source, target, number) for target in self._targets(record)]
+            except ValueError as error:
+                problems.append((number, str(error)))
+        sources, targets, numbers = ([one[at] for one in found] for at in range(3))
+        return Cut(sources, targets, numbers, blank, (returns,), problems=sorted(problems))
+
+    def _targets(self, record: dict[str, Any]) -> list[Any]:
+        """The texts under the target keys: alternatives if one key holds a list, else joined."""
+        values = pick(record, self.target)
+        alone = values[0] if len(values) == 1 else values
+        if self.raw:
+            return [alone]
+        if alone is not values and isinstance(alone, list) and alone:
+            return [text_of(value, self.target[0]) for value in alone]
+        return [_joined(record, self.target)]
+
+    @classmethod
+    def values(
+        cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
+    ) -> tuple[Cut, list[str]]:
+        refuse_array(path, text)
+        refuse_old_mac(path, text.count("\n"), text.count("\r"))
+        chosen: list[str] = []
+        layout = cls(raw=True)
+        layout = layout.choose(path, layout.first(text, 1) or (1, []), names, chosen)
+        cut = layout.cut([text], 1)
+        notes += [*layout.note_lines(cut.returns, cut.blank), *chosen]
+        problems += cut.problems
+        if len(layout.target) > 1 and not apart:
+            raise UserError(f"--target-column {names[1]}: one key of labels is expected")
+        return cut, list(layout.target)
+
+    @classmethod
+    def read_rows(cls, path: str, text: str, notes: list[str]) -> list[Row]:
+        raise UserError(f"{path}: this is JSONL; vectors of numbers are read from CSV or TSV")
 
 
 def refuse_array(path: str, text: str) -> None:
@@ -72,9 +103,10 @@ def refuse_array(path: str, text: str) -> None:
         )
 
 
-def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], list[Problem]]:
+def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems]:
     """The objects of these lines, numbered from `first`, and the lines that are none."""
-    records, problems = [], []
+    records: list[Record] = []
+    problems: Problems = []
     for number, line in enumerate(lines, first):
         if not line.strip():
             continue
@@ -101,7 +133,7 @@ def find_keys(column: str, names: list[str]) -> tuple[str, ...]:
     return (column,) if column in names else tuple(part.strip() for part in column.split(","))
 
 
-def pick(record: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
+def pick(record: dict[str, Any], keys: Sequence[str]) -> list[Any]:
     """What is under the keys; a ValueError says which key is missing."""
     for key in keys:
         if key not in record:
@@ -112,12 +144,10 @@ def pick(record: dict[str, Any], keys: tuple[str, ...]) -> list[Any]:
     return [record[key] for key in keys]
 
 
-def _values(record: dict[str, Any], keys: tuple[str, ...], several: bool) -> list[str]:
-    """The strings under the keys: alternatives if one key holds a list, else joined by a space."""
-    values = pick(record, keys)
-    if several and len(values) == 1 and isinstance(values[0], list) and values[0]:
-        return [text_of(value, keys[0]) for value in values[0]]
-    return [" ".join(text_of(value, key) for key, value in zip(keys, values, strict=True))]
+def _joined(record: dict[str, Any], keys: Sequence[str]) -> str:
+    """The strings under the keys, joined by a space."""
+    found = zip(keys, pick(record, keys), strict=True)
+    return " ".join(text_of(value, key) for key, value in found)
 
 
 def text_of(value: object, key: str) -> str:

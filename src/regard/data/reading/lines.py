@@ -48,7 +48,7 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
         data = stream.read()
     refuse_binary(shown, data)
     text = _decode(shown, data)
-    refuse_blank(shown, bool(text.strip()), expected)
+    refuse_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
     notes = []
     if len(data) > (limit := memory_limit()):
         notes.append(
@@ -87,6 +87,11 @@ def cut_lines(text: str) -> tuple[list[str], int]:
 def note_returns(count: int) -> list[str]:
     """What is said of so many Windows line ends."""
     return [f"Windows line ends (CR LF) removed from {count:,} lines"] if count else []
+
+
+def note_blank(count: int) -> list[str]:
+    """What is said of so many blank lines."""
+    return [f"blank lines skipped: {count:,}"] if count else []
 
 
 def refuse_old_mac(path: str, newlines: int, returns: int) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.data.reading.columns import Columns, Row, choose_columns, read_rows
-from regard.data.reading.json_lines import read_json
-from regard.data.reading.lines import read_lines, read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.lines import read_lines, read_text, refuse_old_mac, show_path, stem
+from regard.data.reading.pair_format import AlignedPairs, Cut, Names, PairFormat
+from regard.data.reading.pair_reader import LineEnds, PairReader, recognise
 
 __all__ = [
     "Example",
@@ -24,9 +22,6 @@ __all__ = [
     "read_pairs",
     "split_dev",
 ]
-
-FORMATS = {".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".jsonl": "JSONL", ".json": "JSONL"}
-LOOK = "choose with --source-column and --target-column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,43 +71,43 @@ def read_pairs(
     A column is a number from 1, a header name or JSON key, or a comma list joined by a space.
     """
     text, notes = read_text(path)
-    shown = show_path(path)
     kind = recognise(path, text, notes)
-    if kind == "JSONL":
-        found = read_json(shown, text, source_column, target_column, notes)
-        pairs = [Pair(source, target, line) for source, target, line in found]
-    else:
-        rows = read_rows(shown, text, kind, notes)
-        columns = choose_columns(shown, rows[0][1], source_column, target_column, notes)
-        pairs = table_pairs(shown, rows, columns, notes)
-    refuse_empty_sides(shown, pairs)
-    return Pairs(stem(path), shown, pairs, notes)
+    return _read_whole([path], [text], [notes], kind, (source_column, target_column))
 
 
 def read_aligned(source: str, target: str) -> Pairs:
     """The pairs of two files with the same number of lines, each line its own side."""
-    notes: list[str] = []
-    sides = []
+    texts, notes = [], []
     for path in (source, target):
         text, found = read_text(path)
-        sides.append(split_lines(show_path(path), text, found))
-        notes += [f"{show_path(path)}: {note}" for note in found]
-    left, right = sides
-    if len(left) != len(right):
-        refuse_unequal(source, len(left), target, len(right))
-    numbered = enumerate(zip(left, right, strict=True), 1)
-    pairs = [Pair(one, other, line) for line, (one, other) in numbered]
-    shown = f"{source} and {target}"
-    refuse_empty_sides(shown, pairs)
-    return Pairs(stem(source), shown, pairs, ["read as two aligned files", *notes])
+        refuse_old_mac(show_path(path), text.count("\n"), text.count("\r"))
+        texts.append(text)
+        notes.append(found)
+    return _read_whole([source, target], texts, notes, AlignedPairs, (None, None))
 
 
-def refuse_unequal(source: str, left: int, target: str, right: int) -> None:
-    """Raises an error for two files with different numbers of lines."""
-    raise UserError(
-        f"{source} has {left:,} lines, {target} has {right:,}: the same number "
-        f"is expected; look for a line that was lost or broken in two"
-    )
+def _read_whole(
+    paths: Sequence[str],
+    texts: Sequence[str],
+    notes: Sequence[list[str]],
+    kind: type[PairFormat],
+    names: Names,
+) -> Pairs:
+    """The pairs of texts that are a single block. notes: on each file."""
+    shown = [show_path(path) for path in paths]
+    ends = [
+        LineEnds(text.count("\n") + (text[-1:] != "\n"), text.count("\n"), text.count("\r"))
+        for text in texts
+    ]
+    reader = PairReader(shown, kind, names, ends, lambda: [(1, list(texts))])
+    pairs = [pair for cut in reader.cuts() for pair in pairs_of(cut)]
+    said = reader.layout.note_files(shown, notes, reader.returns)
+    return Pairs(stem(paths[0]), reader.path, pairs, said + reader.notes)
+
+
+def pairs_of(cut: Cut) -> Iterator[Pair]:
+    """The pairs of a block."""
+    return map(Pair, cut.sources, cut.targets, cut.lines)
 
 
 def split_dev(
@@ -154,67 +149,3 @@ def group(pairs: Iterable[Pair]) -> list[Example]:
     for pair in pairs:
         targets.setdefault(pair.source, {})[pair.target] = None
     return [Example(source, tuple(references)) for source, references in targets.items()]
-
-
-def recognise(path: str, text: str, notes: list[str]) -> str:
-    """The format by the name of the file, or guessed where the name does not say; it is noted."""
-    extension = Path(path.removesuffix(".gz")).suffix.lower()
-    if extension in (".conllu", ".conll-u"):
-        raise UserError(f"{path}: CoNLL-U holds words with their tags: add --task tag")
-    if path != "-" and extension in FORMATS:
-        kind, how = FORMATS[extension], ""
-    else:
-        kind, how = _guess(text), ", guessed from the first lines"
-    notes.insert(0, f"read as {kind}{how}")
-    return kind
-
-
-def _guess(text: str) -> str:
-    first = [line for line in text[:100_000].split("\n")[:20] if line.strip()]
-    if first[0].lstrip().startswith("{"):
-        return "JSONL"
-    commas = all("," in line for line in first) and not any("\t" in line for line in first)
-    return "CSV" if commas else "TSV"
-
-
-def table_pairs(path: str, rows: list[Row], columns: Columns, notes: list[str]) -> list[Pair]:
-    """Source and target of each row."""
-    counts = Counter(len(cells) for _, cells in rows if len(cells) > 1)
-    expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
-    notes += note_columns(columns, expected)
-
-    pairs, problems = [], []
-    words = f"{expected} columns{' or more' * columns.chosen} expected, "
-    for line, cells in rows[columns.header :]:
-        if len(cells) < expected or (len(cells) > expected and not columns.chosen):
-            problems.append((line, f"{words}{len(cells)} found"))
-            continue
-        source = " ".join(cells[place] for place in columns.source)
-        target = " ".join(cells[place] for place in columns.target)
-        pairs.append(Pair(source, target, line))
-    refuse(path, problems)
-    return pairs
-
-
-def note_columns(columns: Columns, expected: int) -> list[str]:
-    """What is said of a table that has more columns than are read."""
-    if columns.chosen or expected <= 2:
-        return []
-    return [f"{expected} columns: the first two are source and target; others: {LOOK}"]
-
-
-def refuse_empty_sides(path: str, pairs: list[Pair]) -> None:
-    """Raises an error if there are no pairs or if a side is empty in all of them."""
-    filled = [any(getattr(p, side).strip() for p in pairs) for side in ("source", "target")]
-    refuse_sides(path, len(pairs), filled)
-
-
-def refuse_sides(path: str, count: int, filled: list[bool]) -> None:
-    """Raises an error if there are no pairs or if a side is filled in none of them."""
-    if not count:
-        raise UserError(f"{path}: no pairs, only a header; pairs of source and target are expected")
-    for side, found in zip(("source", "target"), filled, strict=True):
-        if not found:
-            raise UserError(
-                f"{path}: the {side} is empty in all {count:,} pairs; is it another column? {LOOK}"
-            )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from regard.core.errors import UserError
-from regard.data.reading.columns import Row, find_columns, read_rows
+from regard.data.reading.columns import find_columns, is_name, number
 from regard.data.reading.lines import read_lines, read_text, refuse, show_path, stem
-from regard.data.reading.read import Pair, Pairs, recognise
+from regard.data.reading.pair_format import Problems, Row
+from regard.data.reading.pair_reader import recognise
+from regard.data.reading.read import Pair, Pairs
 
 ROWS = 50  # looked at to tell vectors from texts
 MOSTLY = 0.8  # of a column of numbers; the rest are mistakes
-MISSING = ("", "?", "-", "na", "n/a", "nan", "null", "none", "inf", "-inf")  # no names of columns
-Problems = list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +41,7 @@ def read_vectors(
     """
     text, notes = read_text(path, "rows of numbers are")
     shown = show_path(path)
-    kind = recognise(path, text, notes)
-    if kind == "JSONL":
-        raise UserError(f"{shown}: this is JSONL; vectors of numbers are read from CSV or TSV")
-    rows = read_rows(shown, text, kind, notes)
+    rows = recognise(path, text, notes).read_rows(shown, text, notes)
     table = _find_table(shown, rows, source_column, target_column)
     if labels and len(table.target) > 1:
         raise UserError(f"--target-column {target_column}: one column of labels is expected")
@@ -75,11 +71,9 @@ def looks_like_vectors(
     text = "\n".join(itertools.islice(read_lines(path), ROWS + 1))
     if not text.strip():
         return False
-    kind = recognise(path, text, [])
-    if kind == "JSONL":
-        return False
+    found = recognise(path, text, [])
     try:
-        rows = read_rows(path, text, kind, [])
+        rows = found.read_rows(path, text, [])
         table = _find_table(path, rows, source_column, target_column)
     except UserError:
         return False  # the reader of texts or of vectors will say what is wrong
@@ -90,7 +84,7 @@ def looks_like_vectors(
     least = MOSTLY if len(cells) > 1 else 1.0  # a single column may well be texts
     return all(
         any(number(cell) is not None for cell in column)
-        and sum(_is_number_or_missing(cell) for cell in column) >= least * len(column)
+        and sum(not is_name(cell) for cell in column) >= least * len(column)
         for column in cells
     )
 
@@ -108,26 +102,6 @@ def numbers(
         else:
             found.append(value)
     return tuple(found)
-
-
-def number(cell: object) -> float | None:
-    """The finite number of a cell; None if it holds anything else."""
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
-        return None
-    try:
-        value = float(cell)
-    except (ValueError, OverflowError):
-        return None
-    return value if math.isfinite(value) and "_" not in str(cell) else None
-
-
-def is_name(cell: str) -> bool:
-    """Whether a cell of the first row is a name rather than a number or a missing one."""
-    return not _is_number_or_missing(cell)
-
-
-def _is_number_or_missing(cell: str) -> bool:
-    return number(cell) is not None or cell.strip().lower() in MISSING
 
 
 def _find_table(

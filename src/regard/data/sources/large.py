@@ -12,8 +12,8 @@ from typing import Any, overload
 import numpy as np
 
 from regard.core.cache import make_key
-from regard.data.reading.read import Pair
-from regard.data.sources.layout import Cut, Objects
+from regard.data.reading.pair_format import Cut
+from regard.data.reading.read import Pair, pairs_of
 from regard.data.sources.scan import load_layout
 
 AT_ONCE = 1 << 16  # pairs of a list that are looked at together
@@ -42,7 +42,7 @@ class LargePairs(Sequence[Pair]):
         return next(iter(Part(self, np.array([range(self.total)[at]]))))
 
     def __iter__(self) -> Iterator[Pair]:
-        return itertools.chain.from_iterable(map(_pairs, self.cuts()))
+        return itertools.chain.from_iterable(map(pairs_of, self.cuts()))
 
     def hashes(self) -> np.ndarray:
         """A hash of each source."""
@@ -83,7 +83,7 @@ class LargePairs(Sequence[Pair]):
     def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> Cut:
         """The pairs at these places among the `count` pairs of a block."""
         lines = [text.removesuffix("\n").split("\n") for text in texts]
-        plain = len(lines[0]) == count and not isinstance(self.layout, Objects)
+        plain = len(lines[0]) == count and self.layout.pair_a_line
         if plain and len(places) < count:  # a pair a line: the others need not be looked at
             texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
             cut = self.layout.cut(texts, line)
@@ -117,7 +117,7 @@ class Part(Sequence[Pair]):
 
     def __iter__(self) -> Iterator[Pair]:
         if isinstance(self.base, LargePairs):
-            return itertools.chain.from_iterable(map(_pairs, cuts(self)))
+            return itertools.chain.from_iterable(map(pairs_of, cuts(self)))
         return (self.base[row] for row in self.rows.tolist())
 
     @functools.cached_property
@@ -155,10 +155,6 @@ def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
         every = iter(pairs)
         while some := list(itertools.islice(every, AT_ONCE)):
             yield Cut([p.source for p in some], [p.target for p in some], [p.line for p in some])
-
-
-def _pairs(cut: Cut) -> Iterator[Pair]:
-    return map(Pair, cut.sources, cut.targets, cut.lines)
 
 
 def pick(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:

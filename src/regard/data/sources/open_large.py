@@ -11,9 +11,11 @@ from regard.core.cache import Facts, cached, make_key
 from regard.core.formatting import size
 from regard.core.limits import memory_limit
 from regard.data.reading.lines import BOM, show_path, stem
-from regard.data.reading.read import Pair, Pairs, dev_size, recognise
+from regard.data.reading.pair_format import AlignedPairs, Names, PairFormat
+from regard.data.reading.pair_reader import recognise
+from regard.data.reading.read import Pair, Pairs, dev_size
 from regard.data.sources.large import LargePairs, Part
-from regard.data.sources.scan import Names, Quoted, Scan
+from regard.data.sources.scan import Quoted, Scan
 from regard.data.sources.textfile import BLOCK, TextFile, open_text, text_size
 
 
@@ -41,20 +43,18 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
     shown = [show_path(path) for path in paths]
     files = [open_text(path) for path in paths]
     notes: list[str] = []
-    kind = "aligned" if len(paths) > 1 else recognise(paths[0], _beginning(files[0]), notes)
-    key = make_key([file.digest for file in files], kind, names)
+    if len(paths) > 1:
+        kind: type[PairFormat] = AlignedPairs
+    else:
+        kind = recognise(paths[0], _beginning(files[0]), notes)
+    key = make_key([file.digest for file in files], kind.__name__, names)
     try:
         folder, facts = cached("pairs", key, Scan(shown, files, kind, names).run)
     except Quoted:
         return None
     pairs = LargePairs(folder, facts, [file.path for file in files])
-    if kind == "aligned":
-        notes.append("read as two aligned files")
-        notes += [
-            f"{path}: {n}" for path, ns in zip(shown, facts["files"], strict=True) for n in ns
-        ]
-    else:
-        notes += facts["files"][0]
+    own = [notes + ["byte order mark removed"] * file.marked for file in files]
+    notes = pairs.layout.note_files(shown, own, facts["returns"])
     total = size(sum(file.size for file in files))
     notes += [*facts["notes"], f"{total} of text, read in pieces; index in {folder}"]
     return Pairs(stem(paths[0]), " and ".join(shown), pairs, notes)

@@ -103,7 +103,7 @@ def _check(path: str, copy: Path | None = None) -> Facts:
             mark.update(data)
             try:
                 text = data.decode()
-                filled = filled or bool(text.strip())
+                filled = filled or bool(text.removeprefix(BOM).strip())
             except UnicodeDecodeError:
                 found = list(bad_lines(data, newlines + 1))
                 problems, bad = [*problems, *found][:SHOWN], bad + len(found)

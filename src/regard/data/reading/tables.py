@@ -1,0 +1,223 @@
+"""Tables of pairs: TSV, and CSV with quotation marks or without."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+from typing_extensions import Self
+
+from regard.core.errors import UserError
+from regard.data.reading.columns import CHOOSE, Columns, choose_columns, is_name, number
+from regard.data.reading.lines import cut_lines, refuse, refuse_old_mac
+from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row, refuse_sides
+
+FIRST_TWO = Columns((0,), (1,), False, False)
+
+
+class TableRows(NamedTuple):
+    """The rows of a block; blank lines left out, lines that ended in CR LF, bad lines."""
+
+    rows: list[Row]
+    blank: int
+    returns: int
+    problems: Problems
+
+
+@dataclass(frozen=True)
+class TablePairs(PairFormat):
+    """Rows of cells. header: its line; expected: how many cells a row must have, where that is
+    known; separator: of columns, in messages."""
+
+    separator: ClassVar[str]
+
+    comma: str = "\t"
+    columns: Columns = FIRST_TWO
+    header: int = 0
+    expected: int | None = None
+
+    def rows(self, text: str, line: int = 1) -> TableRows:
+        """The rows of a block that begins in this line."""
+        raise NotImplementedError
+
+    def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
+        columns = choose_columns(path, first[1], *names, notes)
+        return replace(self, columns=columns, header=first[0] if columns.header else 0)
+
+    def cut(self, texts: Sequence[str], line: int) -> Cut:
+        rows, blank, returns, problems = self.rows(texts[0], line)
+        cut = self.pick(rows)
+        cut.blank, cut.returns = blank, (returns,)
+        cut.problems = problems + cut.problems
+        return cut
+
+    def pick(self, rows: list[Row]) -> Cut:
+        """The pairs of these rows."""
+        widths = Counter([len(cells) for _, cells in rows])
+        if rows and rows[0][0] <= self.header:
+            rows = [row for row in rows if row[0] != self.header]
+        problems: Problems = []
+        if not all(map(self._fits, widths)):
+            if self.expected is not None:
+                problems = [self._problem(row) for row in rows if not self._fits(len(row[1]))]
+            rows = [row for row in rows if self._fits(len(row[1]))]
+        source, target = (self._side(rows, p) for p in (self.columns.source, self.columns.target))
+        return Cut(source, target, [line for line, _ in rows], widths=widths, problems=problems)
+
+    def _fits(self, width: int) -> bool:
+        if self.expected is None or self.columns.chosen:
+            return width >= self.columns.needed
+        return width == self.expected
+
+    def _problem(self, row: Row) -> tuple[int, str]:
+        more = " or more" * self.columns.chosen
+        return row[0], f"{self.expected} columns{more} expected, {len(row[1])} found"
+
+    def _side(self, rows: list[Row], places: Sequence[int]) -> list[str]:
+        if len(places) == 1:
+            (place,) = places
+            return [cells[place] for _, cells in rows]
+        return [" ".join([cells[place] for place in places]) for _, cells in rows]
+
+    def strict(self, path: str, first: Row, widths: Counter[int], notes: list[str]) -> Self | None:
+        self._refuse_single(path, first, widths)
+        counts = Counter({width: count for width, count in widths.items() if width > 1})
+        columns = self.columns
+        expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
+        if not columns.chosen and expected > 2:
+            notes.append(
+                f"{expected} columns: the first two are source and target; others: {CHOOSE}"
+            )
+        strict = replace(self, expected=expected)
+        return None if all(map(strict._fits, widths)) else strict
+
+    def _refuse_single(self, path: str, first: Row, widths: Counter[int]) -> None:
+        """Raises an error for a table of one column with this first row."""
+        if max(widths) > 1:
+            return
+        raise UserError(
+            f"{path} line {first[0]}: 2 columns expected (source, {self.separator}, target), 1 "
+            f"found, as in all {widths.total():,} lines{self._hint(first[1])}; for two files use "
+            "--source A --target B, for running text --task language-model"
+        )
+
+    def _hint(self, cells: list[str]) -> str:
+        return ""
+
+    @classmethod
+    def read_rows(cls, path: str, text: str, notes: list[str]) -> list[Row]:
+        if cls.by_lines:
+            refuse_old_mac(path, text.count("\n"), text.count("\r"))
+        table = cls.open(path, text, notes)
+        rows, blank, returns, problems = table.rows(text)
+        refuse(path, problems)
+        notes += table.note_lines([returns], blank)
+        table._refuse_single(path, rows[0], Counter(len(cells) for _, cells in rows))
+        return rows
+
+    @classmethod
+    def values(
+        cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
+    ) -> tuple[Cut, list[str]]:
+        """With numbers a first row without any above a row with some is a header, whatever its
+        words."""
+        rows = cls.read_rows(path, text, notes)
+        line, first = rows[0]
+        table = cls().choose(path, rows[0], names, notes)
+        places = table.columns.target
+        if apart and not table.header and len(rows) > 1:
+            above, below = ([c[at] for at in places if at < len(c)] for _, c in rows[:2])
+            if all(map(is_name, above)) and any(number(cell) is not None for cell in below):
+                table = replace(table, header=line)
+                notes.append(f"first line is a header: {', '.join(name.strip() for name in first)}")
+        widths = Counter(len(cells) for _, cells in rows)
+        strict = table.strict(path, rows[0], widths, notes)
+        cut = (strict or table).pick(rows)
+        refuse(path, cut.problems)
+        if not apart:
+            sides = (cut.sources, cut.targets)
+            refuse_sides(path, len(cut.sources), [any(map(str.strip, side)) for side in sides])
+        else:
+            cut.targets = [[c[at] for at in places] for number, c in rows if number != table.header]
+        known = first if table.header else []
+        return cut, [known[at].strip() if at < len(known) else str(at + 1) for at in places]
+
+
+class TsvPairs(TablePairs):
+    """Cells between tabs."""
+
+    name = "TSV"
+    suffixes = (".tsv", ".txt")
+    separator = "tab"
+
+    def first(self, text: str, line: int) -> Row | None:
+        lines = enumerate(text.split("\n"), line)
+        rows = ((number, one.removesuffix("\r").split("\t")) for number, one in lines)
+        return next((row for row in rows if not _is_blank(row[1])), None)
+
+    def rows(self, text: str, line: int = 1) -> TableRows:
+        lines, returns = cut_lines(text)
+        cells = [one.split("\t") for one in lines]
+        numbered = list(zip(range(line, line + len(cells)), cells, strict=True))
+        if all(map(str.strip, lines)):
+            return TableRows(numbered, 0, returns, [])
+        rows = [row for row in numbered if not _is_blank(row[1])]
+        return TableRows(rows, len(numbered) - len(rows), returns, [])
+
+    def _hint(self, cells: list[str]) -> str:
+        commas = "," in cells[0]
+        return "; if commas separate the columns, name the file .csv" if commas else ""
+
+
+class CsvPairs(TablePairs):
+    """Cells between commas, semicolons or tabs; within quotation marks also over line ends."""
+
+    name = "CSV"
+    suffixes = (".csv",)
+    separator = "comma"
+    quote = '"'
+    by_lines = False
+
+    @classmethod
+    def open(cls, path: str, text: str, notes: list[str]) -> Self:
+        first = text.split("\n", 1)[0]
+        comma = next((mark for mark in ",;\t" if mark in first), ",")
+        if comma != ",":
+            notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
+        if first.endswith("\r"):
+            notes.append("Windows line ends (CR LF) removed")
+        return cls(comma=comma)
+
+    def first(self, text: str, line: int) -> Row | None:
+        return next((row for row in self._read(text, line, []) if row[1]), None)
+
+    def rows(self, text: str, line: int = 1) -> TableRows:
+        problems: Problems = []
+        found = list(self._read(text, line, problems))
+        rows = [row for row in found if row[1]]
+        return TableRows(rows, len(found) - len(rows), 0, problems)
+
+    def _read(self, text: str, line: int, problems: Problems) -> Iterator[Row]:
+        """The rows, blank ones as empty lists; bad lines go to the problems."""
+        lines = text.removesuffix("\n").split("\n")
+        reader = csv.reader((one + "\n" for one in lines), delimiter=self.comma, strict=True)
+        while True:
+            start = reader.line_num + line
+            try:
+                yield start, next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problems.append(
+                    (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
+                )
+                if "field larger" in str(error):
+                    return
+
+
+def _is_blank(cells: list[str]) -> bool:
+    """Whether a line of a TSV file holds nothing but white space."""
+    return len(cells) == 1 and not cells[0].strip()
