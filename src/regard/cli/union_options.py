@@ -77,10 +77,10 @@ def with_search(own: list[Parameter]) -> list[Parameter]:
     as the model has it.
     """
     from regard.core.options import kinds_of
-    from regard.search import Search
+    from regard.search import SequenceSearch, TextSearch
 
     made = {one.name: one for one in own if one.name in WORDS}
-    for kind, settings in kinds_of(Search).items():
+    for kind, settings in (kinds_of(SequenceSearch) | kinds_of(TextSearch)).items():
         for name, field in settings.model_fields.items():
             if name != "kind" and name not in made:
                 about = PANELS.get(kind, kind), WORDS.get(name, "")
