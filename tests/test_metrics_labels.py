@@ -18,8 +18,7 @@ from regard.metrics import (
     confusion_lines,
     fit_temperature,
     fit_temperature_several,
-    label_intervals,
-    label_scores,
+    measure_labels,
     reliability,
 )
 
@@ -47,7 +46,7 @@ def draw(seed: int, count: int = 300) -> tuple[list, list]:
 def test_one_label_each_is_scored_as_scikit_learn_does(pairs):
     predicted, wanted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     flat = [name for (name,) in wanted], [name for (name,) in predicted]
-    scores = label_scores(predicted, wanted)
+    scores = measure_labels(predicted, wanted).scores()
     assert scores == {
         "accuracy": pytest.approx(100 * sk.accuracy_score(*flat)),
         "macro_f1": pytest.approx(100 * sk.f1_score(*flat, average="macro", zero_division=0)),
@@ -65,7 +64,7 @@ def test_several_labels_are_scored_as_scikit_learn_does(pairs):
         else 0.0
         for average in ("micro", "macro")
     )
-    assert label_scores(predicted, wanted, several=True) == {
+    assert measure_labels(predicted, wanted, several=True).scores() == {
         "f1": pytest.approx(micro),
         "macro_f1": pytest.approx(macro),
         "subset_accuracy": pytest.approx(100 * sk.accuracy_score(*tables)),
@@ -73,7 +72,7 @@ def test_several_labels_are_scored_as_scikit_learn_does(pairs):
 
 
 def test_several_labels_are_noticed_and_their_order_does_not_matter():
-    scores = label_scores([("a", "b"), ()], [("b", "a"), ("a",)])
+    scores = measure_labels([("a", "b"), ()], [("b", "a"), ("a",)]).scores()
     # a: 1 hit, 1 given, 2 wanted; b: 1, 1, 1. Together 2 hits, 2 given, 3 wanted.
     assert scores["f1"] == pytest.approx(100 * 4 / 5)
     assert scores["macro_f1"] == pytest.approx(100 * (2 / 3 + 1) / 2)
@@ -107,12 +106,12 @@ def test_a_label_that_was_never_given_or_never_wanted_has_a_row():
 
 def test_interval_of_accuracy_is_the_binomial_one_and_repeats_with_the_seed():
     predicted, wanted = draw(1, 400)
-    share = label_scores(predicted, wanted)["accuracy"] / 100
+    share = measure_labels(predicted, wanted).scores()["accuracy"] / 100
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
-    bounds = label_intervals(predicted, wanted, seed=3)
+    bounds = measure_labels(predicted, wanted).intervals(seed=3)
     assert bounds["accuracy"] == pytest.approx((100 * share - half, 100 * share + half), abs=0.8)
-    assert bounds == label_intervals(predicted, wanted, seed=3)
-    assert bounds != label_intervals(predicted, wanted, seed=4)
+    assert bounds == measure_labels(predicted, wanted).intervals(seed=3)
+    assert bounds != measure_labels(predicted, wanted).intervals(seed=4)
 
 
 def test_interval_of_macro_f1_is_that_of_drawn_examples():
@@ -120,7 +119,7 @@ def test_interval_of_macro_f1_is_that_of_drawn_examples():
     generator = np.random.default_rng(5)
     places = generator.integers(0, 120, (1000, 120))
     drawn = [sk.f1_score(wanted[row], predicted[row], average="macro") for row in places]
-    bounds = label_intervals(singles(*predicted), singles(*wanted))["macro_f1"]
+    bounds = measure_labels(singles(*predicted), singles(*wanted)).intervals()["macro_f1"]
     assert bounds == pytest.approx(np.percentile(drawn, [2.5, 97.5]) * 100, abs=1.5)
 
 
@@ -228,13 +227,16 @@ def test_long_labels_get_letters_and_many_a_list():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: label_scores([], []), "nothing to score"),
-        (lambda: label_intervals([], []), "nothing to score"),
+        (lambda: measure_labels([], []).scores(), "nothing to score"),
+        (lambda: measure_labels([], []).intervals(), "nothing to score"),
         (lambda: class_table([], []), "nothing to score"),
         (lambda: confusion([], []), "nothing to score"),
         (lambda: calibration_error([], []), "nothing to score"),
         (lambda: fit_temperature(np.zeros((0, 2)), np.zeros(0, int)), "nothing to score"),
-        (lambda: label_scores([("a",)], [("a",), ("b",)]), "1 answers came for 2 examples"),
+        (
+            lambda: measure_labels([("a",)], [("a",), ("b",)]).scores(),
+            "1 answers came for 2 examples",
+        ),
         (lambda: confusion([("a", "b")], [("a",)]), "exactly one label"),
     ],
 )

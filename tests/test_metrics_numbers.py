@@ -11,8 +11,7 @@ from regard.core.errors import UserError
 from regard.metrics import (
     HIGHER_IS_BETTER,
     class_table,
-    number_intervals,
-    number_scores,
+    measure_numbers,
     number_table,
     table_lines,
 )
@@ -34,7 +33,7 @@ def draw(seed: int, count: int = 200, targets: int = 3) -> tuple[list, list]:
 )
 def test_scores_are_scikit_learns(pairs):
     predicted, wanted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    assert number_scores(predicted, wanted) == {
+    assert measure_numbers(predicted, wanted).scores() == {
         "r2": pytest.approx(sk.r2_score(wanted, predicted)),
         "rmse": pytest.approx(sk.root_mean_squared_error(wanted, predicted)),
         "mae": pytest.approx(sk.mean_absolute_error(wanted, predicted)),
@@ -47,7 +46,7 @@ def test_each_target_has_a_row():
     raw = sk.r2_score(wanted, predicted, multioutput="raw_values")
     assert [row["target"] for row in table] == ["a", "b", "c"]
     assert [row["r2"] for row in table] == pytest.approx(raw.tolist())
-    scores = number_scores(predicted, wanted)
+    scores = measure_numbers(predicted, wanted).scores()
     assert set(scores) <= set(HIGHER_IS_BETTER)
     for name, value in scores.items():
         assert np.mean([row[name] for row in table]) == pytest.approx(value)
@@ -57,14 +56,16 @@ def test_each_target_has_a_row():
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 + 0.1])
 def test_a_target_that_never_changes(value):
     wanted = [(value,)] * 7
-    assert number_scores(wanted, wanted)["r2"] == 1.0
-    assert number_scores([(value + 1,)] * 7, wanted)["r2"] == 0.0
+    assert measure_numbers(wanted, wanted).scores()["r2"] == 1.0
+    assert measure_numbers([(value + 1,)] * 7, wanted).scores()["r2"] == 0.0
 
 
 def test_numbers_far_from_zero_keep_their_digits():
     predicted, wanted = draw(1, targets=1)
     far = [[(x + 1e9,) for (x,) in side] for side in (predicted, wanted)]
-    assert number_scores(*far)["r2"] == pytest.approx(number_scores(predicted, wanted)["r2"])
+    assert measure_numbers(*far).scores()["r2"] == pytest.approx(
+        measure_numbers(predicted, wanted).scores()["r2"]
+    )
 
 
 def test_intervals_are_those_of_drawn_examples():
@@ -74,15 +75,15 @@ def test_intervals_are_those_of_drawn_examples():
         given, right = arrays[:, generator.integers(0, 150, 150)]
         drawn.append((sk.r2_score(right, given), sk.mean_absolute_error(right, given)))
     expected = np.percentile(drawn, [2.5, 97.5], axis=0)
-    bounds = number_intervals(predicted, wanted)
+    bounds = measure_numbers(predicted, wanted).intervals()
     assert bounds["r2"] == pytest.approx(expected[:, 0], abs=0.06)
     assert bounds["mae"] == pytest.approx(expected[:, 1], rel=0.03)
-    assert bounds == number_intervals(predicted, wanted, seed=0)
+    assert bounds == measure_numbers(predicted, wanted).intervals(seed=0)
     assert set(bounds) == {"r2", "rmse", "mae"}
 
 
 def test_few_examples_have_finite_bounds():
-    bounds = number_intervals([(1.0,), (2.0,)], [(1.0,), (3.0,)], samples=50)
+    bounds = measure_numbers([(1.0,), (2.0,)], [(1.0,), (3.0,)]).intervals(samples=50)
     assert all(np.isfinite(bound) for pair in bounds.values() for bound in pair)
 
 
@@ -101,11 +102,14 @@ def test_tables_are_aligned():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: number_scores([], []), "nothing to score"),
-        (lambda: number_intervals([], []), "nothing to score"),
+        (lambda: measure_numbers([], []).scores(), "nothing to score"),
+        (lambda: measure_numbers([], []).intervals(), "nothing to score"),
         (lambda: number_table([], [], []), "nothing to score"),
-        (lambda: number_scores([(1.0,)], []), "1 answers came for 0 examples"),
-        (lambda: number_scores([(1.0,), (2.0,)], [(1.0,), (2.0, 3.0)]), "Example 2: 1 numbers"),
+        (lambda: measure_numbers([(1.0,)], []).scores(), "1 answers came for 0 examples"),
+        (
+            lambda: measure_numbers([(1.0,), (2.0,)], [(1.0,), (2.0, 3.0)]).scores(),
+            "Example 2: 1 numbers",
+        ),
         (lambda: number_table([(1.0,)], [(1.0,)], ["a", "b"]), "1 targets need as many names"),
     ],
 )

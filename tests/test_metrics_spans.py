@@ -12,17 +12,25 @@ from regard.core.errors import UserError
 from regard.metrics import (
     HIGHER_IS_BETTER,
     is_span_scheme,
-    span_intervals,
-    span_scores,
+    measure_tags,
     span_table,
     spans,
-    tag_intervals,
-    tag_scores,
 )
+from regard.metrics.label_metrics import micro_f1
+from regard.metrics.numbers import Measured, percent
+from regard.metrics.spans import span_hits
 
 PEOPLE = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG", "O"]]
 GUESSES = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "B-ORG", "O"]]
 TOKENS = [["Jane", "Doe", "in", "Rome"], ["the", "UN", "said"]]
+
+
+def span_scores(given, wanted):
+    """Precision, recall and F1 of all spans together."""
+    counts = span_hits(given, wanted).count(np.ones(len(wanted)))
+    right, guessed, true = counts.sum(axis=1)
+    shares = {"span_precision": percent(right, guessed), "span_recall": percent(right, true)}
+    return {"f1": micro_f1(counts)} | shares
 
 
 @pytest.mark.parametrize(
@@ -121,7 +129,7 @@ def test_span_table_by_hand():
 
 def test_tag_scores_by_hand():
     known = {"in", "the", "Rome", "said"}.__contains__
-    assert tag_scores(GUESSES, PEOPLE, TOKENS, known) == {
+    assert measure_tags(GUESSES, PEOPLE, TOKENS, known).scores() == {
         "accuracy": pytest.approx(100 * 5 / 7),
         "f1": span_scores(GUESSES, PEOPLE)["f1"],
         "unseen_accuracy": pytest.approx(100 * 2 / 3),  # Jane and UN right, Doe wrong
@@ -131,7 +139,7 @@ def test_tag_scores_by_hand():
 
 def test_plain_tags_have_no_spans_and_known_words_no_unseen():
     wanted, given = [["DET", "NOUN"], ["VERB"]], [["DET", "VERB"], ["VERB"]]
-    scores = tag_scores(given, wanted, [["the", "cat"], ["sat"]], lambda word: True)
+    scores = measure_tags(given, wanted, [["the", "cat"], ["sat"]], lambda word: True).scores()
     assert scores == {"accuracy": pytest.approx(200 / 3), "sentences": 50.0}
     assert set(scores) <= set(HIGHER_IS_BETTER)
     flat = [[tag for tags in side for tag in tags] for side in (wanted, given)]
@@ -147,18 +155,22 @@ def test_intervals_are_those_of_drawn_sentences():
         for tags, hit in zip(wanted, right, strict=True)
     ]
     tokens = [["w"] for _ in wanted]
-    bounds = tag_intervals(given, wanted, tokens, lambda word: False, seed=1)
+    bounds = measure_tags(given, wanted, tokens, lambda word: False).intervals(seed=1)
     share = right.mean()
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
     expected = pytest.approx((100 * share - half, 100 * share + half), abs=0.8)
     assert bounds["accuracy"] == bounds["sentences"] == bounds["unseen_accuracy"] == expected
-    assert bounds["f1"] == span_intervals(given, wanted, seed=1)["f1"]
+    hits = span_hits(given, wanted)
+    alone = Measured(lambda times: {"f1": micro_f1(hits.count(times))}, len(wanted))
+    assert bounds["f1"] == alone.intervals(seed=1)["f1"]
     low, high = bounds["f1"]
     assert low < span_scores(given, wanted)["f1"] < high
 
 
 def test_an_unseen_word_that_is_not_always_drawn_still_has_an_interval():
-    bounds = tag_intervals([["A"], ["A"]], [["A"], ["A"]], [["x"], ["y"]], {"x"}.__contains__)
+    bounds = measure_tags(
+        [["A"], ["A"]], [["A"], ["A"]], [["x"], ["y"]], {"x"}.__contains__
+    ).intervals()
     assert bounds["unseen_accuracy"] == (100.0, 100.0)
 
 
@@ -167,13 +179,15 @@ def test_an_unseen_word_that_is_not_always_drawn_still_has_an_interval():
     [
         (lambda: span_scores([], []), "nothing to score"),
         (lambda: span_table([], []), "nothing to score"),
-        (lambda: span_intervals([], []), "nothing to score"),
-        (lambda: tag_scores([], [], [], bool), "nothing to score"),
-        (lambda: tag_intervals([], [], [], bool), "nothing to score"),
+        (lambda: measure_tags([], [], [], bool).scores(), "nothing to score"),
+        (lambda: measure_tags([], [], [], bool).intervals(), "nothing to score"),
         (lambda: span_scores([["O"]], [["O"], ["O"]]), "1 answers came for 2 examples"),
         (lambda: span_scores([["O"], ["O"]], [["O"], ["O", "O"]]), "Sentence 2: 2 tags"),
-        (lambda: tag_scores([["A"]], [["A"]], [["x", "y"]], bool), "Sentence 1: 2 tokens, 1 tags"),
-        (lambda: tag_scores([["A"]], [["A"]], [], bool), "1 sentences"),
+        (
+            lambda: measure_tags([["A"]], [["A"]], [["x", "y"]], bool).scores(),
+            "Sentence 1: 2 tokens, 1 tags",
+        ),
+        (lambda: measure_tags([["A"]], [["A"]], [], bool).scores(), "1 sentences"),
     ],
 )
 def test_misuse_is_answered(call, message):

@@ -6,20 +6,16 @@ from regard.metrics.label_metrics import (
     confusion,
     fit_temperature,
     fit_temperature_several,
-    label_intervals,
-    label_scores,
+    measure_labels,
     reliability,
 )
 from regard.metrics.metric_names import HIGHER_IS_BETTER
-from regard.metrics.numbers import number_intervals, number_scores, number_table
+from regard.metrics.numbers import measure_numbers, number_table
 from regard.metrics.spans import (
     is_span_scheme,
-    span_intervals,
-    span_scores,
+    measure_tags,
     span_table,
     spans,
-    tag_intervals,
-    tag_scores,
 )
 from regard.metrics.tables import confusion_lines, table_lines
 from regard.metrics.text_metrics import edit_distance, intervals, score, short_bleu, signatures
@@ -35,20 +31,15 @@ __all__ = [
     "fit_temperature_several",
     "intervals",
     "is_span_scheme",
-    "label_intervals",
-    "label_scores",
-    "number_intervals",
-    "number_scores",
+    "measure_labels",
+    "measure_numbers",
+    "measure_tags",
     "number_table",
     "reliability",
     "score",
     "short_bleu",
     "signatures",
-    "span_intervals",
-    "span_scores",
     "span_table",
     "spans",
     "table_lines",
-    "tag_intervals",
-    "tag_scores",
 ]

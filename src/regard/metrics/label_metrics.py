@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.core.errors import UserError
-from regard.metrics.numbers import Floats, bootstrap, check_examples, percent
+from regard.metrics.numbers import Floats, Measured, check_examples, percent
 
 Labels = Sequence[tuple[str, ...]]  # for each example its labels, in any order
 Integers = npt.NDArray[np.int64]
@@ -72,9 +72,7 @@ def find_hits(
     )
 
 
-def label_scores(
-    predicted: Labels, wanted: Labels, several: bool | None = None
-) -> dict[str, float]:
+def measure_labels(predicted: Labels, wanted: Labels, several: bool | None = None) -> Measured:
     """The measures of all labels together, 0 to 100.
 
     One label each: `accuracy` and `macro_f1`, the mean F1 of the labels that were given or wanted.
@@ -82,18 +80,20 @@ def label_scores(
     `f1` of all labels together, `macro_f1` and `subset_accuracy`, the examples with no label too
     many or too few. Where no label at all is given or wanted, F1 is 0, as in scikit-learn.
     """
-    return _scorer(predicted, wanted, several)(np.ones(len(wanted)))
+    check_examples(predicted, wanted)
+    several = _has_several(predicted, wanted) if several is None else several
+    hits = _label_hits(predicted, wanted)
+    same = [set(given) == set(right) for given, right in zip(predicted, wanted, strict=True)]
+    whole = np.array(same, np.float64)
 
+    def scores(times: Floats) -> dict[str, float]:
+        counts = hits.count(times)
+        macro, all_right = _macro_f1(counts), percent(float(times @ whole), float(times.sum()))
+        if several:
+            return {"f1": micro_f1(counts), "macro_f1": macro, "subset_accuracy": all_right}
+        return {"accuracy": all_right, "macro_f1": macro}
 
-def label_intervals(
-    predicted: Labels,
-    wanted: Labels,
-    samples: int = 1000,
-    seed: int = 0,
-    several: bool | None = None,
-) -> dict[str, tuple[float, float]]:
-    """For each name in `label_scores`, the bounds of the percentile bootstrap over examples."""
-    return bootstrap(_scorer(predicted, wanted, several), len(wanted), samples, seed)
+    return Measured(scores, len(wanted))
 
 
 def class_table(predicted: Labels, wanted: Labels) -> list[dict[str, Any]]:
@@ -213,28 +213,6 @@ def _macro_f1(counts: Floats) -> float:
 def _label_hits(predicted: Labels, wanted: Labels) -> Hits:
     given, right = [set(names) for names in predicted], [set(names) for names in wanted]
     return find_hits([a & b for a, b in zip(given, right, strict=True)], given, right)
-
-
-def _scorer(
-    predicted: Labels, wanted: Labels, several: bool | None
-) -> Callable[[Floats], dict[str, float]]:
-    """The scores as a function of how often each example counts."""
-    check_examples(predicted, wanted)
-    several = _has_several(predicted, wanted) if several is None else several
-    hits = _label_hits(predicted, wanted)
-    whole = np.array(
-        [set(given) == set(right) for given, right in zip(predicted, wanted, strict=True)],
-        np.float64,
-    )
-
-    def scores(times: Floats) -> dict[str, float]:
-        counts = hits.count(times)
-        macro, all_right = _macro_f1(counts), percent(float(times @ whole), float(times.sum()))
-        if several:
-            return {"f1": micro_f1(counts), "macro_f1": macro, "subset_accuracy": all_right}
-        return {"accuracy": all_right, "macro_f1": macro}
-
-    return scores
 
 
 def _has_several(predicted: Labels, wanted: Labels) -> bool:

@@ -6,6 +6,7 @@ was drawn for its interval.
 """
 
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,21 +19,36 @@ Floats = npt.NDArray[np.float64]
 Scorer = Callable[[Floats], dict[str, float]]  # of how often each example counts
 
 
-def number_scores(predicted: Numbers, wanted: Numbers) -> dict[str, float]:
+@dataclass(frozen=True)
+class Measured:
+    """Some examples, and their scores as a function of how often each of them counts."""
+
+    scorer: Scorer
+    examples: int
+
+    def scores(self) -> dict[str, float]:
+        """The scores of all examples together."""
+        return self.scorer(np.ones(self.examples))
+
+    def intervals(self, samples: int = 1000, seed: int = 0) -> dict[str, tuple[float, float]]:
+        """For each score, the bounds of the percentile bootstrap over examples."""
+        return bootstrap(self.scorer, self.examples, samples, seed)
+
+
+def measure_numbers(predicted: Numbers, wanted: Numbers) -> Measured:
     """`r2`, at most 1, and `rmse` and `mae` in the unit of the data; means over the targets.
 
     `r2` is 1 - (squared errors) / (squared distances from the mean of the wanted numbers), so 0 is
     what the mean itself would reach. A target that never changes gives 1 if every answer is right,
     else 0, as in scikit-learn.
     """
-    return _scorer(predicted, wanted)(np.ones(len(wanted)))
+    given, right = _arrays(predicted, wanted)
 
+    def scores(times: Floats) -> dict[str, float]:
+        measured = _by_target(given, right, times)
+        return {name: float(values.mean()) for name, values in measured.items()}
 
-def number_intervals(
-    predicted: Numbers, wanted: Numbers, samples: int = 1000, seed: int = 0
-) -> dict[str, tuple[float, float]]:
-    """For each name in `number_scores`, the bounds of the percentile bootstrap over examples."""
-    return bootstrap(_scorer(predicted, wanted), len(wanted), samples, seed)
+    return Measured(scores, len(wanted))
 
 
 def number_table(predicted: Numbers, wanted: Numbers, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -78,16 +94,6 @@ def check_examples(predicted: Sized, wanted: Sized) -> None:
 def percent(part: float, whole: float) -> float:
     """100 part / whole; of nothing it is 0, as in scikit-learn."""
     return 100 * float(part) / float(whole) if whole else 0.0
-
-
-def _scorer(predicted: Numbers, wanted: Numbers) -> Scorer:
-    given, right = _arrays(predicted, wanted)
-
-    def scores(times: Floats) -> dict[str, float]:
-        measured = _by_target(given, right, times)
-        return {name: float(values.mean()) for name, values in measured.items()}
-
-    return scores
 
 
 def _by_target(given: Floats, right: Floats, times: Floats) -> dict[str, Floats]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.core.errors import UserError
 from regard.metrics.label_metrics import Hits, find_hits, micro_f1
-from regard.metrics.numbers import Floats, Scorer, bootstrap, check_examples, percent
+from regard.metrics.numbers import Floats, Measured, check_examples, percent
 
 Tags = Sequence[Sequence[str]]  # for each sentence a tag a token
 Span = tuple[int, int, str]  # first token, token after the last, type
@@ -53,79 +53,22 @@ def is_span_scheme(tags: Iterable[str]) -> bool:
     return fits and any(mark in {"B", "I", "S", "U"} for mark, _, _ in parts)
 
 
-def span_scores(predicted: Tags, wanted: Tags) -> dict[str, float]:
-    """`f1`, `span_precision` and `span_recall` of all spans together, 0 to 100.
-
-    0 where there is nothing to find and nothing found, as in conlleval.
-    """
-    return _span_scorer(span_hits(predicted, wanted))(np.ones(len(wanted)))
-
-
-def span_intervals(
-    predicted: Tags, wanted: Tags, samples: int = 1000, seed: int = 0
-) -> dict[str, tuple[float, float]]:
-    """For each name in `span_scores`, the bounds of the percentile bootstrap over sentences."""
-    scorer = _span_scorer(span_hits(predicted, wanted))
-    return bootstrap(scorer, len(wanted), samples, seed)
-
-
 def span_table(predicted: Tags, wanted: Tags) -> list[dict[str, Any]]:
     """For each type of span, the most wanted first, its counts, precision, recall and F1."""
     return span_hits(predicted, wanted).table()
 
 
-def tag_scores(
+def measure_tags(
     predicted: Tags, wanted: Tags, tokens: Sequence[Sequence[str]], known: Callable[[str], bool]
-) -> dict[str, float]:
+) -> Measured:
     """The measures of all tags together, 0 to 100.
 
     - `accuracy`: of tokens.
-    - `f1`: of spans, if the wanted tags mark spans.
+    - `f1`: of spans, if the wanted tags mark spans; 0 where there is nothing to find and nothing
+      found, as in conlleval.
     - `unseen_accuracy`: of the tokens that are not `known`, if there is one.
     - `sentences`: those with every tag right.
     """
-    return _tag_scorer(predicted, wanted, tokens, known)(np.ones(len(wanted)))
-
-
-def tag_intervals(
-    predicted: Tags,
-    wanted: Tags,
-    tokens: Sequence[Sequence[str]],
-    known: Callable[[str], bool],
-    samples: int = 1000,
-    seed: int = 0,
-) -> dict[str, tuple[float, float]]:
-    """For each name in `tag_scores`, the bounds of the percentile bootstrap over sentences."""
-    return bootstrap(_tag_scorer(predicted, wanted, tokens, known), len(wanted), samples, seed)
-
-
-def span_hits(predicted: Tags, wanted: Tags) -> Hits:
-    """The types of the spans that are right, given and wanted, by sentence."""
-    _check(predicted, wanted)
-    given, right = [spans(tags) for tags in predicted], [spans(tags) for tags in wanted]
-    hits = [first & second for first, second in zip(given, right, strict=True)]
-    return find_hits(
-        *([[kind for _, _, kind in found] for found in side] for side in (hits, given, right))
-    )
-
-
-def _span_scorer(hits: Hits) -> Scorer:
-    def scores(times: Floats) -> dict[str, float]:
-        counts = hits.count(times)
-        right, given, wanted = counts.sum(axis=1)
-        return {
-            "f1": micro_f1(counts),
-            "span_precision": percent(right, given),
-            "span_recall": percent(right, wanted),
-        }
-
-    return scores
-
-
-def _tag_scorer(
-    predicted: Tags, wanted: Tags, tokens: Sequence[Sequence[str]], known: Callable[[str], bool]
-) -> Scorer:
-    """The scores as a function of how often each sentence counts."""
     _check(predicted, wanted)
     _check_tokens(tokens, wanted)
     rows = []  # for each sentence: tokens right, tokens, unseen right, unseen, is all right
@@ -146,7 +89,17 @@ def _tag_scorer(
             found["unseen_accuracy"] = percent(unseen_right, unseen)
         return found | {"sentences": percent(whole, times.sum())}
 
-    return scores
+    return Measured(scores, len(wanted))
+
+
+def span_hits(predicted: Tags, wanted: Tags) -> Hits:
+    """The types of the spans that are right, given and wanted, by sentence."""
+    _check(predicted, wanted)
+    given, right = [spans(tags) for tags in predicted], [spans(tags) for tags in wanted]
+    hits = [first & second for first, second in zip(given, right, strict=True)]
+    return find_hits(
+        *([[kind for _, _, kind in found] for found in side] for side in (hits, given, right))
+    )
 
 
 def _check(predicted: Tags, wanted: Tags) -> None:

@@ -7,7 +7,8 @@ BLEU and chrF are sacrebleu's, since only numbers from the same code can be comp
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from regard.core.errors import UserError
-from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.metrics.metric_names import METRICS
+from regard.metrics.numbers import bootstrap
 
 Symbols = Callable[[str], list[str]]
 Table = npt.NDArray[np.float64]
@@ -44,14 +46,8 @@ def score(
     - `bleu_d2l`: mean of `short_bleu`, best of the references. It counts words; where no
       reference has more than one word it counts symbols.
     """
-    _check(hypotheses, references)
-    streams = _streams(references)
-    sums = _own_table(hypotheses, references, symbols).sum(axis=0)
-
-    scores = _own_scores(sums)
-    scores["bleu"] = _bleu().corpus_score(hypotheses, streams).score
-    scores["chrf"] = CHRF().corpus_score(hypotheses, streams).score
-    return {name: scores[name] for name in HIGHER_IS_BETTER if name in scores}
+    table = _table(hypotheses, references, symbols)
+    return _scores(table.sum(axis=0))
 
 
 def intervals(
@@ -66,31 +62,8 @@ def intervals(
     The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): draw as many examples as there
     are, with replacement, and score them; do so `samples` times.
     """
-    _check(hypotheses, references)
-    streams = _streams(references)
-    bleu, chrf = _bleu(), CHRF()
-    table = np.hstack(
-        [
-            _own_table(hypotheses, references, symbols),
-            np.array(bleu._extract_corpus_statistics(hypotheses, streams), dtype=np.float64),
-            np.array(chrf._extract_corpus_statistics(hypotheses, streams), dtype=np.float64),
-        ]
-    )
-
-    drawn: dict[str, list[float]] = {}
-    for sums in _resample(table, samples, seed):
-        scores = _own_scores(sums)
-        scores["bleu"] = bleu._compute_score_from_stats(_integers(sums[_BLEU])).score
-        scores["chrf"] = chrf._compute_score_from_stats(_integers(sums[_CHRF])).score
-        for name, value in scores.items():
-            drawn.setdefault(name, []).append(value)
-
-    bounds = {name: np.percentile(values, [2.5, 97.5]) for name, values in drawn.items()}
-    return {
-        name: (float(bounds[name][0]), float(bounds[name][1]))
-        for name in HIGHER_IS_BETTER
-        if name in bounds
-    }
+    table = _table(hypotheses, references, symbols)
+    return bootstrap(lambda times: _scores(times @ table), len(table), samples, seed)
 
 
 def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
@@ -160,10 +133,11 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
     return errors, -length
 
 
-def _own_table(
+def _table(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], symbols: Symbols
 ) -> Table:
-    """The columns `_EXACT` to `_COUNT`, one row an example."""
+    """All columns, one row an example."""
+    _check(hypotheses, references)
     by_word = any(len(text.split()) > 1 for texts in references for text in texts)
     rows = []
     for hypothesis, texts in zip(hypotheses, references, strict=True):
@@ -176,29 +150,28 @@ def _own_table(
         row += _closest(answer_words, right_words)
         row += [max(short_bleu(units[0], right) for right in units[1]), 1]
         rows.append(row)
-    return np.array(rows, dtype=np.float64)
+    streams = _streams(references)
+    counts = [each._extract_corpus_statistics(hypotheses, streams) for each in _sacrebleu()]
+    return np.hstack([np.array(part, dtype=np.float64) for part in (rows, *counts)])
 
 
-def _own_scores(sums: Table) -> dict[str, float]:
-    """All measures but sacrebleu's, from the sums of the columns."""
-    count = float(sums[_COUNT])
+def _scores(sums: Table) -> dict[str, float]:
+    """All measures from the sums of the columns, in their usual order."""
+    count, parts = float(sums[_COUNT]), zip(_sacrebleu(), (_BLEU, _CHRF), strict=True)
+    bleu, chrf = (
+        each._compute_score_from_stats([round(value) for value in sums[part].tolist()]).score
+        for each, part in parts
+    )
     scores = {
         "exact": 100 * float(sums[_EXACT]) / count,
         "bleu_d2l": 100 * float(sums[_BLEU_D2L]) / count,
+        "bleu": bleu,
+        "chrf": chrf,
     }
     for name, columns in _RATES.items():
         errors, length = sums[columns].tolist()
         scores[name] = 100 * errors / max(length, 1.0)
-    return scores
-
-
-def _resample(table: Table, samples: int, seed: int) -> Iterator[Table]:
-    """Sums of the columns over rows drawn with replacement, `samples` times."""
-    generator = np.random.default_rng(seed)
-    rows = len(table)
-    for _ in range(samples):
-        times_drawn = np.bincount(generator.integers(0, rows, rows), minlength=rows)
-        yield times_drawn.astype(np.float64) @ table
+    return {name: scores[name] for name in METRICS if name in scores}
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
@@ -210,13 +183,10 @@ def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
     ]
 
 
-def _bleu() -> BLEU:
+@cache
+def _sacrebleu() -> tuple[BLEU, CHRF]:
     # `force` only silences the warning about text that looks tokenised.
-    return BLEU(force=True)
-
-
-def _integers(sums: Table) -> list[int]:
-    return [round(value) for value in sums.tolist()]
+    return BLEU(force=True), CHRF()
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

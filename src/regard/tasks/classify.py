@@ -113,7 +113,7 @@ class Classify(Task):
     ) -> dict[str, float]:
         """accuracy and macro-F1; of several labels F1; how true the probabilities are."""
         given, wanted = self._columns(predictions, examples)
-        scores = measure.label_scores(given, wanted, self.several)
+        scores = measure.measure_labels(given, wanted, self.several).scores()
         sure = [prediction.confidence or 0.0 for prediction in predictions]
         right = [set(a) == set(b) for a, b in zip(given, wanted, strict=True)]
         return scores | {"ece": measure.calibration_error(sure, right)}
@@ -122,7 +122,9 @@ class Classify(Task):
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
-        return measure.label_intervals(*self._columns(predictions, examples), several=self.several)
+        return measure.measure_labels(
+            *self._columns(predictions, examples), self.several
+        ).intervals()
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -23,7 +23,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
 from regard.inputs.vectors import standard
-from regard.metrics.numbers import number_intervals, number_scores, number_table
+from regard.metrics.numbers import measure_numbers, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
@@ -139,13 +139,13 @@ class Regress(Task):
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
         """r2, and rmse and mae in the unit of the data."""
-        return number_scores(*self._columns(predictions, examples))
+        return measure_numbers(*self._columns(predictions, examples)).scores()
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
-        return number_intervals(*self._columns(predictions, examples))
+        return measure_numbers(*self._columns(predictions, examples)).intervals()
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]

@@ -20,7 +20,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
-from regard.metrics.spans import is_span_scheme, span_table, tag_intervals, tag_scores
+from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_facts
@@ -126,13 +126,13 @@ class Tag(Task):
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
         """accuracy, whole sentences, accuracy on words training never saw, F1 of spans."""
-        return tag_scores(*self._columns(predictions, examples), self.knows)
+        return measure_tags(*self._columns(predictions, examples), self.knows).scores()
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
-        return tag_intervals(*self._columns(predictions, examples), self.knows)
+        return measure_tags(*self._columns(predictions, examples), self.knows).intervals()
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
