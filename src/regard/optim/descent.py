@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.core.options import Options
-from regard.optim.groups import Factors, groups_of
+from regard.optim.groups import Factors, Group, groups_of
 
 L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
 embeddings are spared"
@@ -27,7 +27,12 @@ class Descent(Options):
         return self.times * adamw
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimisers of a model's parameters."""
+        """The optimizers of a model's parameters: one for all, unless overridden."""
+        decay: float = getattr(self, "weight_decay", 0.0)
+        return [self.optimizer(groups_of(model, decay, factors), lr, model)]
+
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
+        """The optimizer of these groups of weights."""
         raise NotImplementedError
 
 
@@ -44,10 +49,8 @@ class Adam(AdamLike):
     kind: Literal["adam"] = "adam"
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
-        return [torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.Adam(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)
 
 
 class AdamW(AdamLike):
@@ -56,7 +59,5 @@ class AdamW(AdamLike):
     kind: Literal["adamw"] = "adamw"
     weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
-        return [torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)]
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(groups, lr=lr, betas=self.betas, eps=self.eps, fused=True)

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from regard.optim.descent import DECOUPLED, L2, Adam, AdamW, Descent
-from regard.optim.groups import Factors, divided, groups_of, on_cpu
-from regard.optim.orthogonal import Muon
+from regard.optim.groups import Factors, Group, divided, on_cpu
+from regard.optim.muon import Muon
 
 
 class AutoOptimizer(Descent):
@@ -55,16 +55,13 @@ class Sgd(Descent):
         """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
         return self.times * adamw * (1 - self.momentum)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         # the fused kernel fails where a weight has its first gradient later than others, and
         # with parts of weights
         fused = not self.momentum and not divided(model)
         fast = {"fused": True} if fused else {"foreach": True}
-        return [
-            torch.optim.SGD(groups, lr=lr, momentum=self.momentum, nesterov=self.nesterov, **fast)
-        ]
+        momentum, nesterov = self.momentum, self.nesterov
+        return torch.optim.SGD(groups, lr=lr, momentum=momentum, nesterov=nesterov, **fast)
 
 
 class Momentum(Sgd):
@@ -90,11 +87,9 @@ class Adagrad(Descent):
     eps: float = Field(1e-10, gt=0, description="added to the denominator")
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         fused = on_cpu(model) and not divided(model)
-        return [torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=fused or None)]
+        return torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=fused or None)
 
 
 class RmsProp(Descent):
@@ -111,11 +106,9 @@ class RmsProp(Descent):
         """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
         return self.times * adamw * (1 - self.momentum)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         settings = self.model_dump(include={"alpha", "eps", "momentum", "centered"})
-        return [torch.optim.RMSprop(groups, lr=lr, **settings)]
+        return torch.optim.RMSprop(groups, lr=lr, **settings)
 
 
 class Adafactor(Descent):
@@ -133,11 +126,9 @@ class Adafactor(Descent):
     clip: float = Field(1.0, ge=1, description="largest root mean square of an update")
     weight_decay: float = Field(0.0, ge=0, description=DECOUPLED)
 
-    def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimiser of a model's parameters."""
-        groups = groups_of(model, self.weight_decay, factors)
+    def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         eps, decay = (None, self.eps), self.beta2_decay
-        return [torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)]
+        return torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)
 
 
 Optimizer = Annotated[

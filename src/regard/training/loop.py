@@ -2,33 +2,25 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.training.run import Run
-from regard.training.update import Micro, update
+from regard.training.update import Micro, Update, update
 
 
-@dataclass(frozen=True)
-class Record:
-    """One update. loss and its parts (nll: without smoothing), a symbol or an example; norms: of
-    the gradient, by part of the model."""
+@dataclass(frozen=True, kw_only=True)
+class Record(Update):
+    """One update, and where in the run it was."""
 
     step: int
     epoch: float
     share: float
-    loss: float
-    parts: dict[str, float]
-    norm: float
     lr: float
-    tokens: float
-    examples: int
-    padding: float
     seconds: float
-    norms: dict[str, float] = field(default_factory=dict)
 
 
 def train(run: Run) -> Iterator[Record]:
@@ -46,21 +38,7 @@ def train(run: Run) -> Iterator[Record]:
         progress.position += min(run.batches, run.epoch_batches - progress.position)
         if progress.position == run.epoch_batches:
             progress.epoch, progress.position, run.carry = progress.epoch + 1, 0, None
-        run.read_clock()
-        yield Record(
-            step=progress.step,
-            epoch=progress.epoch + progress.position / run.epoch_batches,
-            share=share_done(run),
-            loss=done.loss,
-            parts=done.parts,
-            norm=done.norm,
-            lr=lr,
-            tokens=done.count,
-            examples=done.examples,
-            padding=done.padding,
-            seconds=progress.seconds,
-            norms=done.norms,
-        )
+        yield _record(run, done, lr)
 
 
 def solve(run: Run) -> Iterator[Record]:
@@ -68,20 +46,21 @@ def solve(run: Run) -> Iterator[Record]:
     run.start_clock()
     run.task.solve(run.model, run.corpus, run.config.objective)
     run.progress.step, run.progress.epoch = 1, 1
-    run.read_clock()
     symbols = int(run.corpus.lengths.sum())
-    yield Record(
-        step=1,
-        epoch=1.0,
-        share=1.0,
-        loss=math.nan,
-        parts={},
-        norm=0.0,
-        lr=0.0,
-        tokens=symbols,
-        examples=len(run.corpus),
-        padding=0.0,
-        seconds=run.progress.seconds,
+    yield _record(run, Update(math.nan, {}, 0.0, {}, symbols, len(run.corpus), 0.0), lr=0.0)
+
+
+def _record(run: Run, done: Update, lr: float) -> Record:
+    """The record of the update that was just made."""
+    run.read_clock()
+    progress = run.progress
+    return Record(
+        **vars(done),
+        step=progress.step,
+        epoch=progress.epoch + progress.position / run.epoch_batches,
+        share=share_done(run),
+        lr=lr,
+        seconds=progress.seconds,
     )
 
 

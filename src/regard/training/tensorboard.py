@@ -30,41 +30,11 @@ NO_CURVES = {"step", "seconds", "epoch", "tokens", "examples"}  # where and on w
 FLUSH_SECONDS = 10
 
 
-class Displays(Display):
-    """Several displays, told in turn."""
-
-    def __init__(self, displays: list[Display]) -> None:
-        self.displays = displays
-
-    def start(self, run: Run) -> None:
-        for display in self.displays:
-            display.start(run)
-
-    def step(self, run: Run, record: Record, speed: float) -> None:
-        for display in self.displays:
-            display.step(run, record, speed)
-
-    def validated(self, run: Run, result: Validated) -> None:
-        for display in self.displays:
-            display.validated(run, result)
-
-    def finished(self, run: Run, result: Validated) -> None:
-        for display in self.displays:
-            display.finished(run, result)
-
-    def interrupted(self, run: Run) -> None:
-        for display in self.displays:
-            display.interrupted(run)
-
-    def close(self) -> None:
-        for display in self.displays:
-            display.close()
-
-
 class TensorBoard(Display):
-    """Carries each new line of the logs over into an event file."""
+    """Another display, with each new line of the logs carried over into an event file."""
 
-    def __init__(self) -> None:
+    def __init__(self, shown: Display | None = None) -> None:
+        self.shown = shown or Display()
         self.writer: SummaryWriter | None = None
         self.began = 0.0
         self.times: dict[int, float] = {}
@@ -74,6 +44,7 @@ class TensorBoard(Display):
         """Begins an event file, with everything that the logs hold already."""
         from torch.utils.tensorboard import SummaryWriter
 
+        self.shown.start(run)
         # From step 0 on, what older files of a resumed run say is void. They stay, since a
         # TensorBoard that is looking on loses its way where its file is gone.
         folder = str(run.folder / TENSORBOARD)
@@ -85,19 +56,24 @@ class TensorBoard(Display):
         self.follow()
 
     def step(self, run: Run, record: Record, speed: float) -> None:
+        self.shown.step(run, record, speed)
         self.follow()
 
     def validated(self, run: Run, result: Validated) -> None:
+        self.shown.validated(run, result)
         self.follow()
 
     def finished(self, run: Run, result: Validated) -> None:
+        self.shown.finished(run, result)
         self.follow()
 
     def interrupted(self, run: Run) -> None:
+        self.shown.interrupted(run)
         self.follow()
 
     def close(self) -> None:
         """The rest of the logs, also where training ended with an error."""
+        self.shown.close()
         if self.writer is not None:
             self.follow()
             self.writer.close()
@@ -139,7 +115,7 @@ class Tail:
 def followed(training: Training, display: Display) -> Display:
     """The display, together with everything else that the settings want to follow the run."""
     check_followers(training)
-    return Displays([display, TensorBoard()]) if training.tensorboard else display
+    return TensorBoard(display) if training.tensorboard else display
 
 
 def check_followers(training: Training) -> None:

@@ -37,13 +37,14 @@ class Micro:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update was like. loss and parts a symbol; norms: of the gradient, by part."""
+    """What an update was like. loss and its parts (nll: without smoothing), per token or example;
+    norms: of the gradient, by part of the model."""
 
     loss: float
     parts: dict[str, float]
     norm: float
     norms: dict[str, float]
-    count: float
+    tokens: float
     examples: int
     padding: float
 
@@ -56,37 +57,26 @@ def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
     context = Context(share, run.progress.step, partial(decode, run))
     alone = parallel.size() == 1 and run.device.type == "cpu"
     threads = torch.get_num_threads() if alone else 1
-    with one_thread_each() if threads > 1 else contextlib.nullcontext():
-        return _update(run, micro, lr, threads, context)
-
-
-def _update(run: Run, micro: list[Micro], lr: float, threads: int, context: Context) -> Update:
-    """The update, in which gradients are computed by so many threads."""
     run.model.train()
-    micro = [_prepared(run, one, context) for one in micro]
-    batches = [m.batch for m in micro if m.counts]
-    mine = sum(run.config.objective.count(batch) for batch in batches)
-    count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
-    sums = _backward(run, micro, count, threads, context)
-    loss, norm, norms = _gradients(run, sums.pop("loss") / count, count, lr)
-    if math.isfinite(norm):
-        _step(run, lr)
-    for optimizer in run.optimizers:
-        optimizer.zero_grad()
-    real = [int(mask.sum()) for batch in batches for mask in batch.masks]
-    places = [mask.numel() for batch in batches for mask in batch.masks]
-    examples, real_all, places_all = parallel.total(
-        [sum(batch.rows for batch in batches), sum(real), sum(places)]
-    )
-    return Update(
-        loss=loss,
-        parts={name: value / count for name, value in sums.items()},
-        norm=norm,
-        norms=norms,
-        count=count,
-        examples=int(examples),
-        padding=1 - real_all / places_all,
-    )
+    with one_thread_each() if threads > 1 else contextlib.nullcontext():
+        micro = [_prepared(run, one, context) for one in micro]
+        batches = [m.batch for m in micro if m.counts]
+        mine = sum(run.config.objective.count(batch) for batch in batches)
+        count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
+        sums = _backward(run, micro, count, threads, context)
+        parts = {name: value / count for name, value in sums.items()}
+        loss = parts.pop("loss")
+        norms = _gradients(run, loss, count, lr)
+        norm = math.hypot(*norms.values())
+        if math.isfinite(norm):
+            _step(run, lr)
+        for optimizer in run.optimizers:
+            optimizer.zero_grad()
+    masks = [mask for batch in batches for mask in batch.masks]
+    real, places = sum(int(mask.sum()) for mask in masks), sum(mask.numel() for mask in masks)
+    rows = sum(batch.rows for batch in batches)
+    examples, real_all, places_all = parallel.total([rows, real, places])
+    return Update(loss, parts, norm, norms, count, int(examples), 1 - real_all / places_all)
 
 
 def _prepared(run: Run, one: Micro, context: Context) -> Micro:
@@ -140,10 +130,8 @@ def _seed(run: Run, one: Micro) -> None:
         torch.cuda.manual_seed(mixed)
 
 
-def _gradients(
-    run: Run, loss: float, count: float, lr: float
-) -> tuple[float, float, dict[str, float]]:
-    """The loss, the norm of the gradient and of its parts; unscaled and clipped afterwards."""
+def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, float]:
+    """The norms of the gradient, by part; it is unscaled and clipped afterwards."""
     training, progress = run.config.training, run.progress
     trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
     half = training.precision == "float16"
@@ -167,7 +155,7 @@ def _gradients(
             now = math.hypot(*_norms(trained).values())
         if training.clip:
             clip_grads_with_norm_(weights, training.clip, torch.tensor(now, device=run.device))
-    return loss, norm, norms
+    return norms
 
 
 def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
