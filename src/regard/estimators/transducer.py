@@ -53,8 +53,6 @@ class Transducer(Estimator):
     ) -> list[Prediction]:
         """The answers with scores, alternatives and unknown symbols; `align`: with alignments."""
         predictor, sources = self.predictor_, self.sources(X)
-        if requests is not None and len(requests) != len(sources):
-            raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
         options = predictor.search(**search)
         return predictor.predict(sources, options, nbest, requests, align, batch_size)
 

@@ -50,6 +50,9 @@ class AutoEngine(Engine):
     def stepper(self) -> Any:
         return self.engine.stepper()
 
+    def for_alignment(self, request: SearchRequest) -> Any:
+        return self.engine.for_alignment(request)
+
     def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         """By the fastest engine for these sources, if there are enough; it stays that one."""
         if self.chosen == NOT_YET and sum(map(len, parts)) >= ENOUGH:

@@ -26,7 +26,8 @@ from regard.storage.model_folder import not_a_model
 from regard.storage.run_files import read_config
 from regard.storage.weights import load_weights
 from regard.tasks.batches import ALL, ROWS, Work, plan
-from regard.tasks.task import Prediction, SourceRows, Task
+from regard.tasks.rows import SourceRows
+from regard.tasks.task import Prediction, Task
 from regard.tasks.values import Evaluation, Request
 
 
@@ -92,6 +93,8 @@ class Predictor:
         sources per batch. work: how it is done; no prediction depends on either.
         """
         task, search = self.task, search or self.config.search
+        if requests is not None and len(requests) != len(sources):
+            raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
         constraints = None if requests is None else [task.constraints(one) for one in requests]
         encoded = task.rows(sources)
         indices = work.numbers or range(work.first, work.first + len(sources))

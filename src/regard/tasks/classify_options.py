@@ -17,7 +17,8 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
 from regard.tasks.classify import FACTS, Classify
 from regard.tasks.labeled_data import balance, refuse_streamed_vectors
-from regard.tasks.task import Task, TaskOptions
+from regard.tasks.task import Task
+from regard.tasks.task_options import TaskOptions
 
 
 class ClassifyOptions(TaskOptions):

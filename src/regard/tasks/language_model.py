@@ -29,24 +29,11 @@ from regard.search import Sample
 from regard.search.callbacks import Begun
 from regard.search.sample import continued
 from regard.search.search import Found, SearchRequest
+from regard.tasks.rows import PromptRows
 from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
-
-
-class PromptRows:
-    """Prompts as tokens, to be continued together if they have one length."""
-
-    uniform = True
-
-    def __init__(self, prompts: list[list[int]]) -> None:
-        self.prompts = prompts
-        self.lengths = [len(prompt) for prompt in prompts]
-
-    def row(self, number: int) -> np.ndarray:
-        """The tokens of a prompt."""
-        return np.array(self.prompts[number], np.int64)
 
 
 class LanguageModelTask(Task):

@@ -19,7 +19,8 @@ from regard.data.vocabulary.vocabulary import Vocabulary, count_symbols
 from regard.inputs.tokenizers import SUBWORDS
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
-from regard.tasks.task import Task, TaskOptions
+from regard.tasks.task import Task
+from regard.tasks.task_options import TaskOptions
 
 SMALL = 20_000_000  # characters up to which a text is read character by character
 

@@ -28,7 +28,8 @@ from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_facts
-from regard.tasks.task import Evaluation, Facts, Prediction, Task, TaskOptions
+from regard.tasks.task import Evaluation, Facts, Prediction, Task
+from regard.tasks.task_options import TaskOptions
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 

@@ -24,7 +24,8 @@ from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_facts
-from regard.tasks.task import Facts, Prediction, Task, TaskOptions
+from regard.tasks.task import Facts, Prediction, Task
+from regard.tasks.task_options import TaskOptions
 
 
 class TagOptions(TaskOptions):

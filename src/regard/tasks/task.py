@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,18 +19,16 @@ from torch import nn
 
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.options import Choice, Options
 from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
-from regard.data.reading.read import Example, Pair, Pairs, split_dev
-from regard.data.sources.open import Data, Place, open_pairs
-from regard.data.tensors.padded import Padded
+from regard.data.reading.read import Example, Pair
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
 from regard.objectives import Objective
 from regard.search.callbacks import Begun
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import Found, SearchRequest
+from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.values import Evaluation, Facts, Prediction, Request
 
 __all__ = [
@@ -39,7 +37,6 @@ __all__ = [
     "Facts",
     "Prediction",
     "Task",
-    "TaskOptions",
     "device_of",
     "losses",
     "plain",
@@ -49,77 +46,6 @@ SAMPLES = 5  # predictions shown at each validation
 ONLY_TRANSDUCERS = (
     "prefix, must, ban: only for transducers, whose answers are sequences of their own"
 )
-
-
-class TaskOptions(Options):
-    """What the options of all tasks can do."""
-
-    kind: str
-
-    def open(self, place: Place, dev: Place) -> Data:
-        """The training and dev examples."""
-        return open_pairs(place, dev, self.read, self.kind, self.hold_back)
-
-    def read(self, place: Place) -> Pairs:
-        """The examples of a file."""
-        return place.read()
-
-    def hold_back(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-        """Train and dev parts of examples that came without a dev part."""
-        return split_dev(pairs)
-
-    def usable(
-        self, pairs: Sequence[Pair], task: "Task | None" = None
-    ) -> tuple[Sequence[Pair], list[str]]:
-        """The examples that can be trained on, and a line for each reason others cannot."""
-        return list(pairs), []
-
-    def fit(
-        self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
-    ) -> tuple["Task", Any, list[Choice]]:
-        """The task of these examples, the options with nothing open, what was chosen and why.
-
-        model: the options of the model. like: a task whose vocabulary is taken over.
-        """
-        raise NotImplementedError
-
-    def surely(self) -> float:
-        """How sure a model must be to label examples for another one."""
-        raise UserError("unlabelled examples are of use to the tasks tag and classify only")
-
-    def load(self, folder: Path) -> "Task":
-        """The task that `save` wrote into a run folder."""
-        raise NotImplementedError
-
-
-class SourceRows(Protocol):
-    """Sources of which batches are made. lengths: near enough for sorting; uniform: whether only
-    sources of equal length can be together."""
-
-    lengths: Any
-    uniform: bool
-
-    def pad(self, rows: Any) -> Any:
-        """Return these sources as one tensor."""
-
-    def row(self, number: int) -> Any:
-        """Return the numbers of a source, if they are there."""
-
-
-class InputRows:
-    """Sources that become numbers batch by batch."""
-
-    uniform = False
-
-    def __init__(self, source: Input, sources: Sequence[Any]) -> None:
-        self.source, self.sources = source, sources
-        self.lengths = [source.length(one) for one in sources]
-
-    def pad(self, rows: Sequence[int]) -> Padded:
-        return self.source.batch([self.sources[i] for i in rows])
-
-    def row(self, number: int) -> None:
-        return None
 
 
 class Task(ABC):

@@ -24,7 +24,8 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text, TextInput, text_like
 from regard.inputs.tokenizers import SideOptions, choose_sides, choose_target
-from regard.tasks.task import Task, TaskOptions
+from regard.tasks.task import Task
+from regard.tasks.task_options import TaskOptions
 from regard.tasks.transduce import Transduce
 
 Metric = Literal["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]

@@ -18,7 +18,6 @@ from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.cut import GLUED, cut_chunk, glued
 from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.pieces import close_rows
 
 WORD_LIMIT = 30_000
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
@@ -88,9 +87,9 @@ class Vocabulary(ABC):
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
         """The ids of many texts one after the other, each closed with `end`; and their lengths."""
         rows = self.encode_all(texts)
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = np.fromiter(itertools.chain.from_iterable(rows), np.int32, int(lengths.sum()))
-        return close_rows(flat, lengths, end)
+        lengths = np.fromiter((len(row) + 1 for row in rows), np.int64, len(rows))
+        closed = itertools.chain.from_iterable((*row, end) for row in rows)
+        return np.fromiter(closed, np.int32, int(lengths.sum())), lengths
 
     def content(self) -> bytes:
         """All that decides how texts are cut and numbered."""
@@ -137,7 +136,8 @@ class TableVocabulary(Vocabulary):
         return self.join(self.symbols(text))
 
     def encode(self, text: str) -> list[int]:
-        return self.number(self.symbols(text))
+        find = self._ids.get
+        return [find(symbol, UNK) for symbol in self.symbols(text)]
 
     def number(self, symbols: Iterable[str]) -> list[int]:
         """The ids of symbols that are cut already."""

@@ -1,0 +1,54 @@
+"""What the options of all tasks can do."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from regard.core.errors import UserError
+from regard.core.options import Choice, Options
+from regard.data.reading.read import Pair, Pairs, split_dev
+from regard.data.sources.open import Data, Place, open_pairs
+
+if TYPE_CHECKING:
+    from regard.tasks.task import Task
+
+
+class TaskOptions(Options):
+    """What the options of all tasks can do."""
+
+    kind: str
+
+    def open(self, place: Place, dev: Place) -> Data:
+        """The training and dev examples."""
+        return open_pairs(place, dev, self.read, self.kind, self.hold_back)
+
+    def read(self, place: Place) -> Pairs:
+        """The examples of a file."""
+        return place.read()
+
+    def hold_back(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
+        """Train and dev parts of examples that came without a dev part."""
+        return split_dev(pairs)
+
+    def usable(
+        self, pairs: Sequence[Pair], task: "Task | None" = None
+    ) -> tuple[Sequence[Pair], list[str]]:
+        """The examples that can be trained on, and a line for each reason others cannot."""
+        return list(pairs), []
+
+    def fit(
+        self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
+    ) -> tuple["Task", Any, list[Choice]]:
+        """The task of these examples, the options with nothing open, what was chosen and why.
+
+        model: the options of the model. like: a task whose vocabulary is taken over.
+        """
+        raise NotImplementedError
+
+    def surely(self) -> float:
+        """How sure a model must be to label examples for another one."""
+        raise UserError("unlabelled examples are of use to the tasks tag and classify only")
+
+    def load(self, folder: Path) -> "Task":
+        """The task that `save` wrote into a run folder."""
+        raise NotImplementedError
