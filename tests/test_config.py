@@ -8,10 +8,10 @@ import yaml
 from regard.config.configs import TransduceConfig
 from regard.config.defaults import fill
 from regard.config.load import changed, check_config, load_config, put, read_recipe
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.models.transformer_options import TransformerEncoderOptions
 from regard.optim.training_options import seconds
-from regard.tasks.task import Facts
 
 
 def refusal(*settings: str) -> list[str]:
@@ -232,7 +232,7 @@ def test_what_does_not_fit_the_kind_that_is_chosen_from_the_data(setting: str) -
     """Known only once the data are read; still said as plainly."""
     config = load_config(None, [setting])
     with pytest.raises(UserError, match=r"model\.encoder: width 9 is odd.*choose 10"):
-        fill(config, Facts(examples=5, symbols=60, vocabulary=9, subwords=False))
+        fill(config, DataStats(examples=5, tokens=60, outputs=9, subwords=False))
 
 
 def test_settings_are_read_as_yaml() -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from regard.config.defaults import fill
 from regard.config.load import check_config
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
@@ -15,7 +16,6 @@ from regard.models.generator import GeneratorOptions
 from regard.models.labeller import PooledOptions, TaggerOptions
 from regard.optim.muon import PreciseMuon
 from regard.optim.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
-from regard.tasks.task import Facts
 
 KINDS = [
     kind
@@ -193,7 +193,7 @@ def test_muon_with_an_old_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def filled(optimizer: dict, **training: Any) -> Any:
     config = check_config({"training": {"optimizer": optimizer, **training}}, "settings")
-    return fill(config, Facts(examples=50, symbols=600, vocabulary=9, subwords=False))[0].training
+    return fill(config, DataStats(examples=50, tokens=600, outputs=9, subwords=False))[0].training
 
 
 @pytest.mark.parametrize("kind", [kind.model_fields["kind"].default for kind in KINDS])

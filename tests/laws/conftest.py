@@ -9,13 +9,13 @@ from torch import nn
 from regard.config.configs import TransduceConfig
 from regard.config.defaults import fill
 from regard.config.load import check_config, flatten
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import EOS
 from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
-from regard.tasks.task import Facts
 
 from .unions import SIDES, Tree, each_once, model_trees, name_of, plain_trees, sized, slot
 
@@ -31,7 +31,7 @@ def filled(tree: Tree) -> GeneratorOptions:
     for widths in WIDTHS:
         model = sized(tree, GeneratorOptions, **dict(zip(SIDES, widths, strict=True)))
         try:
-            return fill(check_config({"model": model}, "laws"), Facts(4, 40, 9, False))[0].model
+            return fill(check_config({"model": model}, "laws"), DataStats(4, 40, 9, False))[0].model
         except UserError as error:
             refusal = error
     raise AssertionError(refusal)

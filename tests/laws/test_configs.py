@@ -1,6 +1,7 @@
 """Laws of configurations, for every task and every kind of every slot in its config."""
 
 from dataclasses import replace
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 import yaml
 
 from regard.config.configs import CONFIGS, Config
-from regard.config.defaults import fill
+from regard.config.defaults import fill, proposed, with_choices
 from regard.config.load import check_config, flatten
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.options import Options
+from regard.optim.training_options import Training
 
 from .toys import TOYS, Case, cases
 from .unions import SIDES, Tree, kind_of, sections, slot
@@ -81,10 +84,10 @@ def test_every_kind_builds_from_its_defaults(toy: str, model: Tree, large: bool)
     config = Case(toy, model, toy).config()
     task, options, _ = config.task.fit(TOYS[toy].pairs, config.model)
     config = config.model_copy(update={"task": options})
-    facts = task.facts(task.corpus(TOYS[toy].pairs))
+    stats = task.stats(task.corpus(TOYS[toy].pairs))
     if large:
-        facts = replace(facts, examples=10**5, symbols=10**7, vocabulary=8000, subwords=True)
-    full, chosen = fill(config, facts)
+        stats = replace(stats, examples=10**5, tokens=10**7, outputs=8000, subwords=True)
+    full, chosen = fill(config, stats)
     before, after = (flatten(c.model_dump(mode="json")) for c in (config, full))
     assert not {None, "auto"} & set(flatten(full.model.model_dump(mode="json")).values())
     training = full.training
@@ -94,9 +97,34 @@ def test_every_kind_builds_from_its_defaults(toy: str, model: Tree, large: bool)
     assert filled.items() <= {c.key: c.value for c in chosen}.items()
     kinds = {key.removesuffix(".kind"): value for key, value in after.items()}
     assert all(kinds[c.key.removesuffix(".kind")] == c.value and c.why for c in chosen)
-    assert fill(full, facts) == (full, [])
+    assert fill(full, stats) == (full, [])
     assert back(full) == full
     task.build(full.model)
+
+
+ROUNDS = [
+    {"task": {"kind": TOYS[toy].task}, "model": model, "training": {"optimizer": {"kind": kind}}}
+    for toy, model in DEFAULTS
+    for kind in map(kind_of, slot(Training, "optimizer"))
+]
+
+
+@pytest.mark.parametrize("vectors", [0, 4], ids=["tokens", "vectors"])
+def test_nothing_is_open_after_four_rounds(vectors: int) -> None:
+    """Whatever kinds are given; and each choice has a reason and fills what was open."""
+    stats = DataStats(1000, 9000, 50, False, vectors=vectors)
+    for tree in ROUNDS:
+        config = check_config(tree, "laws")
+        for _ in range(4):
+            choices = proposed(config, stats)
+            keys = [choice.key for choice in choices]
+            before = config.model_dump(mode="json")
+            opened = [reduce(lambda part, key: part[key], key.split("."), before) for key in keys]
+            assert len(set(keys)) == len(keys) and set(opened) <= {None, "auto"}
+            assert all(choice.why and choice.value is not None for choice in choices)
+            config = with_choices(config, choices)
+        assert not proposed(config, stats)
+        assert not {None, "auto"} & set(flatten(config.model.model_dump(mode="json")).values())
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,35 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from regard.core.data_stats import DataStats
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A setting that was chosen from the data, and why."""
+
+    told: ClassVar[bool] = True  # whether the user is told
+    key: str
+    value: Any
+    why: str
+
+
+class Consequence(Choice):
+    """A setting that follows from others, so that nobody needs to be told."""
+
+    told: ClassVar[bool] = False
+
 
 class Options(BaseModel):
     """Settings of one part, checked when made, never changed afterwards.
 
     A slot that holds one of several kinds may be given as the name of a kind: `norm: rms` is
-    `norm: {kind: rms}`. exports: of a part of a model the engines that compute it besides torch.
+    `norm: {kind: rms}`. exports: of a part of a model the engines that compute it besides torch;
+    is_auto: whether it stands for a kind that is yet to be chosen.
     """
 
     exports: ClassVar[frozenset[str] | None] = None
+    is_auto: ClassVar[bool] = False
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     @model_validator(mode="before")
@@ -26,14 +46,18 @@ class Options(BaseModel):
         words = [key for key, value in tree.items() if isinstance(value, str) and key in slots(cls)]
         return tree | {key: {"kind": tree[key]} for key in words} if words else tree
 
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        """Propose values for open settings of its own, once those they depend on are filled.
 
-@dataclass(frozen=True)
-class Choice:
-    """A setting that was chosen from the data, and why."""
+        The key of a choice is relative to these options; config: the configuration they are in.
+        """
+        yield from ()
 
-    key: str
-    value: Any
-    why: str
+    def choices(self, why: str, **values: Any) -> Iterator[Choice]:
+        """Propose these values for the settings among them that are open."""
+        for name, value in values.items():
+            if getattr(self, name) is None:
+                yield Choice(name, value, why)
 
 
 @cache
@@ -43,21 +67,21 @@ def slots(options: type[BaseModel]) -> frozenset[str]:
     return frozenset(name for name, field in fields if kinds_of(field.annotation))
 
 
-def parts(options: Options, path: str) -> Iterator[tuple[str, Any]]:
-    """The options in all slots below these, each with its path."""
-    for name in sorted(slots(type(options))):
+def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
+    """All options below these, each with its path, in the order of the settings."""
+    for name in type(options).model_fields:
         part = getattr(options, name)
         if isinstance(part, Options):
-            yield f"{path}.{name}", part
-            yield from parts(part, f"{path}.{name}")
+            below = f"{path}.{name}".removeprefix(".")
+            yield below, part
+            yield from parts(part, below)
 
 
 def not_exported(options: Options, engine: str, path: str) -> list[str]:
     """The kinds below these options that an engine does not compute, each with its path."""
-    found = parts(options, path)
     return [
         f"{where}.kind={part.kind}"
-        for where, part in found
+        for where, part in sorted(parts(options, path), key=lambda found: found[0])
         if part.exports is not None and engine not in part.exports
     ]
 

@@ -10,7 +10,6 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
@@ -19,6 +18,7 @@ from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
 from regard.models.encoders import Auto
 from regard.models.heads import Head
+from regard.models.model_options import TextModelOptions
 from regard.models.recurrent import RecurrentOptions
 from regard.models.transformer_options import CausalTransformer
 from regard.models.window import Mlp, MlpEncoder
@@ -147,7 +147,7 @@ Causal = Annotated[
 ]
 
 
-class CausalOptions(Options):
+class CausalOptions(TextModelOptions):
     """A network that predicts each symbol from those before it."""
 
     gives: ClassVar[str] = "steps"

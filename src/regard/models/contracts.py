@@ -1,21 +1,54 @@
-"""What encoders promise, and how they get the frontend that feeds them."""
+"""What encoders and decoders promise, and how they get the frontend that feeds them."""
 
-from typing import ClassVar
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.options import Options
+from regard.core.options import Choice, Options
 from regard.inputs import check_frontend, usual_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
 
 
-class EncoderOptions(Options):
+class NetworkOptions(Options):
+    """What the options of all encoders and decoders can do. usual_layers: how many it has if the
+    data is small; any_inputs: whether it reads vectors of another width than its own; linear,
+    recurrent, gated: whether it, or each of its cells, is."""
+
+    usual_layers: ClassVar[int] = 1
+    any_inputs: ClassVar[bool] = False
+    linear: ClassVar[bool] = False
+    recurrent: ClassVar[bool] = False
+    gated: ClassVar[bool] = False
+
+    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+        """Sizes by their names that suit the data, and vectors of this width."""
+        return {"width": width, "layers": self.usual_layers}
+
+    def usual_dropout(self, stats: DataStats, config: Any) -> float:
+        """The dropout that suits the data, the model and the length of the run."""
+        return config.model.usual_dropout(stats, config.training.passes(stats, config.model))
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        """Sizes once all kinds are known, dropout once the length of the run is."""
+        model, training = config.model, config.training
+        if not any(part.is_auto for part in model.sides.values()):
+            sizes = self.usual_sizes(stats, model.width_of(self, stats))
+            yield from self.choices(stats.reason, **sizes)
+        if model.is_sized and not any(training.basics(stats, config)):
+            stepwise = training.optimizer.stepwise
+            rate = self.usual_dropout(stats, config) if stepwise else 0.0
+            yield from self.choices(stats.reason, dropout=rate)
+
+
+class EncoderOptions(NetworkOptions):
     """What the options of all encoders can do. direct: whether it takes vectors of any width as
-    they are; any_inputs: whether it reads vectors of another width than its own."""
+    they are; usual_pool: how its vectors best become one."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     direct: ClassVar[bool] = False
-    any_inputs: ClassVar[bool] = False
+    usual_pool: ClassVar[str] = "mean"
     kind: str
     width: int | None
     dropout: float | None

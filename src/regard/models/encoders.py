@@ -3,13 +3,16 @@
 The union of their options is the registry.
 """
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from regard.core.options import Options
-from regard.inputs import Frontends
+from regard.core.data_stats import DataStats
+from regard.core.options import Choice, Consequence, Options
+from regard.inputs import Frontends, usual_frontend
 from regard.models.contracts import what_is_lost
+from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
 from regard.models.window import Linear, Mlp, Window
@@ -18,6 +21,7 @@ from regard.models.window import Linear, Mlp, Window
 class Auto(Options):
     """The kind is chosen from the data, or is that of the other side where that is given."""
 
+    is_auto: ClassVar[bool] = True
     kind: Literal["auto"] = "auto"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")
@@ -30,7 +34,7 @@ Encoder = Annotated[
 ]
 
 
-class SourceModelOptions(Options):
+class SourceModelOptions(ModelOptions):
     """What models that read sources have in common."""
 
     frontend: Frontends | None = Field(None, description="how sources become vectors")
@@ -43,3 +47,9 @@ class SourceModelOptions(Options):
         if refusal := what_is_lost(self.frontend, self.encoder):
             raise ValueError(refusal)
         return self
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        yield from super().propose(stats, config)
+        if self.is_sized and self.frontend is None:
+            usual = usual_frontend(stats.source).model_dump()
+            yield Consequence("frontend", usual, "the kind of the sources")

@@ -4,12 +4,15 @@ B rows, S source length, T target length, D width, V vocabulary, N real target s
 """
 
 import math
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
+from regard.core.options import Choice
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
@@ -144,6 +147,13 @@ class GeneratorOptions(SourceModelOptions):
                 f"{widths[0]} and {widths[1]}; make them equal or choose cross bilinear"
             )
         return self
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        yield from super().propose(stats, config)
+        if self.is_sized:
+            widths = [part.width for part in self.sides.values() if part.any_inputs]
+            size = min([64, *widths]) if stats.has_few_tokens else 0
+            yield from self.choices(stats.reason, embedding=size)
 
     def build(self, shape: InputShape, target: int, shared: bool) -> Generator:
         """The model of such sources and of a target vocabulary of this size; `shared`: the source

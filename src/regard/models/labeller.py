@@ -3,13 +3,16 @@
 B rows, S length, D width, C outputs.
 """
 
-from typing import ClassVar, Literal
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
+from regard.core.options import Choice
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
@@ -149,6 +152,15 @@ class TaggerOptions(SourceModelOptions):
         "softmax", description="each label on its own, or the best sequence of labels"
     )
 
+    def usual_kind(self, stats: DataStats) -> tuple[str, str]:
+        return "recurrent", "an LSTM from both ends learns tags soonest"
+
+    def usual_width(self, stats: DataStats) -> int:
+        return 256
+
+    def usual_dropout(self, stats: DataStats, passes: float) -> float:
+        return 0.33
+
     def build(self, shape: InputShape, outputs: int) -> Labeller:
         """The model of such sources for so many labels."""
         encoder = self.encoder
@@ -165,6 +177,32 @@ class PooledOptions(SourceModelOptions):
 
     gives: ClassVar[str] = "labels"
     pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
+
+    def usual_kind(self, stats: DataStats) -> tuple[str, str]:
+        if stats.vectors:
+            return "mlp", "vectors of numbers"
+        return "window", "phrases decide, wherever they stand"
+
+    def usual_width(self, stats: DataStats) -> int:
+        return 64 if stats.vectors else super().usual_width(stats)
+
+    def usual_dropout(self, stats: DataStats, passes: float) -> float:
+        texts = stats.labels and not stats.vectors
+        return 0.33 if texts else super().usual_dropout(stats, passes)
+
+    def usual_tokens(self, stats: DataStats) -> int:
+        if stats.vectors:
+            return 32 if stats.examples < 10_000 else 256
+        return super().usual_tokens(stats)
+
+    def few_epochs(self, stats: DataStats) -> float | None:
+        """Passes over texts with one answer each: they are soon known by heart."""
+        return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        yield from super().propose(stats, config)
+        if self.is_sized:
+            yield from self.choices(stats.reason, pool=self.sides["encoder"].usual_pool)
 
     def build(self, shape: InputShape, outputs: int) -> Labeller:
         """The model of such sources for so many outputs."""

@@ -15,6 +15,7 @@ from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.encoders import Auto, SourceModelOptions
 from regard.models.heads import Head
+from regard.models.model_options import TextModelOptions
 
 
 class MaskedModel(nn.Module):
@@ -38,7 +39,7 @@ class MaskedModel(nn.Module):
         return Outputs(self.head(self.norm(F.gelu(self.narrow(h)))))
 
 
-class MaskedOptions(SourceModelOptions):
+class MaskedOptions(TextModelOptions, SourceModelOptions):
     """An encoder that is trained to fill gaps; `--from` starts other models from it."""
 
     gives: ClassVar[str] = "masked"

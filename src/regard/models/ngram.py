@@ -11,11 +11,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Options
+from regard.core.data_stats import DataStats
 from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 from regard.data.tensors.state import State
 from regard.inputs.input import InputShape
+from regard.models.model_options import TextModelOptions
 
 NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
 
@@ -240,12 +241,15 @@ def _shift(x: np.ndarray, first: int) -> np.ndarray:
     return np.concatenate([[first], x])[:-1]
 
 
-class NGramOptions(Options):
+class NGramOptions(TextModelOptions):
     """Counts of symbol sequences, smoothed: no network, no training steps."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
     order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
+
+    def closed_form(self, stats: DataStats, objective: Any) -> bool:
+        return True
 
     def build(self, shape: InputShape) -> NGram:
         """The model of such texts, not yet counted."""

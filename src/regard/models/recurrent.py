@@ -5,18 +5,18 @@ B sentences, k beams, R = k * B rows, S source length, T target length, D width,
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from regard.core.options import Options
+from regard.core.data_stats import DataStats
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import Tree
 from regard.inputs.frontend import Frontend
-from regard.models.contracts import EncoderOptions
+from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.fast_decoder import FastDecoder
 from regard.models.fast_recurrent import FastRecurrentDecoder, FastRecurrentEncoder
 from regard.nn.attention_scores import Additive, RecurrentCross, Score
@@ -132,16 +132,23 @@ class RecurrentDecoder(nn.Module):
         return FastRecurrentDecoder(embed, cells, score, self.join, self.feeding, self.first)
 
 
-class RecurrentOptions(Options):
+class RecurrentOptions(NetworkOptions):
     """What recurrent encoders and decoders have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     any_inputs: ClassVar[bool] = True
+    usual_layers: ClassVar[int] = 2
+    recurrent: ClassVar[bool] = True
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")
     dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+
+    @property
+    def gated(self) -> bool:  # type: ignore[override]
+        """Whether its cells have gates."""
+        return self.cell != "rnn"
 
     @property
     def scale(self) -> float:
@@ -177,10 +184,16 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
 class RecurrentDecoderOptions(RecurrentOptions):
     """Recurrent layers with attention to the source."""
 
+    usual_layers: ClassVar[int] = 1
     cross: RecurrentCross | None = Field(
         None, description="attention to the source; none: a vector"
     )
     feeding: bool = Field(False, description="the last output joins the next input; slower")
+
+    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+        """Attention by a product if data is large, since that is faster."""
+        cross = "bilinear" if stats.is_large else "additive"
+        return super().usual_sizes(stats, width) | {"cross": cross}
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """The decoder over memory of this width, of vectors of size `inputs` or of its width."""

@@ -1,13 +1,13 @@
 """The settings of Transformers."""
 
 import math
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from regard.core.options import Options
-from regard.models.contracts import EncoderOptions
+from regard.core.data_stats import DataStats
+from regard.models.contracts import EncoderOptions, NetworkOptions
 from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import Activation, FeedForward
@@ -18,14 +18,14 @@ from regard.nn.norms import Layer, Norm, Norms
 from regard.nn.positions import Position, Positions, Sinusoidal
 from regard.nn.residual import NormPosition, Pre, Residual
 
+DEEP = 6  # layers for large data
 SomeLayer = TypeVar("SomeLayer", bound=SelfLayer)
 
 
-class TransformerOptions(Options):
+class TransformerOptions(NetworkOptions):
     """What Transformer encoders and decoders have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
-    any_inputs: ClassVar[bool] = False
     kind: Literal["transformer"] = "transformer"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")
@@ -63,6 +63,13 @@ class TransformerOptions(Options):
                 f"{kernel.kind} has none; choose positions sinusoidal"
             )
         return self
+
+    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+        """Heads of 64, or the nearest divisor; encoders are deeper than decoders if data is small:
+        they cost the same to train, and decoding stays fast."""
+        layers = self.usual_layers if stats.tokens < 50_000_000 else DEEP
+        heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
+        return {"width": width, "layers": layers, "heads": heads, "feedforward": 4 * width}
 
     @property
     def scale(self) -> float:
@@ -112,6 +119,8 @@ class TransformerOptions(Options):
 class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
     """Self-attention over the source."""
 
+    usual_layers: ClassVar[int] = 3
+
     @model_validator(mode="after")
     def _attends_both_ways(self) -> "TransformerEncoderOptions":
         if not self.attention.supports.bidirectional:
@@ -137,6 +146,7 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
 class CausalTransformer(TransformerOptions):
     """Masked self-attention: GPT (Radford et al. 2018)."""
 
+    usual_layers: ClassVar[int] = 4
     carries: ClassVar[bool] = False  # nothing into the next batch: positions begin there anew
 
     @model_validator(mode="after")
@@ -158,6 +168,7 @@ class CausalTransformer(TransformerOptions):
 class TransformerDecoderOptions(CausalTransformer):
     """Masked self-attention and attention to the source."""
 
+    usual_layers: ClassVar[int] = 2
     cross: Attention = Field(Softmax(), description="kind of attention to the source")
 
     @model_validator(mode="after")

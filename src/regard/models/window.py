@@ -4,12 +4,13 @@ B rows, S length, D width, R reach of the window.
 """
 
 import itertools
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
+from regard.core.data_stats import DataStats
 from regard.data.tensors.padded import Padded
 from regard.models.contracts import EncoderOptions
 from regard.nn.capture_hooks import record_hidden
@@ -96,7 +97,14 @@ class Linear(Memoryless):
     """No hidden layer: linear, logistic and softmax regression."""
 
     direct: ClassVar[bool] = True
+    linear: ClassVar[bool] = True
     kind: Literal["linear"] = "linear"
+
+    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+        return {"width": width}
+
+    def usual_dropout(self, stats: DataStats, config: Any) -> float:
+        return 0.0 if stats.vectors else 0.3
 
     def output(self, inputs: int) -> int:
         return inputs
@@ -126,6 +134,7 @@ class Window(Mlp):
     """Hidden layers over each position and its neighbours."""
 
     direct: ClassVar[bool] = False
+    usual_pool: ClassVar[str] = "max"
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     reach: int = Field(2, ge=0, description="neighbours seen on each side")
 

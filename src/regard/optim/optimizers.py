@@ -19,6 +19,7 @@ from regard.optim.muon import Muon
 class AutoOptimizer(Descent):
     """Chosen from model and objective: a formula where there is one, else adamw."""
 
+    is_auto: ClassVar[bool] = True
     kind: Literal["auto"] = "auto"
 
 

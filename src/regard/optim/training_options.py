@@ -1,18 +1,23 @@
 """The settings of training."""
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any
 
+import torch
 from pydantic import BeforeValidator, Field, model_validator
 
-from regard.core.options import Options
+from regard.core import parallel
+from regard.core.data_stats import DataStats
+from regard.core.options import Choice, Options
 from regard.core.parallel import Kind
 from regard.optim.average import Averaging, NoAverage
 from regard.optim.init import Default, Init
-from regard.optim.optimizers import AdamW, AutoOptimizer, Optimizer
+from regard.optim.optimizers import Adam, AdamW, AutoOptimizer, Descent, Exact, Optimizer
 from regard.optim.precision import Precision
 from regard.optim.schedules import Cosine, Schedule
 
+EPOCH_TOKENS = 40_000_000  # tokens seen by a run whose length is left open
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -85,3 +90,62 @@ class Training(Options):
             if named and named <= set(AdamW.model_fields):
                 return tree | {"optimizer": given | {"kind": "adamw"}}
         return tree
+
+    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+        """Once the model has its sizes: first what its dropout waits for, then the rest."""
+        if config.model.is_sized:
+            yield from self.basics(stats, config) or self._rest(stats, config.model)
+
+    def basics(self, stats: DataStats, config: Any) -> list[Choice]:
+        """The optimizer and the size of batches; of models with a single best answer, large steps
+        over all data until they end."""
+        optimizer: Descent = self.optimizer
+        chosen, convex = list[Choice](), config.model.is_convex(stats)
+        if optimizer.is_auto:
+            optimizer, why = Adam() if convex else AdamW(), stats.reason
+            if config.model.closed_form(stats, config.objective):
+                optimizer, why = Exact(), "it is solved by a formula"
+            elif convex:
+                why = "linear: nothing may decay"
+            chosen.append(Choice("optimizer.kind", optimizer.kind, why))
+        if not optimizer.stepwise:
+            return chosen
+        values: dict[str, Any] = {"tokens": config.model.usual_tokens(stats)}
+        if convex:
+            tokens = min(stats.examples, 4096)
+            steps = max(400, -(-stats.examples // tokens))
+            lr = min(1.0, optimizer.default_lr(0.1))
+            values = {"tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
+        return [*chosen, *self.choices(stats.reason, **values)]
+
+    def _rest(self, stats: DataStats, model: Any) -> Iterator[Choice]:
+        """The learning rate, and how long to train where nothing is said."""
+        if not self.optimizer.stepwise:
+            return
+        lr, epochs = self.optimizer.default_lr(model.usual_lr(stats)), model.few_epochs(stats)
+        yield from self.choices(stats.reason, lr=float(f"{lr:.3g}"))
+        if epochs is not None and not self.steps:
+            yield from self.choices(stats.reason, epochs=epochs)
+        elif not (self.budget or self.steps or self.epochs):
+            yield from self.choices(stats.reason, epochs=usual_epochs(stats), patience=5)
+
+    def passes(self, stats: DataStats, model: Any) -> float:
+        """How often the run will see the data: given, or guessed from the time and the size.
+
+        A token costs about 6 operations per weight; a core does some 5e10 per second.
+        """
+        speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
+        batches = self.accumulate * parallel.size()
+        batch = len(model.sides) * (self.tokens or 0) * batches  # tokens of all sides
+        given = [
+            (self.epochs, 1.0),
+            (self.steps, batch / stats.tokens),
+            (self.budget, speed / (3 * model.weights(stats) * stats.tokens)),
+        ]
+        passes = [float(limit) * factor for limit, factor in given if limit]
+        return min(passes, default=usual_epochs(stats))
+
+
+def usual_epochs(stats: DataStats) -> float:
+    """Passes of a run whose length is left open."""
+    return max(3.0, min(100.0, round(EPOCH_TOKENS / stats.tokens)))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check_labels import LabelCheck, check_labels
@@ -16,8 +17,8 @@ from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search.search import Found
-from regard.tasks.labeled_data import source_facts
-from regard.tasks.task import Facts, Prediction, Task
+from regard.tasks.labeled_data import source_stats
+from regard.tasks.task import Prediction, Task
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 
@@ -79,9 +80,9 @@ class Classify(Task):
             )
         return super().examples(pairs)
 
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        return source_facts(self.source, corpus, len(self.labels), "classify")
+        return source_stats(self.source, corpus, len(self.labels), labels=True)
 
     def answer(
         self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
 from regard.data.reading.read import Pair, Pairs
 from regard.data.sources.open import Place
 from regard.inputs.input import Input
-from regard.tasks.values import Facts
 
 
 def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
@@ -26,10 +26,14 @@ def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
     return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
 
 
-def source_facts(source: Input, corpus: Corpus, outputs: int, task: str) -> Facts:
+def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = False) -> DataStats:
     """What the choice of a model depends on, of a task with labels or numbers as outputs."""
-    symbols, shape = int(corpus.lengths.sum()), source.shape
-    vectors = 0 if source.sequential else shape.size
-    return Facts(
-        len(corpus), symbols, outputs, source.whole_words, task, vectors, source=source.kind
+    return DataStats(
+        len(corpus),
+        int(corpus.lengths.sum()),
+        outputs,
+        source.whole_words,
+        labels=labels,
+        vectors=0 if source.sequential else source.shape.size,
+        source=source.kind,
     )

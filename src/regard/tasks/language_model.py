@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from regard.core import parallel
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check_documents import DocumentCheck, check_documents
@@ -30,7 +31,7 @@ from regard.search.callbacks import Begun
 from regard.search.sample import continued
 from regard.search.search import Found, SearchRequest
 from regard.tasks.rows import PromptRows
-from regard.tasks.task import Evaluation, Facts, Prediction, Task, losses
+from regard.tasks.task import Evaluation, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
@@ -93,14 +94,11 @@ class LanguageModelTask(Task):
         carries = getattr(model, "carries", False)
         return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
 
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
         words = self.letters is not None or self.vocabulary.kind in (*SUBWORDS, "word", "space")
-        symbols = int(corpus.lengths.sum())
-        kind = self.source.kind
-        return Facts(
-            len(corpus), symbols, len(self.vocabulary), words, "language-model", source=kind
-        )
+        tokens, outputs = int(corpus.lengths.sum()), len(self.vocabulary)
+        return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Counts n-grams."""

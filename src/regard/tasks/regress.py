@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
 from regard.core.options import Choice
@@ -27,8 +28,8 @@ from regard.metrics.numbers import measure_numbers, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
-from regard.tasks.labeled_data import refuse_streamed_vectors, source_facts
-from regard.tasks.task import Evaluation, Facts, Prediction, Task
+from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats
+from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
@@ -104,9 +105,9 @@ class Regress(Task):
         """A text, or the numbers of a line."""
         return self.source.parse(text)
 
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        return source_facts(self.source, corpus, len(self.mean), "regress")
+        return source_stats(self.source, corpus, len(self.mean))
 
     def answer(
         self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
 from regard.core.options import Choice
@@ -23,8 +24,8 @@ from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.search.search import Found
-from regard.tasks.labeled_data import source_facts
-from regard.tasks.task import Facts, Prediction, Task
+from regard.tasks.labeled_data import source_stats
+from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
 
 
@@ -99,9 +100,9 @@ class Tag(Task):
         target = Ragged.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
         return TagCorpus(self.source.encode([pair.source for pair in pairs]), target)
 
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        return source_facts(self.source, corpus, len(self.tags), "tag")
+        return source_stats(self.source, corpus, len(self.tags), labels=True)
 
     def parse(self, text: str) -> Any:
         """A source as it is written in a line: the words between its spaces."""

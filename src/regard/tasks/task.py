@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from regard.core import parallel
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
@@ -29,12 +30,11 @@ from regard.search.callbacks import Begun
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import Found, SearchRequest
 from regard.tasks.rows import InputRows, SourceRows
-from regard.tasks.values import Evaluation, Facts, Prediction, Request
+from regard.tasks.values import Evaluation, Prediction, Request
 
 __all__ = [
     "DataCheck",
     "Evaluation",
-    "Facts",
     "Prediction",
     "Task",
     "device_of",
@@ -81,7 +81,7 @@ class Task(ABC):
         """The examples as numbers, ready for training."""
 
     @abstractmethod
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
 
     @abstractmethod

@@ -8,6 +8,7 @@ import numpy as np
 
 from regard import metrics
 from regard.core.cache import cached, make_key
+from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import write_json
 from regard.data.checks.check import check, load_check
@@ -23,7 +24,7 @@ from regard.inputs.input import Input
 from regard.inputs.tokenizers import PIECES
 from regard.models.generator import Generator, GeneratorOptions
 from regard.tasks.answering import Answering
-from regard.tasks.task import DataCheck, Facts, Prediction, Task
+from regard.tasks.task import DataCheck, Prediction, Task
 
 
 class Transduce(Answering, Task):
@@ -98,19 +99,11 @@ class Transduce(Answering, Task):
             return lengths_of(large, part_rows(pairs), self.vocabulary, self.target) - 1
         return self.corpus(pairs).lengths - 1
 
-    def facts(self, corpus: Corpus) -> Facts:
+    def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
         words = self.target.kind in (*PIECES, "word")
-        symbols = int(corpus.lengths.sum())
-        shape = self.source.shape
-        return Facts(
-            len(corpus),
-            symbols,
-            len(self.target),
-            words,
-            inputs=shape.size,
-            source=shape.kind,
-        )
+        tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
+        return DataStats(len(corpus), tokens, outputs, words, inputs=shape.size, source=shape.kind)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """One example a source, with all its targets."""

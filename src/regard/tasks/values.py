@@ -1,4 +1,4 @@
-"""What tasks give and take: predictions, facts of the data, what was chosen, evaluations."""
+"""What tasks give and take: predictions, what was chosen, evaluations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -98,23 +98,6 @@ class Request:
     prefix: str = ""
     must: tuple[str, ...] = ()
     ban: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What sizes are chosen from. symbols: of all sides, over all examples; vocabulary: possible
-    outputs; subwords: whether symbols are words or pieces of words; task: its kind; vectors:
-    numbers of a vector, where examples are vectors; inputs: symbols that a source may have; source:
-    the kind of its input."""
-
-    examples: int
-    symbols: int
-    vocabulary: int
-    subwords: bool
-    task: str = "transduce"
-    vectors: int = 0
-    inputs: int = 0
-    source: str = "text"
 
 
 @dataclass(frozen=True)

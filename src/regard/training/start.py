@@ -39,7 +39,7 @@ def start_run(
     fitted = parallel.in_turn(lambda: _fit(config, train, like))
     task, corpus, options, chosen, notes = fitted
     config = config.model_copy(update={"task": options})
-    config, more = fill(config, task.facts(corpus))
+    config, more = fill(config, task.stats(corpus))
     run = _assemble(folder, config, task, corpus, dev, origin)
     run.chosen, run.notes = taken + chosen + more, notes
     if origin is not None:
