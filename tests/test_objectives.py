@@ -18,7 +18,7 @@ from regard.data.tensors.special import EOS
 from regard.objectives import CrossEntropy
 from regard.objectives.cross_entropy import SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 from regard.training import shards
 from regard.training.loop import train
 from regard.training.start import start_run
@@ -126,8 +126,8 @@ class Searching(CrossEntropy):
 
     def prepare(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Batch:
         assert batch.source is not None and context.decode is not None and model.training
-        limits = torch.full((batch.rows,), 3)
-        found = context.decode(Beam(beam=2), batch.source, limits, 1)
+        request = SearchRequest(batch.source, torch.full((batch.rows,), 3))
+        found = context.decode(Beam(beam=2), request)
         assert model.training and torch.is_grad_enabled()
         rows = [[*best[0].symbols[:2], EOS] for best in found]
         sampled = torch.rand(batch.rows)

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import Tree
-from regard.search import Hypothesis
+from regard.search import Search, SearchRequest
 
-Decode = Callable[[Any, Padded, Tensor, int], list[list[Hypothesis]]]
+Decode = Callable[[Search, SearchRequest], list[Any]]
 
 
 @dataclass
@@ -31,8 +31,8 @@ class Loss:
 @dataclass(frozen=True)
 class Context:
     """Where in a run a batch is. share: of the run that is done, 0 to 1; step: updates so far;
-    decode: the best `nbest` outputs of sources, by a search, its sources, limits (B,) and nbest:
-    in eval mode and without gradients, in the main thread alone.
+    decode: runs a search with the model as it is, in eval mode and without gradients; for the
+    main thread alone.
 
     Without a run, as in evaluation, it is over: losses can then be compared with each other.
     """

@@ -16,11 +16,11 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.threads import one_thread_each
-from regard.data.tensors.padded import Batch, Padded
+from regard.data.tensors.padded import Batch
 from regard.objectives import Context
 from regard.optim import gradient_noise
 from regard.optim.precision import SMALLEST, products, rescaled
-from regard.search import Hypothesis
+from regard.search import Search, SearchRequest
 from regard.training.run import Run
 from regard.training.shards import backward
 
@@ -85,13 +85,11 @@ def _prepared(run: Run, one: Micro, context: Context) -> Micro:
     return replace(one, batch=run.config.objective.prepare(run.model, one.batch, context))
 
 
-def decode(
-    run: Run, search: Any, source: Padded, limits: Tensor, nbest: int = 1
-) -> list[list[Hypothesis]]:
-    """The best outputs of sources by the model as it is, in eval mode and without gradients."""
+def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
+    """What a search finds with the model as it is, in eval mode and without gradients."""
     run.model.eval()
     with parallel.gathered(run.model), torch.no_grad():
-        found: list[list[Hypothesis]] = search.run(run.model, source, limits, nbest)
+        found = search.run(run.model, request)
     run.model.train()
     return found
 
