@@ -19,7 +19,6 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import PAD
 from regard.data.tensors.state import State
-from regard.models.generator import Generator
 from regard.models.heads import Head
 from regard.search.callbacks import Begun, Follower, Outputs, Unwanted
 from regard.search.hypothesis import NOTHING, Hypothesis, TokenConstraints
@@ -64,7 +63,7 @@ class Narrowed:
 
 def output_layer(model: nn.Module) -> Head:
     """The output layer of a model, if parts of it can be computed."""
-    if not isinstance(model, Generator):
+    if not hasattr(model, "head"):
         raise UserError("shortlist: several models that answer together have none; give one model")
     if type(model.head) is not Head:
         raise UserError("shortlist: not for rounded weights; leave out quantize")

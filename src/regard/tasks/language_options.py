@@ -19,7 +19,6 @@ from regard.data.vocabulary.vocabulary import Vocabulary, count_symbols
 from regard.inputs.tokenizers import SUBWORDS
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
-from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
 
 SMALL = 20_000_000  # characters up to which a text is read character by character
@@ -84,11 +83,11 @@ class LanguageModelOptions(TaskOptions):
         return [Pair("", text[:place], line)], [Pair("", text[place:], after)]
 
     def fit(
-        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+        self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[Choice]]:
         """The task for these documents, the options with nothing left open, what was chosen."""
         masked = isinstance(model, MaskedOptions)
-        if isinstance(like, LanguageModelTask):
+        if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
         texts, chosen = [pair.target for pair in pairs], list[Choice]()
         kind, size = self.symbols, self.size

@@ -52,7 +52,7 @@ class RegressOptions(TaskOptions):
         return refuse_streamed_vectors(place, read_numbers(place.file(), *columns))
 
     def fit(
-        self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
+        self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["Regress", "RegressOptions", list[Choice]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
         tree, chosen = self.model_dump(), list[Choice]()
@@ -66,7 +66,9 @@ class RegressOptions(TaskOptions):
                 f"every example has the same answer, {numbers[0].tolist()}: nothing to learn"
             )
         mean, deviation = standard(numbers)
-        if isinstance(like, Regress) and len(like.mean) == len(mean):  # its head is taken over
+        if (
+            like is not None and like.kind == self.kind and len(like.mean) == len(mean)
+        ):  # its head is taken over
             mean, deviation = np.array(like.mean), np.array(like.deviation)
         task = Regress(source, mean.tolist(), deviation.tolist(), self.metric)
         return task, RegressOptions.model_validate(tree), chosen

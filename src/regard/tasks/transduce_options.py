@@ -57,9 +57,7 @@ class TransduceOptions(TaskOptions):
         """Train and dev parts of pairs that came without a dev part."""
         return split_large(pairs) if isinstance(pairs, LargePairs) else split_dev(list(pairs))
 
-    def usable(
-        self, pairs: Sequence[Pair], task: Task | None = None
-    ) -> tuple[Sequence[Pair], list[str]]:
+    def usable(self, pairs: Sequence[Pair], task: Any = None) -> tuple[Sequence[Pair], list[str]]:
         """The pairs that can be trained on, and a line for each reason others cannot."""
         kept = filled_pairs(pairs)
         notes = []
@@ -68,7 +66,7 @@ class TransduceOptions(TaskOptions):
                 f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training"
             )
         limit = self.max_length
-        if limit is not None and isinstance(task, Transduce):
+        if limit is not None and task is not None:
             short = pick(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
@@ -140,14 +138,14 @@ class TransduceOptions(TaskOptions):
         return TransduceOptions.model_validate(tree)
 
     def _fit_like(
-        self, pairs: Sequence[Pair], like: Task
+        self, pairs: Sequence[Pair], like: Any
     ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source.symbols).vocabulary
         tree = self.model_dump()
         tree["source"] = Text(symbols=source.kind, lowercase=False).model_dump()
-        if isinstance(like, Transduce):
+        if like.kind == self.kind:
             target = like.target
             tree |= {"target": {"symbols": target.kind, "size": None}}
             tree["shared"] = like.shared

@@ -35,8 +35,8 @@ FARTHEST = 1e-3  # of logits, where weights are not rounded; they are about 1 to
 
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Writes the model's graphs into the folder; facts about them."""
-    model = predictor.module
-    if not isinstance(model, Generator):
+    model: Any = predictor.module
+    if not predictor.task.exportable:
         raise UserError(
             f"{predictor.folder}: a {predictor.task.kind} model cannot be exported to ONNX, only "
             "transducers (sequence to sequence) can"
