@@ -10,6 +10,8 @@ from regard.core.files import read_json, write_json
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.inference.predictor import Predictor
+from regard.tasks.labeled_data import text_or_vector
+from regard.tasks.tag import Tag
 from regard.tasks.task import Prediction
 
 SEVERAL = (list, tuple, set, frozenset)  # of labels
@@ -28,7 +30,7 @@ class Tagger(Estimator):
         for number, row in enumerate(rows, 1):
             if len(row) != 2:
                 raise UserError(f"example {number}: (words, tags) expected, {row!r} found")
-            words, tags = _words(row[0], number), tuple(map(str, _cut(row[1])))
+            words, tags = Tag.source_of(row[0], number), tuple(map(str, _cut(row[1])))
             if len(words) != len(tags):
                 raise UserError(
                     f"example {number}: {len(words)} words but {len(tags)} tags; one tag for "
@@ -39,7 +41,7 @@ class Tagger(Estimator):
 
     def sources(self, X: Any) -> list[Any]:
         """Sentences as words; a text is cut at its spaces."""
-        return [_words(row, number) for number, row in enumerate(super().sources(X), 1)]
+        return [Tag.source_of(row, number) for number, row in enumerate(super().sources(X), 1)]
 
     def predict(self, X: Any, batch_size: int = 64) -> list[list[str]]:
         """The tags of each sentence."""
@@ -54,21 +56,12 @@ def _cut(row: Any) -> Sequence[Any]:
     return row.split() if isinstance(row, str) else row
 
 
-def _words(row: Any, number: int) -> tuple[str, ...]:
-    words = tuple(map(str, _cut(row)))
-    if not words:
-        raise UserError(f"example {number}: a sentence without words")
-    if not all(words):
-        raise UserError(f"example {number}: a word is empty")
-    return words
-
-
 class Whole(Estimator):
     """One answer for a text or a vector of numbers."""
 
     def sources(self, X: Any) -> list[Any]:
         """Texts as they are, vectors as tuples of numbers."""
-        found = [_source(row, number) for number, row in enumerate(super().sources(X), 1)]
+        found = [text_or_vector(row, number) for number, row in enumerate(super().sources(X), 1)]
         for number, source in enumerate(found, 1):
             if _shape(source) != _shape(found[0]):
                 raise UserError(
@@ -94,18 +87,6 @@ class Whole(Estimator):
     def answer(self, value: Any, number: int) -> tuple[Any, ...]:
         """The answer of an example as a tuple."""
         raise NotImplementedError
-
-
-def _source(row: Any, number: int) -> Any:
-    if isinstance(row, str):
-        return row
-    try:
-        vector = tuple(float(value) for value in row)
-    except (TypeError, ValueError):
-        raise UserError(f"example {number}: a text or numbers expected, {row!r} found") from None
-    if not np.isfinite(vector).all():
-        raise UserError(f"example {number}: a number is missing or not finite: {row!r}")
-    return vector
 
 
 def _shape(source: Any) -> str:

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -59,6 +60,13 @@ class Engine(ABC):
                 f"engine {self.name}: nothing can be seen inside; load the model with engine torch"
             )
         return self.module
+
+    def hidden(self, folder: Path) -> str | None:
+        """Return why the model cannot be inspected; None: it can. folder: of the model."""
+        return (
+            f"{folder}: the engine {self.name} shows nothing of its inside; inspect the folder of "
+            "the run that it was exported from, with engine torch"
+        )
 
     def for_alignment(self, request: SearchRequest) -> Any:
         """Return the model step by step, as it runs this request."""

@@ -1,5 +1,6 @@
 """The engine that runs our own models as they are."""
 
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -38,6 +39,11 @@ class TorchEngine(Engine):
         if self._narrow is not None:
             return narrow_search(stepper, *self._narrow, search, request)
         return search.run(stepper, request)
+
+    def hidden(self, folder: Path) -> str | None:
+        if not self.plain:
+            return f"{folder}: with a shortlist nothing can be seen; load it without one"
+        return getattr(self.module, "hidden", None)
 
     def stepper(self) -> Any:
         """The fast path of the model, made again only if the model or its weights have changed."""

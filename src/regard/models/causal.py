@@ -70,6 +70,8 @@ class WindowReader(nn.Module):
 class CausalModel(nn.Module):
     """A decoder and a head. Training calls it; sampling calls `start` and `step`."""
 
+    only_counts: ClassVar[bool] = False  # whether there are no layers that can be inspected
+
     def __init__(self, target: Embedding, decoder: Any, head: Head, carries: bool) -> None:
         super().__init__()
         self.target = target

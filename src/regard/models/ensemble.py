@@ -17,6 +17,8 @@ from regard.nn.fast import fast
 class Ensemble(nn.Module):
     """Generators with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
 
+    hidden = "several models that answer together are inspected one by one"  # from inspection
+
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)

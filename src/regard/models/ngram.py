@@ -95,6 +95,7 @@ class NGram(nn.Module):
     unigram: Tensor
 
     unbounded = True  # it can look back on any number of tokens
+    only_counts: ClassVar[bool] = True  # no layers that can be inspected
 
     def __init__(self, vocabulary: int, order: int) -> None:
         super().__init__()

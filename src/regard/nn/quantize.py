@@ -101,6 +101,13 @@ def _linear(weight: Tensor, bias: Tensor | None, weights: Weights) -> Int8Linear
     return Int8Linear(weights.matrix(weight), None if bias is None else weights.tensor(bias))
 
 
+def num_parameters(model: nn.Module) -> int:
+    """Return the numbers that a model has learned: weights, also those in int8, or else counts."""
+    trained = sum(weight.numel() for weight in model.parameters())
+    rounded = sum(table.numel() for table in model.buffers() if table.dtype == torch.int8)
+    return trained + rounded or sum(table.numel() for table in model.buffers())
+
+
 def size_of(model: nn.Module) -> int:
     """The bytes of all weights, tied ones once."""
     tensors = [*model.parameters(), *model.buffers()]

@@ -2,10 +2,12 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
 from regard.data.tensors.special import EOS
+from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 from regard.search.trace import Fate, Trace
@@ -34,6 +36,34 @@ class SearchTree:
     greedy: Key
     best: Key
     scores: dict[Key, float]  # of the outputs, as the search ranks
+
+    def as_dict(self, vocabulary: Vocabulary) -> dict[str, Any]:
+        """Return the nodes from the first token on, the best and the greedy output, for JSON."""
+        keys = sorted(self.nodes, key=lambda key: (len(key), -self.nodes[key].total, key))
+        places = {key: place for place, key in enumerate(keys)}
+
+        def node(key: Key) -> dict[str, Any]:
+            one = self.nodes[key]
+            return {
+                "id": places[key],
+                "parent": places.get(key[:-1]),
+                "symbol": vocabulary.name(key[-1]),
+                "p": one.p,
+                "total": one.total,
+                "fate": one.fate,
+                "score": self.scores.get(key) if one.fate == "ends" else None,
+                "best": self.best[: len(key)] == key,
+                "greedy": self.greedy[: len(key)] == key,
+                "alone": one.alone,
+            }
+
+        ends = {"best": self.best, "greedy": self.greedy}
+        texts = {
+            name: vocabulary.decode([symbol for symbol in key if symbol != EOS])
+            for name, key in ends.items()
+        }
+        scores = {name: self.scores[key] for name, key in ends.items()}
+        return {"beam": self.beam, "nodes": [*map(node, keys)], **texts, "scores": scores}
 
 
 def search_tree(

@@ -17,7 +17,9 @@ from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search.search import Found
-from regard.tasks.labeled_data import source_stats
+from regard.tasks.labeled_data import source_stats, text_or_vector
+from regard.tasks.questions.question import Asked
+from regard.tasks.questions.whole_question import LabelQuestion, label_question
 from regard.tasks.task import Prediction, Task
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
@@ -83,6 +85,12 @@ class Classify(Task):
     def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
         return source_stats(self.source, corpus, len(self.labels), labels=True)
+
+    source_of = staticmethod(text_or_vector)
+
+    def question(self, asked: Asked) -> LabelQuestion:
+        """The labels of a source, or given ones."""
+        return label_question(asked)
 
     def answer(
         self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int

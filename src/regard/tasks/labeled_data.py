@@ -2,6 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -18,6 +21,19 @@ def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
     if place.file() == "-" and all(number(pair.source) is not None for pair in first):
         raise UserError("standard input: these are numbers; vectors are read from files only")
     return read
+
+
+def text_or_vector(value: Any, number: int = 1) -> Any:
+    """Return a text as it is, and a vector as a tuple of numbers. number: of the example."""
+    if isinstance(value, str):
+        return value
+    try:
+        vector = tuple(float(one) for one in value)
+    except (TypeError, ValueError):
+        raise UserError(f"example {number}: a text or numbers expected, {value!r} found") from None
+    if not np.isfinite(vector).all():
+        raise UserError(f"example {number}: a number is missing or not finite: {value!r}")
+    return vector
 
 
 def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:

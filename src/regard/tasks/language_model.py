@@ -30,6 +30,9 @@ from regard.search import Sample
 from regard.search.callbacks import Begun
 from regard.search.sample import continued
 from regard.search.search import Found, SearchRequest
+from regard.tasks.questions.language_question import continued_by, language_question
+from regard.tasks.questions.masked_question import masked_question
+from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import PromptRows
 from regard.tasks.task import Evaluation, Prediction, Task, losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
@@ -152,6 +155,14 @@ class LanguageModelTask(Task):
             if text.startswith(done) and not text.endswith("\ufffd"):
                 yield text[len(done) :]
                 done = text
+
+    def question(self, asked: Asked) -> Question:
+        """A text and how it continues, or each of its tokens masked in turn."""
+        return masked_question(asked) if self.masked else language_question(asked)
+
+    def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The settings; without any a text continues a little, and greedily."""
+        return continued_by(given)
 
     def reach(self, model: Any) -> int | None:
         """How many symbols a model can look back; None: any number."""

@@ -28,7 +28,9 @@ from regard.metrics.numbers import measure_numbers, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
-from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats
+from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats, text_or_vector
+from regard.tasks.questions.question import Asked
+from regard.tasks.questions.whole_question import NumberQuestion, number_question
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
 
@@ -110,6 +112,12 @@ class Regress(Task):
     def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
         return source_stats(self.source, corpus, len(self.mean))
+
+    source_of = staticmethod(text_or_vector)
+
+    def question(self, asked: Asked) -> NumberQuestion:
+        """The numbers of a source."""
+        return number_question(asked)
 
     def answer(
         self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int

@@ -25,6 +25,8 @@ from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_stats
+from regard.tasks.questions.question import Asked
+from regard.tasks.questions.tag_question import TagQuestion, tag_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
 
@@ -107,6 +109,20 @@ class Tag(Task):
     def parse(self, text: str) -> Any:
         """A source as it is written in a line: the words between its spaces."""
         return self.source.parse(text)
+
+    @staticmethod
+    def source_of(value: Any, number: int = 1) -> tuple[str, ...]:
+        """The words of a sentence; a text is split at its spaces."""
+        words = tuple(map(str, value.split() if isinstance(value, str) else value))
+        if not words:
+            raise UserError(f"example {number}: a sentence without words")
+        if not all(words):
+            raise UserError(f"example {number}: a word is empty")
+        return words
+
+    def question(self, asked: Asked) -> TagQuestion:
+        """The tags of a sentence, or given ones."""
+        return tag_question(asked)
 
     def answer(
         self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int

@@ -29,6 +29,7 @@ from regard.objectives import Objective
 from regard.search.callbacks import Begun
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import Found, SearchRequest
+from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.values import Evaluation, Prediction, Request
 
@@ -141,6 +142,19 @@ class Task(ABC):
     def parse(self, text: str) -> Any:
         """A source as it is written in a line."""
         return text
+
+    @staticmethod
+    def source_of(value: Any, number: int = 1) -> Any:
+        """Return a source from what the user gives in place of a line. number: of the example."""
+        raise UserError(f"a text expected, {value!r} found")
+
+    def question(self, asked: Asked) -> Question:
+        """Return what is shown of a source and its prediction, and passes over copies of it."""
+        raise UserError(f"a {self.kind} model cannot be inspected")
+
+    def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Return the settings of the search for an inspection. given: by the user."""
+        return given
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """What is evaluated: by default each pair."""

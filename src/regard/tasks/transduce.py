@@ -24,6 +24,8 @@ from regard.inputs.input import Input
 from regard.inputs.tokenizers import PIECES
 from regard.models.generator import Generator, GeneratorOptions
 from regard.tasks.answering import Answering
+from regard.tasks.questions.question import Asked
+from regard.tasks.questions.transduce_question import TransduceQuestion, transduce_question
 from regard.tasks.task import DataCheck, Prediction, Task
 
 
@@ -104,6 +106,10 @@ class Transduce(Answering, Task):
         words = self.target.kind in (*PIECES, "word")
         tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
         return DataStats(len(corpus), tokens, outputs, words, inputs=shape.size, source=shape.kind)
+
+    def question(self, asked: Asked) -> TransduceQuestion:
+        """The output of a search, with its tree, or a given target."""
+        return transduce_question(asked)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """One example a source, with all its targets."""

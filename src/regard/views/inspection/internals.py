@@ -4,7 +4,6 @@ R parts of the answer, H heads, T rows, S columns, D width of a layer.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,10 +11,9 @@ from torch import Tensor
 
 from regard.inference.model_capture import capture, silence
 from regard.nn.capture import Seen
-from regard.search.callbacks import tell_nothing
-from regard.views.inspection.notes import Note
-from regard.views.inspection.question import Question, Scored
-from regard.views.inspection.value import AttentionMap, Axis, Gate, Part, Saliency, Way
+from regard.tasks.questions.notes import Note
+from regard.tasks.questions.question import Axis, Question
+from regard.views.inspection.value import AttentionMap, Gate, Inspection, Part, Saliency, Way
 
 AXES: dict[Part, tuple[Axis, Axis]] = {
     "encoder": ("source", "source"),
@@ -27,34 +25,25 @@ READ = ("frontend", "frontend.symbols", "target")  # where symbols become vector
 UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
 
 
-@dataclass(frozen=True)
-class Inside:
-    """What was seen, and what could not be."""
-
-    attention: tuple[AttentionMap, ...] = ()
-    saliency: Saliency | None = None
-    gates: tuple[Gate, ...] = ()
-    notes: tuple[Note, ...] = ()
-
-    def seen(self) -> dict[str, Any]:
-        """What was seen, under the names that an inspection has for it."""
-        return {name: getattr(self, name) for name in ("attention", "saliency", "gates")}
-
-
-def inside(question: Question, rows: Axis) -> Inside:
-    """All that can be seen. rows: what the parts of the answer are, target symbols or one."""
-    with torch.inference_mode(), capture(question.model) as seen:
-        question.read()
-    notes: list[Note] = []
-    attention = maps_of(question, seen)
-    if not attention:
-        notes.append(Note("attention.none"))
-    elif not attention[0].silenced:
-        notes.append(Note("heads.dear", symbols=question.lengths()[1]))
-    gates = gates_of(seen)
-    if gates and gates[0].units is None:
-        notes.append(Note("gates.means", most=UNITS))
-    return Inside(attention, saliency_of(question, rows), gates, tuple(notes))
+def inside(question: Question, about: dict[str, Any]) -> Inspection:
+    """Return all that can be seen. about: the model."""
+    assert question.facts is not None
+    shows, notes = question.shows, list[Note]()
+    found: dict[str, Any] = {}
+    if shows & {"attention", "gates"}:
+        with torch.inference_mode(), capture(question.asked.model) as seen:
+            question.read()
+        found = {"attention": maps_of(question, seen), "gates": gates_of(seen)}
+        if not found["attention"]:
+            notes.append(Note("attention.none"))
+        elif not found["attention"][0].silenced:
+            notes.append(Note("heads.dear", symbols=question.lengths()[1]))
+        if found["gates"] and found["gates"][0].units is None:
+            notes.append(Note("gates.means", most=UNITS))
+    if "saliency" in shows:
+        found["saliency"] = saliency_of(question)
+    facts = vars(question.facts) | {"notes": question.notes(notes)}
+    return Inspection(model=about, **facts, **found)
 
 
 def maps_of(question: Question, seen: Seen) -> tuple[AttentionMap, ...]:
@@ -74,37 +63,32 @@ def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float
     """How the score of the whole answer changes when each head of each attention is silent."""
     if not heads:
         return {}
-    before = question.total()
+    before = question.totals(1)
     places = [(name, head) for name, count in heads.items() for head in range(count)]
     found: dict[str, list[float]] = {name: [] for name in heads}
-    if not isinstance(question, Scored):
-        for name, head in places:
-            with silence(question.model, {name: [head]}):
-                found[name].append(question.total() - before)
-        return {name: tuple(changes) for name, changes in found.items()}
-    for first in range(0, len(places), question.at_once()):
-        tell_nothing()
-        some = places[first : first + question.at_once()]  # a copy for each
+    for first in range(0, len(places), question.totals_at_once()):
+        question.asked.on_step()
+        some = places[first : first + question.totals_at_once()]  # a copy for each
         masks = {name: torch.zeros(len(some), count).bool() for name, count in heads.items()}
         for copy, (name, head) in enumerate(some):
             masks[name][copy, head] = True
-        with silence(question.model, masks):
-            after = question.scores(len(some)).double().sum(1)
-        for (name, _), change in zip(some, (after - before).tolist(), strict=True):
+        with silence(question.asked.model, masks):
+            changes = question.totals(len(some)) - before
+        for (name, _), change in zip(some, changes.tolist(), strict=True):
             found[name].append(change)
     return {name: tuple(changes) for name, changes in found.items()}
 
 
-def saliency_of(question: Question, rows: Axis) -> Saliency | None:
+def saliency_of(question: Question) -> Saliency | None:
     """The norm of the gradient of each part of the answer by each symbol that was read."""
-    parts = list(range(question.lengths()[0]))
+    parts, rows = list(range(question.lengths()[0])), question.rows
     found: dict[str, list[Tensor]] = {}
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
         for first in range(0, len(parts), question.at_once()):
-            tell_nothing()
-            with capture(question.model) as seen:
+            question.asked.on_step()
+            with capture(question.asked.model) as seen:
                 score = question.each(parts[first : first + question.at_once()]).sum()
-            for name, values in seen.saliency(score).items():
+            for name, values in question.saliency(seen, score).items():
                 if name in READ:  # letters of words have other rows, not the same in all passes
                     found.setdefault(name, []).append(values.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in found.items()}

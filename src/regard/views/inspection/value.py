@@ -4,49 +4,19 @@ H heads, T target symbols, S source symbols, D width of a layer.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
 
 from regard.core.version import __version__
-from regard.views.inspection.notes import Note
+from regard.tasks.questions.question import Axis, QuestionFacts
 
 FORMAT = 1  # of the dictionary; readers may refuse what they do not know
 DIGITS = 6  # behind the point
 Part = Literal["encoder", "decoder", "cross", "pool"]
 Way = Literal["forward", "backward"]
-Axis = Literal["source", "target", "inputs", "one"]
-
-
-@dataclass(frozen=True)
-class TokenizedText:
-    """A text and the symbols it was cut into, as they are printed."""
-
-    text: str
-    symbols: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class OutputStep:
-    """One symbol of the answer. p: its probability, or None where it is a number, which is then
-    the value; others: what else was likely, most probable first; given: whether the user gave it
-    (the prompt of a language model)."""
-
-    symbol: str
-    p: float | None
-    others: tuple[tuple[str, float], ...] = ()
-    value: float | None = None
-    given: bool = False
-
-    def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON; a number has a value in place of a probability."""
-        chance = {"value": self.value} if self.p is None else {"p": self.p}
-        others = [list(pair) for pair in self.others]
-        return {"symbol": self.symbol, **chance, "others": others} | (
-            {"given": True} if self.given else {}
-        )
 
 
 @dataclass(frozen=True)
@@ -96,29 +66,17 @@ class Saliency:
         return found if self.before is None else found | {"before": self.before.as_dict()}
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """All that is seen while a model answers one text; see docs/inspect.md.
+@dataclass(frozen=True, kw_only=True)
+class Inspection(QuestionFacts):
+    """All that is seen while a model predicts from one source; see docs/inspect.md.
 
-    model: as `about` gives it. given: whether the target was given. inputs: what the decoder read.
-    cut: whether the answer came to its limit. unknown: symbols that training never saw. tree: of
-    the search, ready for JSON. notes: what is not shown, and why.
+    model: as `about` gives it. attention, saliency, gates: what is inside.
     """
 
     model: dict[str, Any]
-    source: TokenizedText
-    target: TokenizedText
-    steps: tuple[OutputStep, ...]
-    given: bool = False
-    inputs: tuple[str, ...] = ()
-    score: float | None = None
-    cut: bool = False
-    unknown: tuple[str, ...] = ()
     attention: tuple[AttentionMap, ...] = ()
     saliency: Saliency | None = None
     gates: tuple[Gate, ...] = ()
-    tree: dict[str, Any] | None = None
-    notes: tuple[Note, ...] = field(default=())
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON.
@@ -138,17 +96,15 @@ class Inspection:
             "steps": [step.as_dict() for step in self.steps],
             "attention": [vars(one) for one in self.attention],
             "saliency": None,
-            "gates": [vars(one) | {"units": _units(one)} for one in self.gates],
+            "gates": [
+                vars(one) | {"units": () if one.units is None else one.units} for one in self.gates
+            ],
             "tree": self.tree,
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
         ready = {name: plain(value) for name, value in found.items()}
         return ready | {"saliency": self.saliency and self.saliency.as_dict()}
-
-
-def _units(gate: Gate) -> Any:
-    return () if gate.units is None else gate.units
 
 
 def significant(number: float) -> float | None:

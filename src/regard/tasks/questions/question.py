@@ -1,0 +1,194 @@
+"""The contract of a question: a source that a model is inspected with, and its prediction.
+
+The model can be run over any number of copies of it, to change something in each.
+R parts of the prediction (tokens, tags, labels or numbers), n copies, V outputs of each part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import UserError
+from regard.nn.capture import Seen
+from regard.tasks.questions.notes import Note
+
+NUMBERS = 2_000_000  # of one attention map, over all copies: more are asked one part at a time
+OUTPUTS = 20_000_000  # numbers that the output layer gives, over all copies
+LIMIT = 200  # tokens of a side
+OTHERS = 5  # runners-up of each token
+Axis = Literal["source", "target", "inputs", "one"]
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text and its tokens, as they are printed."""
+
+    text: str
+    symbols: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OutputStep:
+    """One token of the prediction. p: its probability, or None if it is a number, which is then
+    the value; others: what else was likely, most probable first; given: whether the user gave it
+    (the prompt of a language model)."""
+
+    symbol: str
+    p: float | None
+    others: tuple[tuple[str, float], ...] = ()
+    value: float | None = None
+    given: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the step for JSON; a number has a value in place of a probability."""
+        chance = {"value": self.value} if self.p is None else {"p": self.p}
+        others = [list(pair) for pair in self.others]
+        return {"symbol": self.symbol, **chance, "others": others} | (
+            {"given": True} if self.given else {}
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuestionFacts:
+    """What is shown of a question besides what is inside of the model.
+
+    given: whether the target was given. inputs: what the decoder read. cut: whether the prediction
+    came to its limit. unknown: tokens that training never saw. tree: of the search, ready for JSON.
+    notes: what is not shown, and why.
+    """
+
+    source: TokenizedText
+    target: TokenizedText
+    steps: tuple[OutputStep, ...]
+    given: bool = False
+    inputs: tuple[str, ...] = ()
+    score: float | None = None
+    cut: bool = False
+    unknown: tuple[str, ...] = ()
+    tree: dict[str, Any] | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def no_step() -> None:
+    """Let the passes continue."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of a model. target: what it is held to predict, in place of its own prediction;
+    limit: maximum tokens per side; on_step: is called between passes and may raise to cancel."""
+
+    predictor: Any
+    source: Any
+    target: str | None = None
+    search: Any = None
+    limit: int = LIMIT
+    on_step: Callable[[], None] = no_step
+
+    @property
+    def task(self) -> Any:
+        """The task of the model."""
+        return self.predictor.task
+
+    @property
+    def given(self) -> bool:
+        """Whether a target is given."""
+        return self.target is not None
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model computes."""
+        found: torch.device = self.predictor.engine.device
+        return found
+
+    @cached_property
+    def model(self) -> Any:
+        """The model as torch trains it."""
+        return self.predictor.engine.inside().eval()
+
+    def refuse_longer(self, what: str, count: int, how: str) -> None:
+        """Raise TooLong for a side of so many tokens: a map of it would be too large to look at."""
+        if count > self.limit:
+            raise TooLong(
+                what,
+                count,
+                f"{what}: {count:,} symbols, but maps of more than {self.limit:,} a side are too "
+                f"large to look at; {how}",
+            )
+
+
+class TooLong(UserError):
+    """A side of more tokens than are shown. said: without how the limit is raised, which differs
+    between a command and a server."""
+
+    def __init__(self, what: str, count: int, said: str) -> None:
+        super().__init__(f"{said}, or raise the limit: --most {count}")
+        self.what, self.count, self.said = what, count, said
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(ABC):
+    """What is asked of a model, and what it is held to predict. facts: what is shown of it, once
+    that is known."""
+
+    asked: Asked
+    facts: QuestionFacts | None = None
+
+    @property
+    def rows(self) -> Axis:
+        """What the parts of the prediction are in a map: target tokens, or one."""
+        return "target"
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """What can be seen of the model, of attention, gates and saliency."""
+        return frozenset({"attention", "gates", "saliency"})
+
+    @abstractmethod
+    def each(self, parts: list[int]) -> Tensor:
+        """Return (n,): the log odds of each of these parts, in a copy of its own, or the
+        numbers."""
+
+    @abstractmethod
+    def read(self) -> None:
+        """Run the model once over the source, for others to look at."""
+
+    @abstractmethod
+    def totals(self, copies: int) -> Tensor:
+        """Return (n,): the log probability of the whole prediction, or the sum of its numbers."""
+
+    @abstractmethod
+    def lengths(self) -> tuple[int, int]:
+        """Return R, and the most tokens on one side."""
+
+    def outputs(self) -> int:
+        """Return how many numbers the output layer gives for each part of the prediction."""
+        return 1
+
+    def at_once(self) -> int:
+        """Return how many copies fit into memory, attention of many heads and layers included."""
+        parts, longest = self.lengths()
+        given = parts * self.outputs()
+        return max(1, min(NUMBERS // (8 * longest * longest), OUTPUTS // given))
+
+    def totals_at_once(self) -> int:
+        """Return for how many copies `totals` can be asked together."""
+        return self.at_once()
+
+    def dear(self, heads: int) -> bool:
+        """Return whether it would take too long to ask again for each of so many heads."""
+        return False
+
+    def saliency(self, seen: Seen, score: Tensor) -> dict[str, Tensor]:
+        """Return how strongly a number depends on each input (n, positions), by module."""
+        return seen.saliency(score)
+
+    def notes(self, seen: Sequence[Note]) -> tuple[Note, ...]:
+        """Return what is said besides the numbers. seen: of attention, heads and gates."""
+        assert self.facts is not None
+        return (*self.facts.notes, *seen)
