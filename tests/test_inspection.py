@@ -12,9 +12,9 @@ from regard.data.tensors.padded import Padded
 from regard.inference.engine import Engine
 from regard.models.ensemble import Ensemble
 from regard.search import Hypothesis
+from regard.tasks.questions.question import Question
 from regard.views.inspection import internals
 from regard.views.inspection.pack import packed
-from regard.views.inspection.question import Question
 
 
 @pytest.fixture(scope="module")

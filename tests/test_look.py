@@ -11,8 +11,8 @@ import numpy
 import pytest
 
 from regard.metrics.metric_names import LABELS
+from regard.tasks.questions.notes import SENTENCES
 from regard.views.inspection.inspection_page import inspection_page
-from regard.views.inspection.notes import SENTENCES
 from regard.views.inspection.pack import unpacked
 from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.report.curves import Series, draw

@@ -7,11 +7,9 @@ import pytest
 import torch
 
 import regard
-from regard.data.tensors.padded import Batch
-from regard.models.labeller import Labeller
+from regard.tasks.questions.question import Asked, Question
+from regard.tasks.questions.tag_question import TagQuestion
 from regard.tasks.tag import Tag
-from regard.views.inspection.question import Question
-from regard.views.inspection.tagger_pass import TaggerPass
 
 from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
 from .toys import Case, built
@@ -21,14 +19,20 @@ tagged = pytest.mark.parametrize(
 )
 
 
+def tagged_as(case: Case, words: tuple[str, ...], tags: tuple[int, ...]) -> TagQuestion:
+    """A sentence whose words are held to have these tags."""
+    predictor = estimator_of(case).predictor_
+    task = predictor.task
+    assert isinstance(task, Tag)
+    return task.question(Asked(predictor, words, " ".join(task.tags[tag] for tag in tags)))
+
+
 @tagged
 def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
     """Of which gradients are taken: by other sums than the probabilities, where there is a CRF."""
-    task, model = built(case).task, built(case).model
-    assert isinstance(task, Tag) and isinstance(model, Labeller)
-    question = TaggerPass(model, Batch(task.source.batch([("Ann", "saw", "Bo")])), (1, 0, 2))
+    question = tagged_as(case, ("Ann", "saw", "Bo"), (1, 0, 2))
     with torch.inference_mode():
-        p = question.chances(1)[0].double()[torch.arange(3), list(question.tags)]
+        p = question.probabilities().double()[torch.arange(3), list(question.tokens)]
         torch.testing.assert_close(
             question.each([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
         )
@@ -37,14 +41,11 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
 @tagged
 def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> None:
     """Also with a CRF, whose tags hang together: the product of what each has is none there."""
-    task, model = built(case).task, built(case).model
-    assert isinstance(task, Tag) and isinstance(model, Labeller)
-    batch, ways = (
-        Batch(task.source.batch([("Ann", "saw")])),
-        itertools.product(range(len(task.tags)), repeat=2),
-    )
+    task = built(case).task
+    assert isinstance(task, Tag)
+    ways = itertools.product(range(len(task.tags)), repeat=2)
     with torch.inference_mode():
-        logs = [float(TaggerPass(model, batch, way).scores(1).sum()) for way in ways]
+        logs = [float(tagged_as(case, ("Ann", "saw"), way).scores(1).sum()) for way in ways]
     assert sum(map(math.exp, logs)) == pytest.approx(1, abs=1e-4)
     notes = look(case)[1].notes
     assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
@@ -53,7 +54,7 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
 def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would take as many passes as there are symbols: that is said, and nothing is guessed."""
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
-    monkeypatch.setattr("regard.views.inspection.masked_pass.WORK", 0)
+    monkeypatch.setattr("regard.tasks.questions.masked_question.WORK", 0)
     found = look(case)[1]
     assert found.attention and not any(one.silenced for one in found.attention)
     keys = [note.key for note in found.notes]

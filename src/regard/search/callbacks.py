@@ -1,10 +1,8 @@
 """The door through which a search is followed, step by step, while it goes on."""
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from regard.core.context import Slot
 from regard.search.hypothesis import Hypothesis
 
 
@@ -36,22 +34,6 @@ class Unwanted(Exception):
     settled: Settled = {}  # noqa: RUF012, replaced and never changed
 
 
-FOLLOWER: Slot[Follower | None] = Slot("follower", None)
-
-
-def followed(follower: Follower | None) -> contextlib.AbstractContextManager[None]:
-    """Within, in this thread, each step of a search is told to the follower.
-
-    None: to whoever follows already.
-    """
-    return FOLLOWER.set(follower or current())
-
-
-def current() -> Follower | None:
-    """Who follows the searches of this thread, if anybody does."""
-    return FOLLOWER.get()
-
-
 def tell(
     follower: Follower | None,
     rows: Sequence[int],
@@ -67,11 +49,6 @@ def tell(
         if settled is not None:
             error.settled = settled()
         raise
-
-
-def tell_nothing() -> None:
-    """Lets whoever follows end work of several passes that is no search."""
-    tell(current(), (0,), lambda: [Begun(())])
 
 
 def tell_rows(

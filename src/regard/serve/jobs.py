@@ -10,7 +10,7 @@ import torch
 
 from regard.core.errors import UserError
 from regard.inference.engine import FEW
-from regard.search.callbacks import Begun, Outputs, Unwanted, followed
+from regard.search.callbacks import Begun, Outputs, Unwanted
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
 from regard.tasks.batches import Work
@@ -132,16 +132,16 @@ def _grow(jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Errand:
-    """Something that is done alone."""
+    """Something that is done alone. call: is given what it calls between its steps, which may
+    cancel it."""
 
-    call: Callable[[], Any]
+    call: Callable[[Callable[[], None]], Any]
 
     def run(self, jobs: Sequence[Job], until: float) -> None:
         """Does it, unless nobody waits for it."""
         (job,) = jobs
         try:
-            with followed(lambda rows, outputs: stop_when_gone(jobs, until)):
-                job.outcome = self.call()
+            job.outcome = self.call(lambda: stop_when_gone(jobs, until))
         except Unwanted:
             job.outcome = _too_long()
         except Exception as error:

@@ -1,7 +1,7 @@
 """The routes that ask a model."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic_core import to_json
@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.core.errors import UserError
-from regard.search.callbacks import current
 from regard.serve.api_errors import Refused, as_json
 from regard.serve.jobs import Asking, Job
 from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
@@ -17,6 +16,7 @@ from regard.serve.served_models import Served
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import Events
+from regard.tasks.questions.question import TooLong
 from regard.tasks.values import NBEST_PARTS, PARTS
 from regard.tasks.values import Request as Wish
 
@@ -56,7 +56,9 @@ async def inspect(request: Request, body: InspectBody) -> Response:
     service: Service = request.app.state.service
     model = service.model(body, "inspect")
     service.asking(model, body)  # refuses a search that is too much
-    found = await service.alone(request, lambda: _inspected(model, body, service.settings))
+    found = await service.alone(
+        request, lambda stop: _inspected(model, body, service.settings, stop)
+    )
     return Response(found, media_type="application/json")
 
 
@@ -67,7 +69,7 @@ async def alternatives(request: Request, body: AlternativesBody) -> Response:
     wish = _wish(body.request, "request", model) or Wish()
     search, call = service.asking(model, body).search, model.predictor.alternatives
     found = await service.alone(
-        request, lambda: call(body.text, wish, body.count, search, current())
+        request, lambda stop: call(body.text, wish, body.count, search, lambda *step: stop())
     )
     ways = [{"symbol": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
@@ -125,16 +127,15 @@ def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
     return wish
 
 
-def _inspected(model: Served, asked: InspectBody, settings: ServeSettings) -> bytes:
+def _inspected(
+    model: Served, asked: InspectBody, settings: ServeSettings, stop: Callable[[], None]
+) -> bytes:
     """What is inside of a model while it answers, as JSON; in the runner's thread."""
-    from regard.views.inspection import inspect as look_inside
-    from regard.views.inspection.inspected_texts import TooLong
+    from regard.views.inspection.inspecting import inspected
 
-    search: dict[str, Any] = dict(asked.search)
+    given = (asked.text, asked.target, asked.search, settings.symbols)
     try:
-        found = look_inside(
-            model.predictor, asked.text, asked.target, most=settings.symbols, **search
-        ).as_dict()
+        found = inspected(model.predictor, *given, stop).as_dict()
     except TooLong as error:
         who = f"who runs the server can raise the limit: regard serve --symbols {error.count}"
         at = error.what if error.what in ("text", "target") else None

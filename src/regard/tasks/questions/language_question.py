@@ -94,7 +94,7 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
     if room is not None and search.longest > room:
         notes.append(Note("follows.room", room=room, reach=reach))
         search = search.model_copy(update={"length": room})
-    found = []
+    found = list[int]()
     for tokens in continued(asked.model, [prompt], [0], search, reach):
         found += tokens.values()
         asked.on_step()
