@@ -22,19 +22,19 @@ def runs(
     """List runs: what differs between them, how good each is."""
     from rich.console import Console
 
-    from regard.views.report import run_list
+    from regard.views.report import run_table
     from regard.views.report.overview import short_names, summarise
     from regard.views.report.run_table import printable, row, table
 
-    if sort not in run_list.ORDERS:
-        raise UserError(f"--sort {sort}: {', '.join(run_list.ORDERS)} expected")
-    found, strange = run_list.search_runs(folders or [])
-    listed = run_list.ordered([summarise(folder) for folder in found], sort)
-    apart = run_list.settings_apart(listed)
+    if sort not in run_table.ORDERS:
+        raise UserError(f"--sort {sort}: {', '.join(run_table.ORDERS)} expected")
+    found, strange = run_table.search_runs(folders or [])
+    listed = run_table.ordered([summarise(folder) for folder in found], sort)
+    apart = run_table.settings_apart(listed)
     keys = list(dict.fromkeys(key for run in listed for key in apart[run.folder]))
     names = short_names(keys, [key for run in listed for key in run.settings])
     if json_object:
-        records = [run_list.as_record(run, apart[run.folder], names) for run in listed]
+        records = [run_table.as_record(run, apart[run.folder], names) for run in listed]
         record = {"runs": records, "without_runs": [str(folder) for folder in strange]}
         print(json.dumps(record, ensure_ascii=False, allow_nan=False))
         return
@@ -43,7 +43,7 @@ def runs(
             say(f"{printable(str(run.folder))}: {note}")
     for folder in strange:
         say(f"{printable(str(folder))}: no run in it, left out")
-    inside = folders or [run_list.DEFAULT]
+    inside = folders or [run_table.DEFAULT]
     if not listed:
         where = printable(", ".join(map(str, inside)))
         say(f"no runs in {where}; make one: regard train reverse --steps 200")

@@ -1,19 +1,26 @@
 """One page about several runs of a task: scores, curves on the same axes, settings, samples."""
 
+from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from regard.core.errors import UserError
+from regard.core.formatting import duration
 from regard.metrics.metric_names import best_of, which_is_better
 from regard.storage.run_folder import points
-from regard.views.report.best import best_section, run_label, run_names
-from regard.views.report.curves import Series, draw
-from regard.views.report.html_parts import DASH, code, note, section, table
+from regard.views.report.curves import Scale, Series, draw, run_label
+from regard.views.report.html_parts import DASH, code, fill_page, note, section, table, write_page
 from regard.views.report.overview import Summary, differing, plain
 from regard.views.report.samples import answers_section
-from regard.views.report.score_table import known_first, measure, record_scores, shown, task_view
-from regard.views.report.template import fill_page, write_page
+from regard.views.report.score_table import (
+    known_first,
+    measure,
+    record_scores,
+    score_strip,
+    shown,
+    task_view,
+)
 
 STYLES = ("page.css", "compare.css")
 
@@ -21,7 +28,7 @@ STYLES = ("page.css", "compare.css")
 def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
     """The path of the page that compares these runs; refused where they have no common measure."""
     _refuse_mixtures(runs)
-    names = run_names(runs)
+    names = _names(runs)
     data = sorted({run.data for run in runs if run.data})
     page = fill_page(
         title=f"{len(runs)} runs compared",
@@ -30,7 +37,7 @@ def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
         command="",
         sections=[
             _warnings(runs, data),
-            best_section(runs, names),
+            _best_section(runs, names),
             _curves_section(runs, names),
             _settings_section(runs, names),
             _scores_section(runs, names),
@@ -40,6 +47,13 @@ def write_comparison(runs: Sequence[Summary], target: Path) -> Path:
         styles=STYLES,
     )
     return write_page(target, page)
+
+
+def _names(runs: Sequence[Summary]) -> list[str]:
+    """A name for each run: of its folder, or the whole path where two are called alike."""
+    ends = [run.folder.resolve().name for run in runs]
+    count = Counter(ends)
+    return [str(run.folder) if count[end] > 1 else end for run, end in zip(runs, ends, strict=True)]
 
 
 def _refuse_mixtures(runs: Sequence[Summary]) -> None:
@@ -68,6 +82,58 @@ def _warnings(runs: Sequence[Summary], data: list[str]) -> str:
     return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
 
 
+def _best_section(runs: Sequence[Summary], names: list[str]) -> str:
+    """The main score of each run with its interval, and what the run took."""
+    found = [run.best for run in runs if run.best]
+    metric = runs[0].metric
+    ends = [end for best in found for end in best.ends]
+    scale = Scale(min(ends), max(ends), 0, 100) if len(set(ends)) > 1 else None
+    span = f"{shown(metric, min(ends))} to {shown(metric, max(ends))}" if scale else ""
+    top = best_of(metric)((best.value for best in found), default=None)
+    rows = []
+    for place, (run, name) in enumerate(zip(runs, names, strict=True)):
+        kind = ' class="main"' if run.best and run.best.value == top else ""
+        inside = "".join(
+            f'<td class="{style}" data-label="{escape(label)}">{text or DASH}</td>'
+            for style, label, text in _cells(run, scale)
+        )
+        rows.append(f'<tr{kind}><th scope="row">{run_label(place, name)}</th>{inside}</tr>')
+    head = "".join(
+        f'<th class="{style}" scope="col">{escape(span if style == "strip" else label)}</th>'
+        for style, label, _ in _cells(runs[0], scale)
+    )
+    rows = ["<tbody>", *rows, "</tbody>"]
+    return section(
+        "Best models",
+        note(f"On the dev part; {which_is_better(metric)}."),
+        table("runs", f'<th scope="col">run</th>{head}', rows),
+    )
+
+
+def _cells(run: Summary, scale: Scale | None) -> list[tuple[str, str, str]]:
+    """Class, label and content of each cell, which is HTML."""
+    best = run.best
+    value = strip = ""
+    if best:
+        value, (low, high) = shown(best.metric, best.value, 2), best.ends
+        strip = score_strip(scale(best.value), (scale(low), scale(high))) if scale else ""
+    return [
+        ("number value", measure(run.metric, run.run), value),
+        ("number", "95 % interval", best.interval if best else ""),
+        ("strip", "", strip),
+        ("number", "best step", _count(best.step if best else None)),
+        ("number", "steps", _count(run.most("step"))),
+        ("number", "time", duration(run.most("seconds") or 0.0)),
+        ("number", "parameters", _count(run.parameters)),
+        ("number", "tokens/s", _count(run.speed)),
+        ("state", "state", f'<span class="{run.state}">{run.state}</span>'),
+    ]
+
+
+def _count(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
 def _curves_section(runs: Sequence[Summary], names: list[str]) -> str:
     """Each curve of all runs on the same axes, by step and by minute."""
     by_step, by_minute = (_figures(runs, names, axis) for axis in ("step", "minute"))
@@ -90,13 +156,9 @@ def _curves_section(runs: Sequence[Summary], names: list[str]) -> str:
 def _figures(runs: Sequence[Summary], names: list[str], axis: str) -> str:
     metric, loss = runs[0].metric, task_view(runs[0].run).loss
     label = measure(metric, runs[0].run)
+    title = f"{label[:1].upper()}{label[1:]} on dev"
     wanted = [
-        (
-            f"{label[:1].upper()}{label[1:]} on dev",
-            "dev",
-            ("scores", metric),
-            which_is_better(metric),
-        ),
+        (title, "dev", ("scores", metric), which_is_better(metric)),
         (f"{loss}, on dev", "dev", ("loss",), "lower is better"),
         (f"{loss}, in training", "train", ("loss",), "lower is better"),
         ("Learning rate", "train", ("lr",), " "),
@@ -120,17 +182,12 @@ def _settings_section(runs: Sequence[Summary], names: list[str]) -> str:
     keys = differing(runs)
     if not keys:
         return section("Settings", note("All settings are the same."))
-    rows = [
-        f'<tr><th scope="row">{code(key)}</th>'
-        + "".join(f"<td><code>{_setting(run, key)}</code></td>" for run in runs)
-        + "</tr>"
-        for key in keys
-    ]
+    rows = []
+    for key in keys:
+        values = [escape(plain(r.settings[key])) if key in r.settings else DASH for r in runs]
+        inside = "".join(f"<td><code>{value}</code></td>" for value in values)
+        rows.append(f'<tr><th scope="row">{code(key)}</th>{inside}</tr>')
     return section("Settings that differ", _side_by_side(rows, names))
-
-
-def _setting(run: Summary, key: str) -> str:
-    return escape(plain(run.settings[key])) if key in run.settings else DASH
 
 
 def _scores_section(runs: Sequence[Summary], names: list[str]) -> str:

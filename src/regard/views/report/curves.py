@@ -135,6 +135,11 @@ def line_style(place: int) -> str:
     return f"s{place % COLOURS}" + (" dashed" if place >= COLOURS else "")
 
 
+def run_label(place: int, name: str) -> str:
+    """A run's colour and name."""
+    return f'<i class="swatch {line_style(place)}"></i>{escape(name)}'
+
+
 def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> list[str]:
     largest = max(map(abs, levels))
     left, right = float(x_scale.start), float(x_scale.end)

@@ -9,7 +9,7 @@ from regard.core.formatting import duration
 from regard.metrics.metric_names import LABELS, METRICS, best_of
 from regard.storage.run_folder import Record, RunFolder, number, numbers, points, read_folder
 from regard.views.report.curves import Series, draw
-from regard.views.report.html_parts import code, note, section, table
+from regard.views.report.html_parts import code, fill_page, note, section, table, write_page
 from regard.views.report.label_report import details_section
 from regard.views.report.samples import samples_section
 from regard.views.report.score_table import (
@@ -20,7 +20,6 @@ from regard.views.report.score_table import (
     shown,
     task_view,
 )
-from regard.views.report.template import fill_page, write_page
 from regard.views.report.zipf import COUNTS, zipf_section
 
 _SMALL = (320, 170)
@@ -32,6 +31,10 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
     run = read_folder(folder)
     main = headline(run)
     name = str(run.facts.get("name") or folder.resolve().name)
+    command = run.facts.get("command") or ""
+    command = " ".join(map(str, command)) if isinstance(command, list) else command
+    used = (run.final.get("signatures") or {}).items()
+    signatures = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in used]
     sections = [
         _top(run, main),
         _curves(run, main),
@@ -48,9 +51,9 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
         title=f"{name}: report",
         eyebrow=_eyebrow(run),
         name=name,
-        command=_command(run.facts),
+        command=f'<p class="command">{code(command)}</p>' if command else "",
         sections=sections,
-        notes=_footnotes(run),
+        notes=[*signatures, *run.notes],
     )
     return write_page(target or folder / "report.html", page)
 
@@ -62,14 +65,6 @@ def _eyebrow(run: RunFolder) -> str:
     if not run.final:
         parts.append('<span class="state">not finished</span>')
     return " &middot; ".join(parts)
-
-
-def _command(facts: Record) -> str:
-    command = facts.get("command")
-    if not command:
-        return ""
-    text = " ".join(map(str, command)) if isinstance(command, list) else str(command)
-    return f'<p class="command">{code(text)}</p>'
 
 
 def _top(run: RunFolder, main: Headline | None) -> str:
@@ -205,9 +200,3 @@ def _config(config: str) -> str:
     return (
         f'<section><details>{summary}<pre tabindex="0">{escape(config)}</pre></details></section>'
     )
-
-
-def _footnotes(run: RunFolder) -> list[str]:
-    signatures = run.final.get("signatures") or {}
-    lines = [f"{LABELS.get(name, name)}: sacrebleu {text}" for name, text in signatures.items()]
-    return [*lines, *run.notes]

@@ -1,16 +1,21 @@
-"""Runs as lines of text: a table where it fits, blocks where it does not."""
+"""Runs as `regard runs` lists them: in an order, with what sets each apart from those like it; as
+lines of text, a table where it fits, blocks where it does not."""
 
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from rich.cells import cell_len
 from rich.text import Text
 
-from regard.views.report.overview import Summary, plain
+from regard.metrics.metric_names import HIGHER_IS_BETTER
+from regard.views.report.overview import Summary, differing, find_runs, plain
 from regard.views.report.score_table import shown
 
+DEFAULT = Path("runs")
 GAP = 2  # spaces between columns
 STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow", "damaged": "red"}
 RIGHT = {"step", "min", "params"}  # columns of numbers
@@ -27,15 +32,18 @@ class RunRow:
 
 def row(run: Summary, apart: list[str], names: dict[str, str], inside: Path | None) -> RunRow:
     """A run as text. `names` are short ones of settings; `inside` is a folder left unsaid."""
+    relative = run.folder if inside in (None, run.folder) else run.folder.relative_to(inside)
+    best, last, seconds, count = run.best, run.most("step"), run.most("seconds"), run.parameters
+    steps = [step for step in (best.step if best else None, last) if step is not None]
     cells = {
-        "run": _name(run.folder, inside),
+        "run": printable(str(relative)),
         "task": run.task or "?",
         "data": printable(run.data) or "-",
         "state": run.state,
-        "best": _best(run),
-        "step": _step(run),
-        "min": _number(run.most("seconds"), lambda seconds: f"{seconds / 60:.1f}"),
-        "params": _number(run.parameters, in_short),
+        "best": f"{printable(best.metric)} {shown(best.metric, best.value, 2)}" if best else "-",
+        "step": "-" if last is None else "/".join(f"{step:.0f}" for step in steps),
+        "min": "-" if seconds is None else f"{seconds / 60:.1f}",
+        "params": "-" if count is None else in_short(count),
     }
     known = {key: printable(plain(run.settings[key])) for key in names if key in run.settings}
     settings = {names[key]: known[key] for key in apart}
@@ -111,29 +119,82 @@ def _lines(names: Sequence[str], rows: Sequence[dict[str, str]]) -> list[Text]:
     return lines
 
 
-def _name(folder: Path, inside: Path | None) -> str:
-    relative = folder if inside in (None, folder) else folder.relative_to(inside)
-    return printable(str(relative))
-
-
 def printable(text: str) -> str:
     """The text without signs that would steer a terminal."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
 
 
-def _best(run: Summary) -> str:
-    if run.best is None:
-        return "-"
-    return f"{printable(run.best.metric)} {shown(run.best.metric, run.best.value, 2)}"
+def search_runs(folders: list[Path]) -> tuple[list[Path], list[Path]]:
+    """All runs, each once, and the folders that hold none."""
+    if not folders and not DEFAULT.exists():
+        return [], []
+    found: dict[Path, Path] = {}
+    strange = []
+    for folder in folders or [DEFAULT]:
+        runs, others = find_runs(folder)
+        for run in runs:
+            found.setdefault(run.resolve(), run)
+        strange += others
+    return list(found.values()), strange
 
 
-def _step(run: Summary) -> str:
-    last = run.most("step")
-    if last is None:
-        return "-"
-    best = run.best.step if run.best else None
-    return f"{last:.0f}" if best is None else f"{best:.0f}/{last:.0f}"
+def settings_apart(runs: Sequence[Summary]) -> dict[Path, list[str]]:
+    """For each run the settings that differ among the runs of the same task and data."""
+    apart: dict[Path, list[str]] = {}
+    for _, group in groupby(sorted(runs, key=_alike), key=_alike):
+        alike = list(group)
+        keys = differing(alike)
+        apart |= {run.folder: [key for key in keys if key in run.settings] for run in alike}
+    return apart
 
 
-def _number(value: float | None, form: Callable[[float], str]) -> str:
-    return "-" if value is None else form(value)
+def _alike(run: Summary) -> tuple[str, str]:
+    return run.task, run.data
+
+
+def as_record(run: Summary, apart: list[str], names: dict[str, str]) -> dict[str, Any]:
+    """A run for programs: numbers as they are, None for what is not known."""
+    best = run.best
+    return {
+        "folder": str(run.folder),
+        "task": run.task or None,
+        "data": run.data or None,
+        "state": run.state,
+        "started": run.started.isoformat(timespec="seconds"),
+        "metric": run.metric or None,
+        "best": best.value if best else None,
+        "interval": list(best.bounds) if best and best.bounds else None,
+        "best_step": _whole(best.step if best else None),
+        "steps": _whole(run.most("step")),
+        "seconds": run.most("seconds"),
+        "parameters": _whole(run.parameters),
+        "tokens_per_second": run.speed,
+        "settings": {names[key]: run.settings[key] for key in apart},
+        "notes": run.notes,
+    }
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _by_best(run: Summary) -> tuple[bool, str, float]:
+    """The best first, each measure for itself; runs without a score last."""
+    value = run.best.value if run.best else 0.0
+    sign = -1 if HIGHER_IS_BETTER.get(run.metric, True) else 1
+    return run.best is None, run.metric, sign * value
+
+
+ORDERS: dict[str, Callable[[Summary], Any]] = {  # runs alike: the newest first
+    "newest": lambda run: 0,
+    "name": lambda run: str(run.folder),
+    "best": _by_best,
+    "minutes": lambda run: -(run.most("seconds") or 0.0),
+    "parameters": lambda run: -(run.parameters or 0.0),
+}
+
+
+def ordered(runs: list[Summary], order: str) -> list[Summary]:
+    """The runs in one of the orders."""
+    newest = sorted(runs, key=lambda run: run.started, reverse=True)
+    return sorted(newest, key=ORDERS[order])

@@ -6,7 +6,7 @@ from html import escape
 
 from regard.metrics import edit_distance
 from regard.storage.run_folder import Record
-from regard.views.report.best import run_label
+from regard.views.report.curves import run_label
 from regard.views.report.html_parts import note, section, table
 from regard.views.report.overview import Summary
 from regard.views.report.score_table import task_view
@@ -23,7 +23,8 @@ def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
     if answers:
         right, step = sum(map(is_right, answers)), escape(str(answers[0].get("step", "?")))
         said = f"{right} of {len(answers)} right at step {step}." if marked else f"At step {step}."
-        parts += [note(said), samples_table(answers, marked)]
+        head = "<th></th><th>source</th><th>prediction</th><th>reference</th>"
+        parts += [note(said), table("samples", head, [_row(one, marked) for one in answers])]
     if written:
         step = escape(str(written[0].get("step", "?")))
         texts = "".join(
@@ -31,12 +32,6 @@ def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
         )
         parts += [note(f"Generated at step {step}."), f'<div class="generated">{texts}</div>']
     return section("Samples", *parts)
-
-
-def samples_table(samples: Sequence[Record], marked: bool = True) -> str:
-    """A table with a row for each sample; an empty text if there is none."""
-    head = "<th></th><th>source</th><th>prediction</th><th>reference</th>"
-    return table("samples", head, [_row(sample, marked) for sample in samples]) if samples else ""
 
 
 def answers_section(runs: Sequence[Summary], names: list[str]) -> str:

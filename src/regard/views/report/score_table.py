@@ -45,6 +45,11 @@ class Headline:
     bounds: tuple[float, float] | None = None
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The bounds of the interval; without one, the value itself."""
+        return self.bounds or (self.value, self.value)
+
+    @property
     def interval(self) -> str:
         """The interval as text; empty if there is none."""
         return _interval(self.metric, self.bounds)
