@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from regard.core.errors import UserError
-from regard.data.reading.json_lines import objects_of, refuse_array, text_of
+from regard.data.reading.json_lines import is_object, objects_of, refuse_array, text_of
 from regard.data.reading.lines import note_blank, read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.pair_format import Problems
 from regard.data.reading.read import Pair, Pairs
-from regard.data.reading.tagged_formats import BETWEEN, CONLLU, Layout, Problems, parse
-from regard.data.reading.tagged_layout import conllu_place, is_conllu, is_object
+from regard.data.reading.tagged_tokens import CONLLU, ConlluLayout, conllu_place, is_conllu
 
-KINDS = {
-    ".txt": "text",
-    ".jsonl": "JSONL",
-    ".json": "JSONL",
-    ".conllu": "CoNLL-U",
-    ".conll-u": "CoNLL-U",
-}
 Found = list[tuple[int, str]]  # line, document
 
 
@@ -37,18 +31,15 @@ def read_documents(
         raise UserError(f"documents: 'file', 'blank' or 'line' expected, {documents!r} found")
     text, notes = read_text(path, "running text is")
     shown = show_path(path)
-    kind, how = _kind(path, text)
-    notes.insert(0, f"read as {kind}{how}")
-    if kind == "text":
-        if column:
-            raise UserError(f"{shown}: text has no columns; {column!r} can be chosen in JSONL only")
-        found = _text_documents(shown, text, documents, notes)
-    else:
-        if documents != "file":
-            each = "object" if kind == "JSONL" else "sentence"
-            notes.append(f"each {each} is a document, whatever is asked for text ({documents})")
-        read = _json_documents if kind == "JSONL" else _conllu_documents
-        found = read(shown, text, column, notes)
+    extension = Path(path.removesuffix(".gz")).suffix.lower()
+    first = text[:100_000].split("\n")[:100]
+    known = next((one for one in FORMATS if extension in one.suffixes and path != "-"), None)
+    format = known or next(one for one in FORMATS if one.fits(first))
+    guessed = known is None and format.unit is not None
+    notes.insert(0, f"read as {format.name}{', guessed from the first lines' * guessed}")
+    if format.unit and documents != "file":
+        notes.append(f"each {format.unit} is a document, whatever is asked for text ({documents})")
+    found = format.read(shown, text, column, documents, notes)
 
     pairs = [Pair("", document, line) for line, document in found if document.strip()]
     if len(pairs) < len(found):
@@ -58,20 +49,9 @@ def read_documents(
     return Pairs(stem(path), shown, pairs, notes)
 
 
-def _kind(path: str, text: str) -> tuple[str, str]:
-    """The format, and how it was found if the name does not say."""
-    extension = Path(path.removesuffix(".gz")).suffix.lower()
-    if path != "-" and extension in KINDS:
-        return KINDS[extension], ""
-    first = text[:100_000].split("\n")[:100]
-    if is_conllu(first):
-        return "CoNLL-U", ", guessed from the first lines"
-    if is_object(next((line for line in first if line.strip()), "")):
-        return "JSONL", ", guessed from the first lines"
-    return "text", ""
-
-
-def _text_documents(path: str, text: str, documents: str, notes: list[str]) -> Found:
+def _read_text(path: str, text: str, column: str | None, documents: str, notes: list[str]) -> Found:
+    if column:
+        raise UserError(f"{path}: text has no columns; {column!r} can be chosen in JSONL only")
     lines = split_lines(path, text, notes)
     if documents == "line":
         return list(enumerate(lines, 1))
@@ -82,7 +62,7 @@ def _text_documents(path: str, text: str, documents: str, notes: list[str]) -> F
     return [(each[0][0], "\n".join(line for _, line in each)) for each in paragraphs]
 
 
-def _json_documents(path: str, text: str, column: str | None, notes: list[str]) -> Found:
+def _read_json(path: str, text: str, column: str | None, documents: str, notes: list[str]) -> Found:
     key = column or "text"
     refuse_array(path, text)
     lines = split_lines(path, text, notes)
@@ -104,16 +84,38 @@ def _json_documents(path: str, text: str, column: str | None, notes: list[str]) 
     return [(line, document.replace("\r\n", "\n")) for line, document in found]
 
 
-def _conllu_documents(path: str, text: str, column: str | None, notes: list[str]) -> Found:
+def _read_conllu(
+    path: str, text: str, column: str | None, documents: str, notes: list[str]
+) -> Found:
     place = conllu_place(path, "column", column or "FORM")
-    layout = Layout("conllu", source=place, width=len(CONLLU))
+    layout = ConlluLayout(source=place, width=len(CONLLU))
     problems: Problems = []
     lines = split_lines(path, text, notes)
-    sentences = list(parse(layout, lines, problems, need_tags=False))
+    sentences = [each for each in layout.parse(lines, problems, need_tags=False) if each.tokens]
     refuse(path, problems)
-    if not any(each.tokens for each in sentences):
+    if not sentences:
         raise UserError(f"{path}: no words in {len(lines):,} lines; sentences are expected")
-    between = sum(bool(BETWEEN.match(line)) for line in lines)
-    if between:
-        notes.append(f"multi-word ranges and empty nodes left out: {between:,}")
-    return [(each.line, " ".join(each.tokens)) for each in sentences if each.tokens]
+    notes += layout.note_skipped(lines)
+    return [(each.line, " ".join(each.tokens)) for each in sentences]
+
+
+class DocumentFormat(NamedTuple):
+    """A form of running text. fits: whether a file has it, by its first lines; unit: what of it is
+    a document, None where that is asked for."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    unit: str | None
+    fits: Callable[[list[str]], bool]
+    read: Callable[[str, str, str | None, str, list[str]], Found]
+
+
+def _is_json(lines: list[str]) -> bool:
+    return is_object(next((line for line in lines if line.strip()), ""))
+
+
+FORMATS = (
+    DocumentFormat("CoNLL-U", (".conllu", ".conll-u"), "sentence", is_conllu, _read_conllu),
+    DocumentFormat("JSONL", (".jsonl", ".json"), "object", _is_json, _read_json),
+    DocumentFormat("text", (".txt",), None, lambda lines: True, _read_text),
+)

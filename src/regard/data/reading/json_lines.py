@@ -165,3 +165,11 @@ def name_of(value: object) -> str:
     """What a JSON value is called in messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")
+
+
+def is_object(line: str) -> bool:
+    """Whether a line is a JSON object, or begins as one."""
+    try:
+        return bool(parse_object(line))
+    except ValueError:
+        return line.startswith('{"')

@@ -7,23 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from regard.core.errors import UserError
+from regard.data.reading.json_lines import is_object
 from regard.data.reading.lines import read_lines, read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.pair_format import Names, Problems
 from regard.data.reading.read import Pair, Pairs
-from regard.data.reading.tagged_formats import (
-    BETWEEN,
-    CONLLU,
-    DOCUMENT,
-    Layout,
-    Problems,
-    Sentence,
-    parse,
-)
-from regard.data.reading.tagged_layout import choose_layout, recognise
+from regard.data.reading.tagged_format import CELL, DOCUMENT, Layout, Sentence
+from regard.data.reading.tagged_lines import JsonLayout, TextLayout, TsvLayout
+from regard.data.reading.tagged_tokens import CONLLU, ColumnLayout, ConlluLayout, is_conllu
 
 __all__ = ["Layout", "Sentence", "read_sentences", "read_tagged"]
 
 LOOK = 200  # lines to decide by
 EXPECTED = "sentences with a tag for each token are"
+ONE_TOKEN = (".conll", ".conll2003", ".conll03", ".bio", ".iob", ".iob2", ".bioes", ".col")
+BY_SUFFIX: dict[str, type[Layout]] = {
+    suffix: layout for layout in (ConlluLayout, JsonLayout) for suffix in layout.suffixes
+}
 
 
 def read_tagged(
@@ -36,18 +35,23 @@ def read_tagged(
     text, notes = read_text(path, EXPECTED)
     shown = show_path(path)
     lines = split_lines(shown, text, notes)
-    kind = recognise(path, lines, tags=True, ended=True)
-    assert kind is not None  # all lines were seen
-    layout = choose_layout(path, kind, lines, source_column, target_column, tags=True)
+    found = _recognise(path, lines, tags=True, ended=True)
+    assert found is not None  # all lines were seen
+    layout = _choose(found, path, lines, (source_column, target_column), tags=True)
 
     problems: Problems = []
-    sentences = list(parse(layout, lines, problems, need_tags=True))
+    sentences = [each for each in layout.parse(lines, problems, need_tags=True) if each.tokens]
     refuse(shown, problems)
-    pairs = [Pair(each.tokens, each.tags, each.line) for each in sentences if each.tokens]
-    if not pairs:
+    if not sentences:
         raise UserError(f"{shown}: no sentence in {len(lines):,} lines; {EXPECTED} expected")
-    _refuse_untagged(shown, layout, pairs)
-    notes = [layout.notes[0], *notes, *layout.notes[1:], *_left_out(layout, lines)]
+    pairs = [Pair(each.tokens, each.tags, each.line) for each in sentences]
+    if layout.target is not None and all(set(pair.target) == {layout.no_tag} for pair in pairs):
+        words = sum(len(pair.source) for pair in pairs)
+        raise UserError(
+            f"{shown} line {pairs[0].line}: the column {CONLLU[layout.target]} is _ here and in "
+            f"all {words:,} words, so it has no tags; name another one with --target-column"
+        )
+    notes = [layout.notes[0], *notes, *layout.notes[1:], *layout.note_skipped(lines)]
     return Pairs(stem(path), shown, pairs, notes), layout
 
 
@@ -59,50 +63,87 @@ def read_sentences(
     The first lines decide: of a file up to 200, of a stream no more than are needed. Lines without
     tabs in a stream are one sentence each, unless columns are named.
     """
-    shown = show_path(path)
+    shown, names = show_path(path), (source_column, target_column)
     lines = read_lines(path)
     seen: list[str] = []
-    kind = None
+    found = None
     at_once = LOOK if path != "-" and Path(path).is_file() else 1
-    while kind is None:
+    while found is None:
         more = list(itertools.islice(lines, at_once))
         seen += more
         ended = len(more) < at_once or len(seen) >= LOOK
         if not more and not any(line.strip() for line in seen):
             raise UserError(f"{shown}: the file is empty; sentences are expected")
-        kind = recognise(path, seen, tags=False, ended=ended)
-    if kind == "text" and (source_column or target_column):
-        kind = "columns"
-    layout = choose_layout(path, kind, seen, source_column, target_column, tags=False)
+        found = _recognise(path, seen, tags=False, ended=ended, named=any(names))
+    layout = _choose(found, path, seen, names, tags=False)
     return _stream(shown, layout, itertools.chain(seen, lines)), layout
 
 
 def _stream(path: str, layout: Layout, lines: Iterator[str]) -> Iterator[Sentence]:
     problems: Problems = []
-    for sentence in parse(layout, lines, problems, need_tags=False):
+    for sentence in layout.parse(lines, problems, need_tags=False):
         refuse(path, problems)
         yield sentence
 
 
-def _refuse_untagged(path: str, layout: Layout, pairs: list[Pair]) -> None:
-    """An empty column of CoNLL-U has `_` in all its words."""
-    if layout.kind != "conllu" or any(set(pair.target) != {"_"} for pair in pairs):
-        return
-    assert layout.target is not None  # CoNLL-U has all its columns
-    words = sum(len(pair.source) for pair in pairs)
-    raise UserError(
-        f"{path} line {pairs[0].line}: the column {CONLLU[layout.target]} is _ here and in all "
-        f"{words:,} words, so it has no tags; name another one with --target-column"
-    )
+def _choose(found: type[Layout], path: str, lines: list[str], names: Names, tags: bool) -> Layout:
+    """The layout of a file with these first lines; with `tags` it must have a column of tags."""
+    how = "" if _by_name(path) is found else ", guessed from the first lines"
+    return found.choose(show_path(path), lines, names, tags, f"read as {found.name}{how}")
 
 
-def _left_out(layout: Layout, lines: list[str]) -> list[str]:
-    """Notes on the lines that are no part of any sentence."""
-    if layout.kind == "conllu":
-        between = sum(bool(BETWEEN.match(line)) for line in lines)
-        return [f"multi-word ranges and empty nodes left out: {between:,}"] if between else []
-    if layout.kind == "columns":
-        marks = sum(line.startswith(DOCUMENT) for line in lines)
-        return [f"{DOCUMENT} lines skipped: {marks:,}"] if marks else []
-    blank = sum(not line.strip() for line in lines)
-    return [f"blank lines skipped: {blank:,}"] if blank else []
+def _by_name(path: str) -> type[Layout] | None:
+    """The format that the name of a file tells."""
+    return None if path == "-" else BY_SUFFIX.get(Path(path.removesuffix(".gz")).suffix.lower())
+
+
+def _recognise(
+    path: str, lines: list[str], tags: bool, ended: bool, named: bool = False
+) -> type[Layout] | None:
+    """The format by the name and the lines; None if more lines are needed to tell.
+
+    named: whether columns were named, so that it is no bare text.
+    """
+    real = [line for line in lines if line.strip()]
+    if not real:
+        return None
+    if said := _by_name(path):
+        return said
+    if is_conllu(lines):
+        return ConlluLayout
+    if not ended and all(line.startswith(("#", DOCUMENT)) for line in real):
+        return None
+    if is_object(real[0]):
+        return JsonLayout
+    one_token = Path(path.removesuffix(".gz")).suffix.lower() in ONE_TOKEN
+    if one_token or real[0].startswith(DOCUMENT):
+        return ColumnLayout
+    if any("\t" in line for line in real):
+        return _tab_kind(lines, ended)
+    if tags or named or (path != "-" and _same_width(lines)):
+        return ColumnLayout
+    return TextLayout
+
+
+def _tab_kind(lines: list[str], ended: bool) -> type[Layout] | None:
+    """TSV if spaces part the words within two cells; with blank lines else one token a line.
+
+    Without either a single line is a sentence, several are the tokens of one sentence, or TSV if
+    a cell has spaces.
+    """
+    real = [line.split("\t") for line in lines if line.strip()]
+    spaced = [cells for cells in real if any(" " in cell.strip() for cell in cells)]
+    if any(sum(" " in cell.strip() or not cell for cell in cells) > 1 for cells in spaced):
+        return TsvLayout
+    start = next(place for place, line in enumerate(lines) if line.strip())
+    if not all(line.strip() for line in lines[start:]):
+        return ColumnLayout
+    if not ended:
+        return None
+    return TsvLayout if spaced or len(real) == 1 else ColumnLayout
+
+
+def _same_width(lines: list[str]) -> bool:
+    """Whether blank lines part the lines, and all others have the same number of words."""
+    widths = {len(CELL.findall(line)) for line in lines}
+    return 0 in widths and len(widths) == 2 and len(lines) > 3
