@@ -16,11 +16,23 @@ class NetworkOptions(Options):
     data is small; any_inputs: whether it reads vectors of another width than its own; linear,
     recurrent, gated: whether it, or each of its cells, is."""
 
+    kind: str
     usual_layers: ClassVar[int] = 1
     any_inputs: ClassVar[bool] = False
     linear: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
     gated: ClassVar[bool] = False
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """What it is besides its kind and sizes."""
+        return {}
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """Return its kind, features and sizes, as far as it has them. name: of the part."""
+        sizes = {size: getattr(self, size, None) for size in ("layers", "heads", "width")}
+        found = {"part": name, "kind": self.kind, **self.features, **sizes}
+        return {key: value for key, value in found.items() if value}
 
     def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Sizes by their names that suit the data, and vectors of this width."""

@@ -152,6 +152,10 @@ class TaggerOptions(SourceModelOptions):
         "softmax", description="each label on its own, or the best sequence of labels"
     )
 
+    def describe(self) -> list[dict[str, Any]]:
+        head = [{"part": "head", "kind": "crf"}] if self.head == "crf" else []
+        return [*super().describe(), *head]
+
     def usual_kind(self, stats: DataStats) -> tuple[str, str]:
         return "recurrent", "an LSTM from both ends learns tags soonest"
 
@@ -177,6 +181,9 @@ class PooledOptions(SourceModelOptions):
 
     gives: ClassVar[str] = "labels"
     pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [*super().describe(), *([{"part": "pool", "kind": self.pool}] if self.pool else [])]
 
     def usual_kind(self, stats: DataStats) -> tuple[str, str]:
         if stats.vectors:

@@ -15,6 +15,10 @@ class ModelOptions(Options):
         """The options of its encoder and decoder, as far as it has them."""
         return {name: part for name, part in self if name in ("encoder", "decoder")}
 
+    def describe(self) -> list[dict[str, Any]]:
+        """Return what its parts are, each with its kind and sizes, ready for JSON."""
+        return [part.describe(name) for name, part in self.sides.items()]
+
     @property
     def is_sized(self) -> bool:
         """Whether nothing of its sides is open but dropout."""

@@ -249,6 +249,9 @@ class NGramOptions(TextModelOptions):
     kind: Literal["ngram"] = "ngram"
     order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
 
+    def describe(self) -> list[dict[str, Any]]:
+        return [{"part": "ngram", "order": self.order}]
+
     def closed_form(self, stats: DataStats, objective: Any) -> bool:
         return True
 

@@ -146,6 +146,10 @@ class RecurrentOptions(NetworkOptions):
     dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
 
     @property
+    def features(self) -> dict[str, Any]:
+        return {"cell": self.cell}
+
+    @property
     def gated(self) -> bool:  # type: ignore[override]
         """Whether its cells have gates."""
         return self.cell != "rnn"
@@ -160,6 +164,10 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
     """Recurrent layers over the source."""
 
     bidirectional: bool = Field(True, description="read from both ends, half the width each")
+
+    @property
+    def features(self) -> dict[str, Any]:
+        return super().features | {"both_ways": self.bidirectional}
 
     @model_validator(mode="after")
     def _even(self) -> "RecurrentEncoderOptions":
@@ -189,6 +197,10 @@ class RecurrentDecoderOptions(RecurrentOptions):
         None, description="attention to the source; none: a vector"
     )
     feeding: bool = Field(False, description="the last output joins the next input; slower")
+
+    @property
+    def features(self) -> dict[str, Any]:
+        return super().features | {"attention": self.cross and self.cross.kind}
 
     def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Attention by a product if data is large, since that is faster."""

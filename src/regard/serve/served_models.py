@@ -14,7 +14,7 @@ from regard.estimators import Estimator, load
 from regard.serve.search_schema import settings_schema
 from regard.serve.settings import ServeSettings
 from regard.tasks.language_model import LanguageModelTask
-from regard.views.inspection.about import about, description, parts_of
+from regard.views.inspection.about import about, description
 
 
 class Served:
@@ -59,7 +59,7 @@ class Served:
         model, options = self.estimator.model_, self.estimator.config_.model
         if isinstance(model, nn.Module):
             return about(self.predictor)
-        parts = [*parts_of(options), {"part": "engine", "kind": model.name}]
+        parts = [*options.describe(), {"part": "engine", "kind": model.name}]
         told = {"description": description(parts), "parts": parts, "parameters": None}
         return {"task": self.estimator.task, **told}
 
