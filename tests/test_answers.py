@@ -13,13 +13,13 @@ from regard.core.errors import UserError
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.inference.prediction import prediction_progress, windows
-from regard.inference.prediction.input_items import InputItem, count_lines
+from regard.inference.prediction.input_items import count_lines
+from regard.inference.prediction.predict_options import Share
 from regard.inference.prediction.prediction_progress import PredictionProgress
 from regard.inference.prediction.prediction_warnings import KEPT, Oddities
-from regard.inference.prediction.shard_files import Share
 from regard.inference.prediction.windows import CHARACTERS, fixed_windows, live_windows, window_size
-from regard.tasks.batches import batches
-from regard.tasks.task import Prediction
+from regard.tasks.batches import plan
+from regard.tasks.values import InputItem, Prediction
 
 Command = Callable[..., Any]
 
@@ -111,15 +111,15 @@ def test_what_came_before_an_error_is_answered() -> None:
 
 def test_batches_hold_so_many_texts_and_so_many_symbols() -> None:
     lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
-    found = batches(lengths, batch_size=3, tokens=40)
+    found = plan(lengths, rows=3, tokens=40)
     assert sorted(place for part in found for place in part) == list(range(10))
     for part in found:
         longest = max(lengths[place] for place in part)
         assert len(part) <= 3 and (len(part) == 1 or len(part) * longest <= 40)
     firsts = [lengths[part[0]] for part in found]
     assert firsts == sorted(firsts, reverse=True) and firsts[:2] == [100, 40]
-    assert batches([], 3, 40) == []
-    assert [len(part) for part in batches([1] * 7, batch_size=3, tokens=40)] == [3, 3, 1]
+    assert plan([], 3, 40) == []
+    assert [len(part) for part in plan([1] * 7, rows=3, tokens=40)] == [3, 3, 1]
 
 
 def test_the_token_budget_changes_no_answer_and_no_order(

@@ -9,9 +9,9 @@ from typing import Any
 import numpy
 import pytest
 
-from regard import estimators
 from regard.cli import inspect
 from regard.core.errors import UserError
+from regard.exchange import engine_choice
 from regard.search import Beam
 from regard.views.figures.fonts import letters
 from regard.views.figures.style import save, styled
@@ -332,8 +332,8 @@ def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> N
         as_dict = staticmethod(sample)
 
     assert ", ".join(SHOWS) == inspect.SHOWS
-    load = lambda folder: SimpleNamespace(config_=SimpleNamespace(search=Beam()))  # noqa: E731
-    monkeypatch.setattr(estimators, "load", load)
+    load = lambda folder: SimpleNamespace(config=SimpleNamespace(search=Beam()))  # noqa: E731
+    monkeypatch.setattr(engine_choice, "load_predictor", load)
     monkeypatch.setattr(inspecting, "inspected", lambda *given: Found())
     path = tmp_path / "a.svg"
     drawn: list[tuple[Any, ...]] = []

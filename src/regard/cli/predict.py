@@ -95,15 +95,17 @@ def predict(
     **search: Any,
 ) -> None:
     """Answer texts: regard predict runs/g2p-1 attention."""
+    from regard.core import parallel
     from regard.exchange.engine_choice import load_predictor
+    from regard.inference.prediction.ensembles import joined
     from regard.inference.prediction.output_lines import Form
     from regard.inference.prediction.predict_job import predict_job
-    from regard.inference.prediction.predict_options import Wanted
+    from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Request
 
     check_texts(texts, input, "answer")
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
-    wanted = Wanted(
+    asked = PredictOptions(
         model=model,
         texts=tuple(texts or ()),
         input=input or "-",
@@ -123,4 +125,11 @@ def predict(
         shard=shard,
         force=force,
     )
-    predict_job(wanted, load_predictor)
+    with parallel.processes():
+        share = asked.check()
+        how = engine, quantize, asked.shortlist
+        predictor = load_predictor(model, *how)
+        if others:
+            models = {other: load_predictor(other, *how) for other in others}
+            predictor = joined(predictor, models)
+        predict_job(predictor, asked, share)

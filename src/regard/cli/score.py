@@ -1,6 +1,8 @@
 """The command that says how probable texts and given answers are."""
 
 import json
+from collections.abc import Iterator
+from itertools import zip_longest
 from typing import Annotated, Any
 
 import typer
@@ -41,32 +43,31 @@ def score(
     if not source:
         check_texts(texts, input, "score")
     from regard.data.reading.lines import read_lines
+    from regard.data.reading.read import Pair
     from regard.exchange.engine_choice import load_predictor
-    from regard.inference.prediction.input_items import aligned_pairs, tabbed_pairs
 
     predictor = load_predictor(model)
-    if "score pairs" in predictor.task.abilities:
+    task = predictor.task
+    if "score pairs" in task.abilities:
         tabbed = texts or [], input or "-"
-        pairs = aligned_pairs(source, target) if source and target else tabbed_pairs(*tabbed)
+        pairs = _aligned(source, target) if source and target else _tabbed(*tabbed)
         return _score_pairs(predictor, pairs, json_lines, batch_size)
-    if "score texts" not in predictor.task.abilities:
+    if "score texts" not in task.abilities:
         raise UserError(
-            f"{model}: a {predictor.task.kind} model; only language models score texts, and "
-            "transducers pairs"
+            f"{model}: a {task.kind} model; only language models score texts, and transducers pairs"
         )
     if source:
         raise UserError(f"{model}: a language model scores texts, not pairs; give --input FILE")
     lines = texts or [line for line in read_lines(input or "-") if line]
     if not lines:
         raise UserError(NOTHING)
-    return _score_texts(predictor, lines, json_lines, batch_size)
+    found = predictor.score([Pair("", text, 0) for text in lines], batch_size)
+    return _print_texts(lines, found, json_lines)
 
 
-def _score_texts(predictor: Any, lines: list[str], json_lines: bool, batch_size: int) -> None:
-    from regard.data.reading.read import Pair
+def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
     from regard.inference.prediction.prediction_warnings import Oddities
 
-    found = predictor.score([Pair("", text, 0) for text in lines], batch_size)
     odd = Oddities()
     for _, prediction in found:
         odd.add(prediction)
@@ -81,17 +82,48 @@ def _score_texts(predictor: Any, lines: list[str], json_lines: bool, batch_size:
             print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))
 
 
-def _score_pairs(predictor: Any, asked: Any, json_lines: bool, batch_size: int) -> None:
+def _aligned(source: str, target: str) -> Iterator[tuple[str, str, str]]:
+    """Return sources with their targets, from two files, each as soon as it is there."""
+    from regard.data.reading.lines import read_lines
+
+    rows = zip_longest(read_lines(source), read_lines(target))
+    for number, (left, right) in enumerate(rows, 1):
+        if left is None or right is None:
+            short, long = (source, target) if left is None else (target, source)
+            raise UserError(f"{short}: ends after {number - 1:,} lines, {long} has more")
+        yield left, right, left + right
+
+
+def _tabbed(texts: list[str], input: str) -> Iterator[tuple[str, str, str]]:
+    """Return sources with their targets, from texts or else the lines of an input."""
+    from regard.data.reading.lines import read_lines, show_path
+
+    where = "text" if texts else f"{show_path(input)} line"
+    for number, line in enumerate(texts or read_lines(input), 1):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise UserError(
+                f"{where} {number}: source, tab, target expected, {len(cells) - 1} tabs found; or "
+                "give --source FILE --target FILE"
+            )
+        yield cells[0], cells[1], line
+
+
+def _score_pairs(
+    predictor: Any, rows: Iterator[tuple[str, str, str]], json_lines: bool, batch_size: int
+) -> None:
+    from regard.data.reading.read import Pair
     from regard.inference.prediction.prediction_warnings import Oddities
     from regard.inference.prediction.windows import fixed_windows
+    from regard.tasks.values import InputItem
 
+    items = (InputItem(Pair(s, t, n), text) for n, (s, t, text) in enumerate(rows, 1))
     odd, count = Oddities(), 0
-    for window in fixed_windows(asked):
+    for window in fixed_windows(items):
         if not count and not json_lines:
             print("perplexity\tlog_probability\tsource\ttarget")
-        pairs = [question.source for question in window]
-        found = predictor.score(pairs, batch_size)
-        for pair, (row, prediction) in zip(pairs, found, strict=True):
+        pairs = [item.source for item in window]
+        for pair, (row, prediction) in zip(pairs, predictor.score(pairs, batch_size), strict=True):
             odd.add(prediction)
             print(_line(pair, row, prediction.unknown, json_lines), flush=False)
         count += len(window)

@@ -4,7 +4,7 @@ from regard.core.errors import UserError, say
 from regard.data.reading.read import Pair
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.confident_labels import label
-from regard.inference.prediction.input_items import questions
+from regard.inference.prediction.input_items import file_items
 
 
 def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
@@ -13,7 +13,7 @@ def label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[P
     kind = predictor.task.kind
     if kind != task:
         raise UserError(f"--teacher {teacher}: a {kind} model cannot label for {task}")
-    sources = [question.source for question in questions(predictor, path)]
+    sources = [item.source for item in file_items(predictor, path)]
     sources = [source for source in sources if source]
     found = label(predictor, sources, least)
     if not found:

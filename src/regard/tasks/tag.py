@@ -1,6 +1,6 @@
 """Tagging, N to N: a label for each word."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from regard.data.checks.check_tags import TagCheck, check_tags
 from regard.data.corpus.corpora import Corpus, TagCorpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, Pairs
-from regard.data.reading.tagged import read_tagged
+from regard.data.reading.tagged import Sentence, read_sentences, read_tagged
 from regard.data.sources.open import Place
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
@@ -29,6 +29,7 @@ from regard.tasks.questions.question import Asked
 from regard.tasks.questions.tag_question import TagQuestion, tag_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
+from regard.tasks.values import InputItem
 
 
 class TagOptions(TaskOptions):
@@ -83,6 +84,7 @@ class Tag(Task):
 
     kind = "tag"
     unit = "sentences"
+    by_line = False
     writes_text = True
     aligned = True
     empty = Prediction("", 0.0, value=())
@@ -109,6 +111,16 @@ class Tag(Task):
     def parse(self, text: str) -> Any:
         """A source as it is written in a line: the words between its spaces."""
         return self.source.parse(text)
+
+    def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
+        """Return the sentences of a file, which are written as they were, with their tags."""
+        sentences, layout = read_sentences(input, *columns)
+
+        def item(sentence: Sentence) -> InputItem:
+            render = lambda found: layout.render(sentence, found.value)  # noqa: E731
+            return InputItem(sentence.tokens, "\n".join(sentence.raw), render)
+
+        return map(item, sentences), [*layout.notes]
 
     @staticmethod
     def source_of(value: Any, number: int = 1) -> tuple[str, ...]:

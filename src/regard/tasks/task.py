@@ -31,7 +31,7 @@ from regard.search.hypothesis import TokenConstraints
 from regard.search.search import Found, SearchRequest
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import InputRows, SourceRows
-from regard.tasks.values import Evaluation, Prediction, Request
+from regard.tasks.values import Evaluation, InputItem, Prediction, Request
 
 __all__ = [
     "DataCheck",
@@ -64,6 +64,7 @@ class Task(ABC):
     exportable = False  # whether other engines than torch can run its models
     spreads = False  # whether threads and processes share the batches of predictions
     empty: Prediction | None = None  # of a source without any position, which no model reads
+    by_line = True  # whether each line of an input is a source; otherwise see `read_items`
     reads_source = True  # whether it predicts from a source; language models only continue
     writes_text = False  # whether targets are texts, or sequences of words
     aligned = False  # whether each target token belongs to a source position
@@ -142,6 +143,10 @@ class Task(ABC):
     def parse(self, text: str) -> Any:
         """A source as it is written in a line."""
         return text
+
+    def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
+        """Return the sources of an input, if they are not its lines, and notes on its format."""
+        raise NotImplementedError
 
     @staticmethod
     def source_of(value: Any, number: int = 1) -> Any:

@@ -1,6 +1,6 @@
 """What tasks give and take: predictions, what was chosen, evaluations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,6 +98,17 @@ class Request:
     prefix: str = ""
     must: tuple[str, ...] = ()
     ban: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class InputItem:
+    """A source, and the text it was read from. render: writes its prediction, where that is not
+    simply a line; request: what is asked of its prediction, where something is."""
+
+    source: Any
+    text: str
+    render: Callable[[Prediction], str] | None = None
+    request: Request | None = None
 
 
 @dataclass(frozen=True)

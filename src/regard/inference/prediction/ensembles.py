@@ -9,8 +9,6 @@ from regard.models.ensemble import Ensemble
 
 def joined(predictor: Predictor, others: dict[str, Predictor]) -> Predictor:
     """The first model, which now answers by the mean of the probabilities of all."""
-    if not others:
-        return predictor
     models = []
     for name, other in {"the first model": predictor, **others}.items():
         if not other.task.exportable or other.module is None:

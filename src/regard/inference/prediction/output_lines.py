@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.inference.prediction.input_items import InputItem
-from regard.tasks.values import BRIEF, Prediction
+from regard.tasks.values import BRIEF, InputItem, Prediction
 
+Names = Callable[[Any], list[str]]
 Alternative = tuple[str, float, Prediction]  # symbol, its probability, the best answer with it
 
 
@@ -22,7 +22,6 @@ class Form:
     symbols: bool = False
     alignment: bool = False
     alternatives: int = 0
-    names: Callable[[str], list[str]] | None = None  # the symbols of a source
 
     def check(self) -> None:
         """Refuses what is only written in JSON."""
@@ -33,33 +32,32 @@ class Form:
                 "--alternatives: are answers of their own; without --nbest, --alignments"
             )
 
-    def line(self, question: InputItem, found: Prediction) -> str:
-        """An answer as it is printed, line ends and all."""
-        if self.json_lines:
-            between = question.render is not None and not question.source  # a blank line
-            return "" if between else _json(self.record(question.source, found))
-        if question.render is not None:
-            return question.render(found)
-        return self._plain(found)
+    def line(self, item: InputItem, found: Prediction, names: Names) -> str:
+        """Return a prediction as it is printed, line ends and all. names: the tokens of a source.
 
-    def _plain(self, found: Prediction) -> str:
-        """The answer, or with n-best each, with its score, where it has one, and a tab."""
+        With n-best each of them, after its score, if it has one, and a tab.
+        """
+        if self.json_lines:
+            between = item.render is not None and not item.source  # a blank line
+            return "" if between else _json(self._record(item.source, found, names))
+        if item.render is not None:
+            return item.render(found)
         if self.nbest == 1:
             return f"{found.text}\n"
         others = found.alternatives
         scores = ["" if other.score is None else f"{other.score:.4f}\t" for other in others]
         return "".join(f"{s}{other.text}\n" for s, other in zip(scores, others, strict=True))
 
-    def record(self, source: Any, found: Prediction) -> dict[str, Any]:
-        """The JSON object for a source."""
+    def _record(self, source: Any, found: Prediction, names: Names) -> dict[str, Any]:
+        """Return the JSON object for a source."""
         brief = self._brief()
         nbest = ("nbest",) if self.nbest > 1 else ()
         tagged = ("confidences",) if isinstance(source, tuple) else ()
         rest = ("probabilities", "confidence", *tagged, "unknown")
         parts = ("prediction", *brief[1:], *nbest, *rest)
         record = {"source": source} | found.as_dict(parts, brief, None, pairs=True)
-        if self.alignment and self.names:
-            record["source_symbols"] = self.names(source)
+        if self.alignment:
+            record["source_symbols"] = names(source)
             record |= found.as_dict(("alignment",), digits=4)
         return record
 

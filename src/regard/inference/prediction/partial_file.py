@@ -4,7 +4,6 @@ Beside FILE lie, until all is answered, FILE.part with the answers so far and FI
 says how many sources they answer, how many bytes they are, and of what they are the answers.
 """
 
-import contextlib
 import hashlib
 import json
 import os
@@ -16,8 +15,8 @@ from regard.core.errors import UserError, say
 from regard.core.files import write_json
 from regard.core.options import flatten
 from regard.inference.engine import Engine
-from regard.inference.prediction.input_items import InputItem
 from regard.inference.prediction.prediction_warnings import Oddities
+from regard.tasks.values import InputItem
 
 FORMAT = 2
 
@@ -42,7 +41,7 @@ class PartFile:
         self.record_path = path.with_name(path.name + ".part.json")
         self.asked, self.odd, self.engine = asked, odd, engine
         self.answered, self.size, self.seen = 0, 0, hashlib.blake2b(digest_size=16)
-        self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `close` does
+        self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `opened` closes it
         try:
             self._hold()
             self.expected = self._go_on(force)
@@ -117,31 +116,30 @@ class PartFile:
             )
         return found
 
-    def unanswered(self, questions: Iterator[InputItem], input: str) -> Iterator[InputItem]:
-        """The questions behind those that are answered, which must be the same as then."""
+    def skip(self, items: Iterator[InputItem], input: str) -> None:
+        """Read past the items that are answered, which must be the same as then."""
         for number in range(self.answered):
-            question = next(questions, None)
-            if question is None:
+            item = next(items, None)
+            if item is None:
                 raise UserError(
                     f"{self.path}: {self.answered:,} sources answered, but {input} has only "
                     f"{number:,}: it was changed; begin anew with --force"
                 )
-            self._see(question)
+            self._see(item)
         if self.expected not in (None, self.seen.hexdigest()):
             raise UserError(
                 f"{self.path}: answers of another input: the first {self.answered:,} sources of "
                 f"{input} are not those that were answered; give that input, or begin anew with "
                 "--force"
             )
-        return questions
 
-    def _see(self, question: InputItem) -> None:
-        self.seen.update(question.text.encode() + b"\0")  # no text holds a NUL
+    def _see(self, item: InputItem) -> None:
+        self.seen.update(item.text.encode() + b"\0")  # no text holds a NUL
 
     def write(self, window: list[InputItem], lines: list[str]) -> None:
         """Adds the answers of a window; they stay whatever happens after this."""
-        for question in window:
-            self._see(question)
+        for item in window:
+            self._see(item)
         content = "".join(lines).encode()
         self.file.write(content)
         self.file.flush()
@@ -156,15 +154,10 @@ class PartFile:
         record |= {"bytes": self.size, "digest": self.seen.hexdigest(), "odd": self.odd.record()}
         write_json(self.record_path, record)
 
-    def close(self) -> None:
-        """Lets go of the file."""
-        self.file.close()
-
     def remove(self) -> None:
         """Deletes what is not needed any more."""
-        for path in (self.path, self.record_path):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+        self.path.unlink(missing_ok=True)
+        self.record_path.unlink(missing_ok=True)
 
 
 def _short(value: Any) -> str:

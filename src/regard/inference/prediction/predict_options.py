@@ -1,26 +1,55 @@
-"""All that `regard predict` is told: what is asked, how answers are wanted, where they go."""
+"""All that `regard predict` is told: what is asked, how predictions are written, where they go."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from regard.config.load import put
+from regard.core import parallel
 from regard.core.errors import UserError
 from regard.inference.prediction.output_lines import Form
-from regard.inference.prediction.shard_files import Share
+from regard.inference.prediction.sink import check_output
 from regard.inference.shortlisted import shortlist_path
 from regard.storage.fingerprint import file_digest, model_digest
 from regard.tasks.batches import TOKENS
+from regard.tasks.task import Task
 from regard.tasks.values import Request
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked, how answers are wanted, and where they go.
+class Share:
+    """Part `number` (from 1) of `parts` parts of all sources, one after the other."""
 
-    search: settings by name; settings: the same as `search.key=value`. others: models that answer
-    together with the first one. request: what is asked of all answers; input_json: of each as well.
+    number: int = 1
+    parts: int = 1
+
+    @classmethod
+    def of(cls, shard: str | None) -> "Share":
+        """Return the share that `--shard` names, divided again over the processes of this job."""
+        number, parts = 1, 1
+        if shard is not None:
+            match = re.fullmatch(r"(\d+)/(\d+)", shard)
+            if not match or not 1 <= int(match[1]) <= int(match[2]):
+                raise UserError(
+                    f"--shard {shard}: NUMBER/PARTS expected, as 3/16: the third of sixteen parts"
+                )
+            number, parts = int(match[1]), int(match[2])
+        size = parallel.size()
+        return cls((number - 1) * size + parallel.rank() + 1, parts * size)
+
+    def bounds(self, count: int) -> tuple[int, int]:
+        """Return the first source of this part and the first after it, of so many."""
+        return (self.number - 1) * count // self.parts, self.number * count // self.parts
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What is asked, how predictions are written, and where they go.
+
+    search: settings by name; settings: the same as `search.key=value`. others: models that predict
+    together with the first one. request: what is asked of all predictions; input_json: of each.
     """
 
     model: str
@@ -42,8 +71,33 @@ class Wanted:
     shard: str | None = None
     force: bool = False
 
+    def check(self) -> Share:
+        """Refuse what cannot be, before a model is loaded; return the share of this process."""
+        check_output(self.output)
+        self.form.check()
+        share = Share.of(self.shard)
+        if self.shortlist and self.others:
+            raise UserError("--shortlist: not for several models that answer together (--with)")
+        return share
+
+    def check_task(self, task: Task) -> None:
+        """Refuse what models of this task do not do."""
+        form = self.form
+        if form.nbest > 1 and "nbest" not in task.abilities:
+            raise UserError(f"--nbest: a {task.kind} model gives one answer to each source")
+        special = self.input_json or form.alignment or form.alternatives > 0
+        if special or self.request != Request():
+            if "constraints" not in task.abilities:
+                raise UserError(
+                    "--prefix, --must, --ban, --input-json, --alternatives, --alignments: only for "
+                    "transducers, whose answers are sequences of their own"
+                )
+            task.constraints(self.request)
+        if self.texts and self.input_json:
+            raise UserError("--input-json: reads JSON lines from --input or a pipe, no texts")
+
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
-        """All that answers depend on but the sources. The size of batches is not among it."""
+        """Return all that predictions depend on but the sources. Batch sizes are not among it."""
         form, asked = self.form, self.request
         short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None
         return {
@@ -68,9 +122,9 @@ class Wanted:
 def search_changes(
     config: Any, search: dict[str, Any], settings: Sequence[str] | None
 ) -> dict[str, Any]:
-    """The settings of the search that are wanted otherwise; None: as the model has it.
+    """Return the settings of the search that are to be others; None: as the model has it.
 
-    settings: others, as `search.key=value`.
+    settings: more of them, as `search.key=value`.
     """
     tree: dict[str, Any] = {}
     for setting in settings or ():

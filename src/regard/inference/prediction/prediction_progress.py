@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 
 from rich.console import Console
@@ -17,34 +18,31 @@ SOON = 2.0  # seconds until a bar is worth showing
 EVERY = 10.0  # seconds between plain lines
 
 
+@dataclass
 class PredictionProgress:
-    """`with Progress(lambda: 1000, "lines") as progress: progress.advance(10)`.
+    """`with closing(PredictionProgress(lambda: 1000, "lines")) as progress: progress.advance(10)`.
 
     count: how many there are, if that can be known; it is called when something is to be shown,
-    which it is not for little work. done: how many were answered before. quiet: shows nothing.
-    printed: whether the answers go to the terminal as well.
+    which it is not for little work. done: how many were predicted before. quiet: shows nothing.
+    printed: whether the predictions go to the terminal as well.
     """
 
-    def __init__(
-        self,
-        count: Callable[[], int | None],
-        unit: str,
-        done: int = 0,
-        quiet: bool = False,
-        printed: bool = True,
-    ) -> None:
-        self.count, self.unit, self.before, self.done = count, unit, done, done
-        self.quiet = quiet
+    count: Callable[[], int | None]
+    unit: str
+    done: int = 0
+    quiet: bool = False
+    printed: bool = True
+
+    def __post_init__(self) -> None:
+        self.before = self.done
         self.begun = self.shown = time.monotonic()
         self.bar: Bar | None = None
         self.lock = threading.Lock()
-        among = printed and sys.stdout.isatty()  # a bar would stand among the answers
-        self.live = not quiet and sys.stderr.isatty() and not among
+        among = self.printed and sys.stdout.isatty()  # a bar would be among the predictions
+        self.live = not self.quiet and sys.stderr.isatty() and not among
 
-    def __enter__(self) -> "PredictionProgress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Take the bar away."""
         if self.bar:
             self.bar.stop()
 

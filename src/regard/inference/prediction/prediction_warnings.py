@@ -1,6 +1,7 @@
 """What is odd about answers, counted as they come."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core import parallel
@@ -10,18 +11,18 @@ from regard.tasks.task import Prediction
 SHOWN, KEPT = 10, 10_000  # different symbols
 
 
+@dataclass
 class Oddities:
     """Symbols that training never saw, and answers that were cut; said at the end."""
 
-    def __init__(self) -> None:
-        self.unknown: Counter[str] = Counter()  # of at most KEPT different ones
-        self.count = 0
-        self.cut = 0
+    unknown: Counter[str] = field(default_factory=Counter)  # of at most KEPT different ones
+    count: int = 0
+    cut: int = 0
 
     def add(self, found: Prediction) -> None:
         """Counts one answer."""
-        self.add_unknown(found.unknown)
         self.cut += found.cut
+        self.add_unknown(found.unknown)
 
     def add_unknown(self, symbols: tuple[str, ...]) -> None:
         """Counts symbols that training never saw."""

@@ -1,28 +1,28 @@
-"""Questions in windows: what is answered together, and so how far ahead is read."""
+"""Items in windows: what is predicted together, and so how far ahead is read."""
 
 import queue
 import threading
 from collections.abc import Iterator
 
-from regard.inference.prediction.input_items import InputItem
+from regard.tasks.values import InputItem
 
 FIRST, WINDOW = 256, 4096  # lines of the first window, so that its answers come soon, and of later
 CHARACTERS = 2_000_000  # of a window, about: lines may be long
 
 
-def fixed_windows(questions: Iterator[InputItem], start: int = 0) -> Iterator[list[InputItem]]:
-    """Windows whose ends depend on the questions alone, not on the clock.
+def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[InputItem]]:
+    """Windows whose ends depend on the items alone, not on the clock.
 
     start: how many were answered before. So a command that goes on forms the same batches as one
-    that nothing stopped, and writes the same digits. An error of the questions comes after those
+    that nothing stopped, and writes the same digits. An error of the items comes after those
     before it.
     """
     window: list[InputItem] = []
     size = 0
     try:
-        for question in questions:
-            window.append(question)
-            size += len(question.text)
+        for item in items:
+            window.append(item)
+            size += len(item.text)
             if len(window) == window_size(start) or size >= CHARACTERS:
                 yield window
                 start, window, size = start + len(window), [], 0
@@ -39,14 +39,14 @@ def window_size(start: int) -> int:
     return min(WINDOW, max(FIRST, 1 << start.bit_length() >> 1))
 
 
-def live_windows(questions: Iterator[InputItem]) -> Iterator[list[InputItem]]:
+def live_windows(items: Iterator[InputItem]) -> Iterator[list[InputItem]]:
     """As many as are there already, so that a slow stream is answered at once."""
     waiting: queue.Queue[InputItem | BaseException | None] = queue.Queue(maxsize=2 * WINDOW)
 
     def fill() -> None:
         try:
-            for question in questions:
-                waiting.put(question)
+            for item in items:
+                waiting.put(item)
             waiting.put(None)
         except BaseException as error:
             waiting.put(error)
