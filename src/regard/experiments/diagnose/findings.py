@@ -70,17 +70,12 @@ class Diagnosis:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
-        findings = [
-            {key: value for key, value in asdict(finding).items() if key != "weight"}
-            for finding in self.findings
-        ]
+        findings = [asdict(finding) for finding in self.findings]
+        for finding in findings:
+            del finding["weight"]
         figures = {name: found for name, found in self.figures.items() if name != "facts"}
-        return {
-            "step": self.step,
-            "findings": findings,
-            "figures": figures,
-            "left_out": self.left_out,
-        }
+        left = {"left_out": self.left_out}
+        return {"step": self.step, "findings": findings, "figures": figures} | left
 
 
 RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")

@@ -3,7 +3,6 @@
 B rows, S source length, N answers, V possible answers.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,46 +11,29 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from regard.data.tensors.padded import Batch
+from regard.data.tensors.padded import Batch, Padded
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
 
-Change = Callable[[Batch], Batch]
+Change = Callable[[Padded], Padded]  # of sources
 QUARTERS = 4
-
-
-def plain_objective(objective: Any) -> Any:
-    """The objective without label smoothing, so that losses are nats."""
-    if getattr(objective, "smoothing", 0):
-        return objective.model_copy(update={"smoothing": 0.0})
-    return objective
-
-
-@torch.no_grad()
-def mean_loss(model: nn.Module, batches: Sequence[Batch], objective: Any) -> float | None:
-    """The loss an answer over some batches; None where nothing is asked, or it is not finite."""
-    total = count = 0.0
-    for batch in batches:
-        loss = objective(model, batch)
-        total, count = total + float(loss.sum), count + loss.count
-    return total / count if count and math.isfinite(total) else None
 
 
 def loss_figures(subject: Subject) -> Figures:
     """Loss and share of right answers on both parts, beside those of always the same answer."""
-    model, objective = subject.trained, plain_objective(subject.config.objective)
+    model = subject.trained
     train, dev = subject.batches(subject.train), subject.batches(subject.dev)
     same = usual(train)
     figures: Figures = {}
     for name, batches in (("train", train), ("dev", dev)):
         figures[name] = {
-            "loss": mean_loss(model, batches, objective),
-            "same": same_loss(same, batches, objective),
+            "loss": subject.loss(model, batches),
+            "same": same_loss(same, batches, subject.objective),
             "right": right_share(model, batches),
             "same_right": same_right(same, batches),
         }
     if figures["dev"]["loss"] is not None:
-        figures["by_length"] = by_length(model, dev, objective)
+        figures["by_length"] = by_length(subject, dev)
         figures["by_place"] = by_place(model, dev)
     return figures
 
@@ -129,13 +111,13 @@ def right_share(model: nn.Module, batches: Sequence[Batch]) -> float | None:
     return right / count if count else None
 
 
-def by_length(model: nn.Module, batches: Sequence[Batch], objective: Any) -> list[Figures]:
+def by_length(subject: Subject, batches: Sequence[Batch]) -> list[Figures]:
     """The loss of the shortest to the longest quarter of the examples."""
     size = -(-len(batches) // QUARTERS)
     found = []
     for start in range(0, len(batches), size):
         part = batches[start : start + size]
-        loss = mean_loss(model, part, objective)
+        loss = subject.loss(subject.trained, part)
         if loss is not None:
             found.append({"longest": max(m.shape[1] for b in part for m in b.masks), "loss": loss})
     return found
@@ -168,21 +150,21 @@ def source_figures(subject: Subject) -> Figures:
     symbols of each source in another order. change: how far the outputs move, beside how far they
     differ from answer to answer.
     """
-    model, objective = subject.trained, plain_objective(subject.config.objective)
+    model = subject.trained
     kinds: dict[str, Change] = {"mixed": mixed, "order": reordered}
     if not subject.task.aligned:  # a tag needs a word in its position
         kinds["other"] = other
     figures: Figures = {}
     for part, pairs in subject.parts.items():
         batches = [batch for batch in subject.batches(pairs) if batch.rows > 1]
-        loss = mean_loss(model, batches, objective)
+        loss = subject.loss(model, batches)
         if loss is None:
             continue
         figures[part] = {"loss": loss}
         for name, change in kinds.items():
             torch.manual_seed(0)
-            changed = [change(batch) for batch in batches]
-            figures[part][name] = (mean_loss(model, changed, objective) or 0.0) - loss
+            others = [changed(batch, change) for batch in batches]
+            figures[part][name] = (subject.loss(model, others) or 0.0) - loss
         figures[part]["change"] = moved(model, batches, kinds.get("other", mixed))
     return figures
 
@@ -192,7 +174,7 @@ def moved(model: nn.Module, batches: Sequence[Batch], change: Change) -> float |
     shift = spread = 0.0
     torch.manual_seed(0)
     for batch in batches:
-        before, after = scores_of(model, batch), scores_of(model, change(batch))
+        before, after = scores_of(model, batch), scores_of(model, changed(batch, change))
         if before is None or after is None:
             return None
         shift += float((after - before).double().square().mean())
@@ -200,27 +182,29 @@ def moved(model: nn.Module, batches: Sequence[Batch], change: Change) -> float |
     return (shift / spread) ** 0.5 if spread > 0 else 0.0
 
 
-def other(batch: Batch) -> Batch:
+def changed(batch: Batch, change: Change) -> Batch:
+    """The same batch with other sources."""
+    assert batch.source is not None
+    return batch._replace(source=change(batch.source))
+
+
+def other(source: Padded) -> Padded:
     """Each answer with the source of the example before it."""
-    assert batch.source is not None
-    data, mask = batch.source.data.roll(1, 0), batch.source.mask.roll(1, 0)
-    return batch._replace(source=batch.source._replace(data=data, mask=mask))
+    return source._replace(data=source.data.roll(1, 0), mask=source.mask.roll(1, 0))
 
 
-def mixed(batch: Batch) -> Batch:
+def mixed(source: Padded) -> Padded:
     """All symbols of the batch dealt out anew; lengths stay."""
-    assert batch.source is not None
-    data, mask = batch.source.data.clone(), batch.source.mask
-    real = data[mask]
-    data[mask] = real[torch.randperm(len(real)).to(real.device)]
-    return batch._replace(source=batch.source._replace(data=data))
+    data = source.data.clone()
+    real = data[source.mask]
+    data[source.mask] = real[torch.randperm(len(real)).to(real.device)]
+    return source._replace(data=data)
 
 
-def reordered(batch: Batch) -> Batch:
+def reordered(source: Padded) -> Padded:
     """The symbols of each row in another order."""
-    assert batch.source is not None
-    data, mask = batch.source.data, batch.source.mask
+    data, mask = source.data, source.mask
     keys = torch.rand(mask.shape).to(mask.device) + (~mask) * 2.0
     at = keys.argsort(1)
     at = at if data.dim() == 2 else at.unsqueeze(-1).expand_as(data)
-    return batch._replace(source=batch.source._replace(data=data.gather(1, at)))
+    return source._replace(data=data.gather(1, at))

@@ -1,5 +1,7 @@
 """What is diagnosed: the run folder, its data and its model, and samples of both parts."""
 
+import itertools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,6 @@ from torch import nn
 from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.data.sources.open import Place
 from regard.data.tensors.padded import Batch
@@ -76,10 +77,6 @@ class Subject:
         freeze(model, self.config.training.freeze)
         return model.to(self.device)
 
-    def corpus(self, pairs: Sequence[Pair], model: nn.Module) -> Corpus:
-        """Examples as numbers, in the order that suits the model."""
-        return self.task.suited(self.task.corpus(pairs), model)
-
     def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
         """A sample of the examples as batches, by length; of running text some windows."""
         corpus = self.task.corpus(pairs[:SAMPLE])
@@ -87,12 +84,26 @@ class Subject:
 
     def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
         """Batches to train on, without end, always the same ones."""
-        corpus = self.corpus(pairs, model)
-        epoch = 0
-        while True:
+        corpus = self.task.suited(self.task.corpus(pairs), model)
+        for epoch in itertools.count():
             for rows in corpus.order(tokens, self.config.training.seed, epoch):
                 yield corpus.batch(rows).to(self.device)
-            epoch += 1
+
+    @property
+    def objective(self) -> Any:
+        """The objective without label smoothing, so that losses are nats."""
+        objective: Any = self.config.objective
+        if getattr(objective, "smoothing", 0):
+            return objective.model_copy(update={"smoothing": 0.0})
+        return objective
+
+    @torch.no_grad()
+    def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:
+        """The loss an answer over some batches; None where nothing is asked, or it is not
+        finite."""
+        losses = [self.objective(model, batch) for batch in batches]
+        total, count = sum(float(loss.sum) for loss in losses), sum(loss.count for loss in losses)
+        return total / count if count and math.isfinite(total) else None
 
 
 def read_subject(folder: Path) -> Subject:

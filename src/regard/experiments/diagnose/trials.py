@@ -3,6 +3,7 @@
 Each has a fixed number of steps, dropout off and a fixed seed, so it comes out the same each time.
 """
 
+import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator
@@ -11,12 +12,13 @@ from typing import Any
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from regard.config.load import Tree, check_config
+from regard.config.load import check_config, flatten
 from regard.data.tensors.padded import Batch
 from regard.experiments.diagnose.findings import Figures
-from regard.experiments.diagnose.losses import mean_loss, plain_objective, same_loss, usual
+from regard.experiments.diagnose.losses import same_loss, usual
 from regard.experiments.diagnose.subject import Subject, spread
 from regard.nn.dropout import Dropout
+from regard.storage.run_folder import numbers
 
 TOKENS = 512  # of a batch, at most
 STEPS = 100  # of a trial
@@ -50,15 +52,10 @@ def trial_figures(subject: Subject) -> Figures:
     if smallest_width(subject.config.model) < WIDE:
         wide = trial(subject, widened(subject, WIDE), own, quiet)
         trials["wide"] = {"width": WIDE, "loss": wide}
-    if trials or steps_of(subject) < 2 * STEPS:
+    if trials or max(numbers(subject.record.train, "step"), default=0) < 2 * STEPS:
         trials["own"] = {"lr": own, "loss": trial(subject, subject.config.model, own, quiet=False)}
     figures["trials"] = trials
     return figures
-
-
-def steps_of(subject: Subject) -> int:
-    """How many steps the run had."""
-    return max((int(line["step"]) for line in subject.record.train if "step" in line), default=0)
 
 
 def learning_rates(subject: Subject, fixed: list[Batch]) -> Figures:
@@ -69,10 +66,9 @@ def learning_rates(subject: Subject, fixed: list[Batch]) -> Figures:
     low, high = RANGE
     factor = (high / low) ** (1 / (RANGE_STEPS - 1))
     model = quieted(subject.fresh())
-    objective = plain_objective(subject.config.objective)
     rates, losses = list[float](), list[float]()
     for step, _ in enumerate(steps(subject, model, lambda at: low * factor**at, RANGE_STEPS)):
-        loss = mean_loss(model.eval(), fixed, objective)
+        loss = subject.loss(model.eval(), fixed)
         if loss is None or (losses and loss > 3 * losses[0]):
             break
         rates.append(low * factor**step)
@@ -101,23 +97,21 @@ def trial(subject: Subject, options: Any, lr: float, quiet: bool = True) -> floa
     for loss in steps(subject, model, warmed(lr, STEPS), STEPS):
         if not math.isfinite(loss):
             return None
-    objective = plain_objective(subject.config.objective)
-    return mean_loss(model.eval(), subject.batches(subject.train), objective)
+    return subject.loss(model.eval(), subject.batches(subject.train))
 
 
 def one_batch(subject: Subject, lr: float) -> Figures:
     """Whether the model learns a single batch by heart: its loss before, after, and of no model."""
     pairs = subject.train[:ONE_BATCH_ROWS]
     batch = subject.batches(pairs)[:1]
-    objective = plain_objective(subject.config.objective)
     model = quieted(subject.fresh())
-    before = mean_loss(model.eval(), batch, objective)
+    before = subject.loss(model.eval(), batch)
     rate = warmed(lr, ONE_BATCH_STEPS)
     for loss in steps(subject, model, rate, ONE_BATCH_STEPS, batch):
         if not math.isfinite(loss):
             break
-    after = mean_loss(model.eval(), batch, objective)
-    same = same_loss(usual(batch), batch, objective)
+    after = subject.loss(model.eval(), batch)
+    same = same_loss(usual(batch), batch, subject.objective)
     return {"before": before, "after": after, "same": same, "steps": ONE_BATCH_STEPS}
 
 
@@ -128,7 +122,11 @@ def steps(
     config = subject.config
     optimizers = config.training.optimizer.build(model, 1.0, {})
     tokens = min(TOKENS, config.training.tokens or TOKENS)
-    fresh = subject.updates(subject.train, model, tokens) if batches is None else _again(batches)
+    fresh = (
+        subject.updates(subject.train, model, tokens)
+        if batches is None
+        else itertools.cycle(batches)
+    )
     for step in range(count):
         model.train()
         batch = next(fresh)
@@ -142,11 +140,6 @@ def steps(
             optimizer.step()
             optimizer.zero_grad()
         yield float(mean.detach())
-
-
-def _again(batches: list[Batch]) -> Iterator[Batch]:
-    while True:
-        yield from batches
 
 
 def warmed(lr: float, count: int) -> Rate:
@@ -164,7 +157,9 @@ def quieted(model: nn.Module) -> nn.Module:
 
 def largest(options: Any, key: str) -> float:
     """The largest value of a setting in all parts of the model."""
-    return max((v for v in _values(options.model_dump(), key) if v is not None), default=0.0)
+    found = flatten(options.model_dump()).items()
+    values = [value for name, value in found if name.rpartition(".")[2] == key]
+    return max((value for value in values if value is not None), default=0.0)
 
 
 def smallest_width(options: Any) -> float:
@@ -172,14 +167,6 @@ def smallest_width(options: Any) -> float:
     tree = options.model_dump()
     widths = [tree[side].get("width") for side in ("encoder", "decoder") if side in tree]
     return min((width for width in widths if width), default=math.inf)
-
-
-def _values(tree: Tree, key: str) -> Iterator[Any]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield from _values(value, key)
-        elif name == key:
-            yield value
 
 
 def widened(subject: Subject, width: int) -> Any:
