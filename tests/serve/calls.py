@@ -8,7 +8,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from regard.tasks.transduce import Transduce
+from regard.inference.predictor import Predictor
 
 
 class Calls:
@@ -18,15 +18,15 @@ class Calls:
         self.sizes: list[int] = []
         self.go, self.begun = threading.Event(), threading.Event()
         self.go.set()
-        original = Transduce.predict
+        original = Predictor.predict
 
-        def predict(task: Any, model: Any, sources: Any, *rest: Any) -> Any:
+        def predict(predictor: Predictor, sources: Any, *rest: Any) -> Any:
             self.sizes.append(len(sources))
             self.begun.set()
             assert self.go.wait(120)
-            return original(task, model, sources, *rest)
+            return original(predictor, sources, *rest)
 
-        monkeypatch.setattr(Transduce, "predict", predict)
+        monkeypatch.setattr(Predictor, "predict", predict)
 
 
 async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Response:

@@ -43,19 +43,19 @@ def test_a_fault_of_ours_is_a_500_for_one(
     served(turner(wait=200, batch=2), talk)
 
 
-def test_the_queue_goes_on_after_a_runner_that_fails(
+def test_the_queue_goes_on_after_a_batch_that_fails(
     served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from regard.serve.runner import Runner
+    from regard.serve.batcher import Batcher
 
-    original = Runner._run
+    original = Batcher._run
 
-    def run(runner: Runner, jobs: Any) -> float:
+    def run(batcher: Batcher, jobs: Any) -> float:
         if jobs[0].text == "boom":
             raise ZeroDivisionError
-        return original(runner, jobs)
+        return original(batcher, jobs)
 
-    monkeypatch.setattr(Runner, "_run", run)
+    monkeypatch.setattr(Batcher, "_run", run)
 
     async def talk(client: httpx.AsyncClient) -> None:
         client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]

@@ -1,6 +1,7 @@
 """POST /predict: the answers of all tasks, as the estimators give them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,7 +35,7 @@ def test_the_answers_are_those_of_the_estimator(
 ) -> None:
     model = estimators[task]
     sources = [model.task_.parse(text) for text in TEXTS[task]]
-    expected = model.task_.predict(model.model_, sources, model.search())
+    expected = model.predictor_.predict(sources)
     found = ask(model=task, texts=TEXTS[task])
     assert [one["text"] for one in found] == [one.text for one in expected]
     for one, other in zip(found, expected, strict=True):
@@ -100,9 +101,7 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     model: Any = estimators["transduce"]
     body = {"text": "fade", "request": {"prefix": "e", "ban": ["d", "d"]}, "count": 3}
     found = client.post("/alternatives", json=body).json()["alternatives"]
-    expected = model.task_.alternatives(
-        model.model_, "fade", Request("e", (), ("d",)), 3, model.search()
-    )
+    expected = model.predictor_.alternatives("fade", Request("e", (), ("d",)), 3)
     assert [one["symbol"] for one in found] == [symbol for symbol, _, _ in expected]
     assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
     assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
@@ -116,20 +115,20 @@ def test_ways_to_go_on_are_searched_in_parts(
 ) -> None:
     """A hundred copies of a long text at once would take all memory."""
     from regard.inference.torch_engine import TorchEngine
-    from regard.tasks import answering
+    from regard.tasks import answering, batches
 
-    model: Any = estimators["transduce"]
+    predictor: Any = estimators["transduce"].predictor_
     rows: list[int] = []
-    original = TorchEngine.search
+    original = TorchEngine.run
 
-    def search(engine: Any, options: Any, source: Any, *rest: Any) -> Any:
-        rows.append(len(source.data))
-        return original(engine, options, source, *rest)
+    def run(engine: Any, search: Any, request: Any) -> Any:
+        rows.append(len(request.source.data))
+        return original(engine, search, request)
 
-    monkeypatch.setattr(TorchEngine, "search", search)
-    asked = (model.model_, "fade", Request("c"), 5, model.search())
-    whole = model.task_.alternatives(*asked)
-    monkeypatch.setattr(answering, "TOKENS", 10)  # two rows of fade and its end
-    parts = model.task_.alternatives(*asked)
+    monkeypatch.setattr(TorchEngine, "run", run)
+    asked = ("fade", Request("c"), 5)
+    whole = predictor.alternatives(*asked)
+    monkeypatch.setattr(answering, "plan", partial(batches.plan, tokens=10))  # two rows of fade
+    parts = predictor.alternatives(*asked)
     assert rows == [5, 2, 2, 1]
     assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in whole]

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from regard.estimators import Estimator
-from regard.serve import jobs
+from regard.serve import batcher, jobs
 from regard.serve.api_errors import Refused
 from regard.serve.jobs import Asking, Errand, Job
 from regard.serve.served_models import Served as Model
@@ -49,15 +49,15 @@ def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
 def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
     """An endless answer: the search ends soon after its time, and others are answered."""
     app = turner(wait=0, seconds=120)
-    runner = app.state.service.batcher.runner
+    queue = app.state.service.batcher
 
     async def talk(client: httpx.AsyncClient) -> None:
         endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
-        enough, runner.seconds = runner.seconds, 0.01
+        enough, queue.seconds = queue.seconds, 0.01
         refused = await ask(client, "bed", search=endless)
         assert refused.status_code == 503 and "retry-after" in refused.headers
         assert "took too long" in refused.json()["error"]
-        runner.seconds = enough
+        queue.seconds = enough
         assert (await ask(client, "bed")).status_code == 200
 
     served(app, talk)
@@ -69,7 +69,8 @@ def test_what_was_answered_before_the_time_was_over_is_given(
 ) -> None:
     """The short one of a batch has its answer when the long one takes too long."""
     model = estimators["transduce"]
-    asking = Asking(Model("turn", model), model.search(**search))
+    predictor = model.predictor_
+    asking = Asking(Model("turn", predictor), predictor.search(**search))
     steps = list[int]()
 
     class Clock:
@@ -131,13 +132,13 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
     async def order() -> list[int]:
         new: Any = asyncio.get_running_loop().create_future
         now = time.monotonic()
-        batcher = turner(batch=1).state.service.batcher
+        queue = turner(batch=1).state.service.batcher
         those = [
             Job(Errand(int), new(), "x" * length, arrived=now - ago)
             for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
         ]
-        batcher.put(those)
-        return [those.index(batcher._take()[0]) for _ in those]
+        queue.put(those)
+        return [those.index(queue._take()[0]) for _ in those]
 
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
@@ -145,8 +146,8 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
 @pytest.fixture
 def ample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns so far apart that the pace at which requests arrive does not change their order."""
-    monkeypatch.setattr(jobs, "PATIENCE", 1.0)
-    monkeypatch.setattr(jobs, "LONGEST", 1e9)
+    monkeypatch.setattr(batcher, "PATIENCE", 1.0)
+    monkeypatch.setattr(batcher, "LONGEST", 1e9)
 
 
 @pytest.mark.usefixtures("ample")

@@ -47,7 +47,7 @@ def test_scores_of_what_grows_are_those_of_the_model(
     assert grown
     for _, one in grown:
         pair = Pair("fadeb", one["text"], 0)
-        (given,) = model.task_.forced(model.model_, [pair], model.search(beam=1))
+        ((_, given),) = model.predictor_.score([pair])
         symbols, scores = one["symbols"], one["symbol_scores"]
         assert given.symbols == tuple(symbols) and len(scores) - len(symbols) in (0, 1)
         assert scores == pytest.approx(given.symbol_scores[: len(scores)], abs=2e-4)
@@ -95,8 +95,8 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
                 told.setdefault(place, []).append(tuple(so_far.symbols))
 
         sources = ["bed", "fadeb", "a"]
-        options = model.search(**search)
-        found = model.task_.predict(model.model_, sources, options, work=Work(follower=follow))
+        predictor = model.predictor_
+        found = predictor.predict(sources, predictor.search(**search), work=Work(follower=follow))
         assert set(told) == {0, 1, 2}
         for place, answer in enumerate(found):
             lengths = [len(symbols) for symbols in told[place]]

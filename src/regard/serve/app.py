@@ -1,13 +1,11 @@
 """The application: routes over models, without a socket."""
 
-import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
 
 from regard.core.version import __version__
-from regard.estimators import Estimator
 from regard.serve import info_routes, model_routes, schemas
 from regard.serve.api_errors import HANDLERS
 from regard.serve.body import JsonRoute, with_body
@@ -16,8 +14,9 @@ from regard.serve.openapi import EVENTS, asks, tells
 from regard.serve.search_schema import searches_schema
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
-from regard.serve.static import packaged, page
+from regard.serve.static import packaged, send_file
 
+PAGE, API = "text/html", "Show the page of the API."
 ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
     "/predict": (model_routes.predict, asks("predict", schemas.PredictAnswer)),
     "/stream": (model_routes.stream_answer, asks("stream", **EVENTS)),
@@ -27,35 +26,30 @@ ROUTES: dict[str, tuple[Any, dict[str, Any]]] = {
     "/health": (info_routes.health, tells("health", schemas.Health)),
     "/limits": (info_routes.limits, tells("limits")),
     "/metrics": (info_routes.metrics, tells("metrics", kind="text/plain")),
-    "/": (info_routes.front, tells("page", kind="text/html")),
-    "/docs": (info_routes.docs, tells("docs", kind="text/html")),
-    "/static/{name}": (info_routes.static, {**tells("static"), "include_in_schema": False}),
+    "/": (send_file, tells("page", kind=PAGE, summary="Front", description="Show the page.")),
+    "/docs": (send_file, tells("docs", kind=PAGE, summary="Docs", description=API)),
+    "/static/{name}": (send_file, tells("static", include_in_schema=False)),
 }
 
 
-def build_app(models: dict[str, Estimator], settings: ServeSettings | None = None) -> FastAPI:
-    """The application of these models, the first of which is asked where none is named."""
+def build_app(models: Mapping[str, Any], settings: ServeSettings | None = None) -> FastAPI:
+    """Return the application of these models (estimators or predictors), the first of which is
+    asked where none is named."""
     settings = settings or ServeSettings()
-    service = Service(models, settings, frozenset((*ROUTES, "/openapi.json")))
-
-    @contextlib.asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        service.batcher.start()
-        yield
-        await service.batcher.close()
-
+    predictors = {name: getattr(model, "predictor_", model) for name, model in models.items()}
+    service = Service(predictors, settings, frozenset((*ROUTES, "/openapi.json")))
     app = FastAPI(
         title="regard",
         version=__version__,
         description="Sequence models behind HTTP.",
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lambda app: service.batcher.serving(),
         exception_handlers=HANDLERS,  # type: ignore[arg-type]
     )
     app.state.service, app.state.stopping = service, False
-    app.state.files = page(page(packaged(), "index.html"), "docs.html")
-    searches = searches_schema(models.values(), settings)
+    app.state.files = packaged()
+    searches = searches_schema((one.config for one in predictors.values()), settings)
     bodies = schemas.limited_bodies(settings, list(models), searches)
     for path, (endpoint, about) in ROUTES.items():
         if path in bodies:

@@ -1,10 +1,11 @@
-"""What the runner is asked to do: texts to answer together, or one thing alone."""
+"""What the models are asked to do: texts to answer together, or one thing alone."""
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -14,54 +15,31 @@ from regard.search.callbacks import Begun, Outputs, Unwanted
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
 from regard.tasks.batches import Work
-from regard.tasks.task import Prediction
-from regard.tasks.values import Request
+from regard.tasks.values import Prediction, Request
 
-PATIENCE = 0.001  # seconds that a text stands back for each character of it and of those before it
-LONGEST = 5.0  # seconds that it stands back, at most
-
-
-class Duty(Protocol):
-    """What is to be done. Jobs with equal duties are done together."""
-
-    def run(self, jobs: Sequence["Job"], until: float) -> None:
-        """Gives each job its outcome; stops soon after `until`, or when all are gone."""
+TOO_LONG = "the answer took too long; ask for less: a shorter text, a narrower beam"
 
 
 @dataclass(eq=False)
 class Job:
-    """A text of a request, or a request. number: the place of the text in its request; at: how
-    that place is named, where there are several; ahead: characters of the texts before it there.
-
-    grow: is told the output so far. outcome: a result, or what went wrong.
+    """A text of a request, or a request. duty: what is to be done; jobs with equal duties are done
+    together. future: done also when nobody waits for it any more. number: the place of the text in
+    its request; several: whether it has others; ahead: characters of those before it. grow: is
+    told the output so far. outcome: a result, or what went wrong.
     """
 
-    duty: Duty
-    future: "asyncio.Future[Any]"
+    duty: "Asking | Errand"
+    future: "asyncio.Future[Any]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     text: str = ""
     request: Request | None = None
     number: int = 0
-    at: str = ""
+    several: bool = False
     ahead: int = 0
     grow: Callable[[Begun], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
     outcome: Any = None
-
-    @property
-    def gone(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return self.future.done()
-
-    @property
-    def turn(self) -> float:
-        """Who has the least is next: long texts, and those far down a list, let others pass."""
-        return self.arrived + min(LONGEST, PATIENCE * (self.ahead + len(self.text)))
-
-
-def stop_when_gone(jobs: Sequence[Job], until: float) -> None:
-    """Ends a search that nobody waits for, or that takes too long."""
-    if time.monotonic() > until or all(job.gone for job in jobs):
-        raise Unwanted
 
 
 @dataclass(frozen=True)
@@ -74,60 +52,37 @@ class Asking:
     align: bool = False
 
     def run(self, jobs: Sequence[Job], until: float) -> None:
-        """Answers all together; where that fails in halves, so that who is to blame fails alone."""
-        jobs = [job for job in jobs if not job.gone and job.outcome is None]
+        """Answer all together; where that fails in halves, so that who is to blame fails alone."""
+        jobs = [job for job in jobs if not job.future.done() and job.outcome is None]
         if not jobs:
             return
+        task, threads = self.model.task, torch.get_num_threads()
+        # Each thread has its own share.
+        rows = max(FEW, -(-len(jobs) // threads)) if task.spreads else len(jobs)
+        work = Work(
+            numbers=[job.number for job in jobs],
+            follower=partial(_follow, jobs, until),
+            done=lambda count: _stop_when_gone(jobs, until),
+            answered=partial(_keep, jobs),
+        )
         try:
-            for job, found in zip(jobs, self._predict(jobs, until), strict=True):
-                job.outcome = found
+            sources = [task.parse(job.text) for job in jobs]
+            wished = any(job.request is not None for job in jobs)
+            requests = [job.request or Request() for job in jobs] if wished else None
+            predict = self.model.predictor.predict
+            found = predict(sources, self.search, self.nbest, requests, self.align, rows, work)
+            _keep(jobs, range(len(jobs)), found)
         except Unwanted:
             for job in jobs:
                 if job.outcome is None:  # others were answered before the time was over
-                    job.outcome = _too_long()
+                    job.outcome = later(TOO_LONG)
         except Exception as error:
             if len(jobs) == 1:
-                jobs[0].outcome = _blamed(error, jobs[0].at)
+                named = jobs[0].several and isinstance(error, UserError)
+                jobs[0].outcome = UserError(f"texts.{jobs[0].number}: {error}") if named else error
                 return
             self.run(jobs[: len(jobs) // 2], until)
             self.run(jobs[len(jobs) // 2 :], until)
-
-    def _predict(self, jobs: Sequence[Job], until: float) -> list[Prediction]:
-        task, predictor = self.model.task, self.model.predictor
-        sources = [task.parse(job.text) for job in jobs]
-        growing = any(job.grow for job in jobs)
-
-        def follow(places: Sequence[int], outputs: Outputs) -> None:
-            stop_when_gone(jobs, until)
-            if growing:
-                _grow(jobs, places, outputs)
-
-        def done(count: int) -> None:
-            stop_when_gone(jobs, until)
-
-        def answered(places: Sequence[int], answers: Sequence[Prediction]) -> None:
-            for place, answer in zip(places, answers, strict=True):
-                jobs[place].outcome = answer
-
-        numbers = [job.number for job in jobs]
-        work = Work(numbers=numbers, follower=follow, done=done, answered=answered)
-        share = max(FEW, -(-len(jobs) // torch.get_num_threads()))  # each thread has its own
-        rows = share if task.spreads else len(jobs)
-        wished = any(job.request is not None for job in jobs)
-        requests = [job.request or Request() for job in jobs] if wished else None
-        return predictor.predict(sources, self.search, self.nbest, requests, self.align, rows, work)
-
-
-def _too_long() -> Exception:
-    return later("the answer took too long; ask for less: a shorter text, a narrower beam")
-
-
-def _grow(jobs: Sequence[Job], places: Sequence[int], outputs: Outputs) -> None:
-    """Tells those who look on how far their answers are."""
-    for place, so_far in zip(places, outputs(), strict=True):
-        job = jobs[place]
-        if job.grow is not None and not job.gone:
-            job.grow(so_far)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,16 +93,32 @@ class Errand:
     call: Callable[[Callable[[], None]], Any]
 
     def run(self, jobs: Sequence[Job], until: float) -> None:
-        """Does it, unless nobody waits for it."""
+        """Do it, unless nobody waits for it."""
         (job,) = jobs
         try:
-            job.outcome = self.call(lambda: stop_when_gone(jobs, until))
+            job.outcome = self.call(lambda: _stop_when_gone(jobs, until))
         except Unwanted:
-            job.outcome = _too_long()
+            job.outcome = later(TOO_LONG)
         except Exception as error:
             job.outcome = error
 
 
-def _blamed(error: Exception, at: str) -> Exception:
-    """The error with the place of the text that is to blame."""
-    return UserError(f"{at}: {error}") if at and isinstance(error, UserError) else error
+def _stop_when_gone(jobs: Sequence[Job], until: float) -> None:
+    """End a search that nobody waits for, or that takes too long."""
+    if time.monotonic() > until or all(job.future.done() for job in jobs):
+        raise Unwanted
+
+
+def _follow(jobs: Sequence[Job], until: float, places: Sequence[int], outputs: Outputs) -> None:
+    """Tell those who look on how far their answers are."""
+    _stop_when_gone(jobs, until)
+    if any(job.grow for job in jobs):
+        for place, so_far in zip(places, outputs(), strict=True):
+            job = jobs[place]
+            if job.grow is not None and not job.future.done():
+                job.grow(so_far)
+
+
+def _keep(jobs: Sequence[Job], places: Sequence[int], answers: Sequence[Prediction]) -> None:
+    for place, answer in zip(places, answers, strict=True):
+        jobs[place].outcome = answer

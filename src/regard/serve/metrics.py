@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from functools import partial
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,33 +27,26 @@ class Metrics:
 
     def __init__(self, paths: frozenset[str] = frozenset()) -> None:
         self.began, self.flying, self.paths = time.monotonic(), 0, paths
-        self.registry = all_of = CollectorRegistry()
+        self.registry = CollectorRegistry()
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
         labels = ("method", "path", "status")
-        self.requests = Counter(
-            "regard_requests_total", "Requests answered.", labels, registry=all_of
+        self.requests = counter("regard_requests_total", "Requests answered.", labels)
+        self.latency = histogram(
+            "regard_request_seconds", "Time to answer.", ["path"], buckets=SECONDS
         )
-        self.latency = Histogram(
-            "regard_request_seconds", "Time to answer.", ["path"], registry=all_of, buckets=SECONDS
+        self.sizes = histogram("regard_batch_texts", "Texts run together.", buckets=SIZES)
+        self.running = histogram(
+            "regard_batch_seconds", "Time of the model for a batch.", buckets=SECONDS
         )
-        self.sizes = Histogram(
-            "regard_batch_texts", "Texts run together.", registry=all_of, buckets=SIZES
-        )
-        self.running = Histogram(
-            "regard_batch_seconds",
-            "Time of the model for a batch.",
-            registry=all_of,
-            buckets=SECONDS,
-        )
-        self.symbols = Counter(
-            "regard_symbols_total", "Symbols answered.", ["model"], registry=all_of
-        )
-        self.waiting = Gauge("regard_queue_texts", "Texts that wait.", registry=all_of)
+        self.symbols = counter("regard_symbols_total", "Symbols answered.", ["model"])
+        self.waiting = Gauge("regard_queue_texts", "Texts that wait.", registry=self.registry)
         for name, about, call in (
             ("requests_in_flight", "Requests not answered yet.", lambda: self.flying),
             ("process_resident_bytes", "Memory of the process.", resident),
             ("uptime_seconds", "Time since the start.", lambda: round(self.seconds, 3)),
         ):
-            Gauge(f"regard_{name}", about, registry=all_of).set_function(call)
+            Gauge(f"regard_{name}", about, registry=self.registry).set_function(call)
 
     @property
     def seconds(self) -> float:

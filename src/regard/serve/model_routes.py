@@ -1,5 +1,6 @@
 """The routes that ask a model."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,35 +28,36 @@ async def predict(request: Request, body: PredictBody) -> Response:
     """Answer texts."""
     began = time.monotonic()
     service: Service = request.app.state.service
-    model = service.model(body, "predict")
-    asking = service.asking(model, body, body.nbest, body.align)
-    wishes = _wishes(body, model)
+    asking = service.asking(body, "predict", body.nbest, body.align)
+    texts, name = body.texts, asking.model.name
+    wishes = [None] * len(texts) if body.requests is None else _wishes(body, asking.model)
     if body.align:
-        _check_alignments(body.texts, model, asking.search)
-    found = await service.outcomes(request, _jobs(service, asking, body.texts, wishes))
-    service.metrics.symbols.labels(model.name).inc(sum(len(one.symbols) for one in found))
+        _check_alignments(texts, asking)
+    ahead = itertools.accumulate(map(len, texts), initial=0)
+    jobs = [
+        Job(asking, text=text, request=wish, number=n, several=len(texts) > 1, ahead=before)
+        for n, (text, wish, before) in enumerate(zip(texts, wishes, ahead, strict=False))
+    ]
+    found = await service.outcomes(request, jobs)
+    service.metrics.symbols.labels(name).inc(sum(len(one.symbols) for one in found))
     parts = NBEST_PARTS if body.nbest > 1 else PARTS
     answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
-    return as_json({"model": model.name, "answers": answers, "milliseconds": took})
+    return as_json({"model": name, "answers": answers, "milliseconds": took})
 
 
 async def stream_answer(request: Request, body: StreamBody) -> Response:
     """Answer a text while one looks on: server-sent events."""
     service: Service = request.app.state.service
-    model = service.model(body, "stream")
-    wish = None
-    if body.request is not None:
-        wish = _wish(body.request, "request", model)
-    asking = service.asking(model, body)
-    return Events(service, service.job(asking, text=body.text, request=wish), model)
+    asking = service.asking(body, "stream")
+    wish = None if body.request is None else _wish(body.request, "request", asking.model)
+    return Events(service, Job(asking, text=body.text, request=wish), asking.model)
 
 
 async def inspect(request: Request, body: InspectBody) -> Response:
     """Look into a model while it answers a text."""
     service: Service = request.app.state.service
-    model = service.model(body, "inspect")
-    service.asking(model, body)  # refuses a search that is too much
+    model = service.asking(body, "inspect").model  # refuses a search that is too much
     found = await service.alone(
         request, lambda stop: _inspected(model, body, service.settings, stop)
     )
@@ -65,9 +67,10 @@ async def inspect(request: Request, body: InspectBody) -> Response:
 async def alternatives(request: Request, body: AlternativesBody) -> Response:
     """Say how an answer may go on behind a beginning."""
     service: Service = request.app.state.service
-    model = service.model(body, "alternatives")
+    asking = service.asking(body, "alternatives")
+    model, search = asking.model, asking.search
     wish = _wish(body.request, "request", model) or Wish()
-    search, call = service.asking(model, body).search, model.predictor.alternatives
+    call = model.predictor.alternatives
     found = await service.alone(
         request, lambda stop: call(body.text, wish, body.count, search, lambda *step: stop())
     )
@@ -75,22 +78,10 @@ async def alternatives(request: Request, body: AlternativesBody) -> Response:
     return as_json({"model": model.name, "alternatives": ways})
 
 
-def _jobs(
-    service: Service, asking: Asking, texts: Sequence[str], wishes: Sequence[Wish | None]
-) -> list[Job]:
-    """A job for each text of a request."""
-    jobs, ahead = list[Job](), 0
-    for n, (text, wish) in enumerate(zip(texts, wishes, strict=True)):
-        at = f"texts.{n}" if len(texts) > 1 else ""
-        jobs.append(service.job(asking, text=text, request=wish, number=n, at=at, ahead=ahead))
-        ahead += len(text)
-    return jobs
-
-
-def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
-    """Refuses more numbers than fit into an answer: each symbol looks at each of its source."""
-    longest: Any = model.task.limit  # type: ignore[attr-defined]
-    most = sum((len(text) + 1) * longest(len(text) + 1, search) for text in texts)
+def _check_alignments(texts: Sequence[str], asking: Asking) -> None:
+    """Refuse more numbers than fit into an answer: each symbol looks at each of its source."""
+    longest: Any = asking.model.task.limit  # type: ignore[attr-defined]
+    most = sum((len(text) + 1) * longest(len(text) + 1, asking.search) for text in texts)
     if most > NUMBERS:
         raise Refused(
             422,
@@ -100,26 +91,21 @@ def _check_alignments(texts: Sequence[str], model: Served, search: Any) -> None:
         )
 
 
-def _wishes(asked: PredictBody, model: Served) -> Sequence[Wish | None]:
-    """What is asked of each answer."""
-    if asked.requests is None:
-        return [None] * len(asked.texts)
-    if len(asked.requests) != len(asked.texts):
-        raise Refused(
-            422,
-            f"requests: one for each of the {len(asked.texts)} texts expected, "
-            f"{len(asked.requests)} given",
-            "requests",
-        )
-    return [_wish(one, f"requests.{n}", model) for n, one in enumerate(asked.requests)]
+def _wishes(body: PredictBody, model: Served) -> Sequence[Wish | None]:
+    """Return what is asked of each answer."""
+    asked, texts = body.requests or (), body.texts
+    if len(asked) != len(texts):
+        count = f"one for each of the {len(texts)} texts expected, {len(asked)} given"
+        raise Refused(422, f"requests: {count}", "requests")
+    return [_wish(one, f"requests.{n}", model) for n, one in enumerate(asked)]
 
 
 def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
-    """What is asked of an answer; None: nothing."""
-    wish = asked.wish()
+    """Return what is asked of an answer; None: nothing."""
+    wish = Wish(asked.prefix, tuple(asked.must), tuple(asked.ban))
     if wish == Wish():
         return None
-    if not model.answering:
+    if "constraints" not in model.task.abilities:
         raise UserError(
             f"{at}: prefix, must, ban: only for transducers, whose answers are sequences of "
             "their own"
@@ -128,12 +114,12 @@ def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
 
 
 def _inspected(
-    model: Served, asked: InspectBody, settings: ServeSettings, stop: Callable[[], None]
+    model: Served, body: InspectBody, settings: ServeSettings, stop: Callable[[], None]
 ) -> bytes:
-    """What is inside of a model while it answers, as JSON; in the runner's thread."""
+    """Return what is inside of a model while it answers, as JSON; in the thread of the models."""
     from regard.views.inspection.inspecting import inspected
 
-    given = (asked.text, asked.target, asked.search, settings.symbols)
+    given = (body.text, body.target, body.search, settings.symbols)
     try:
         found = inspected(model.predictor, *given, stop).as_dict()
     except TooLong as error:

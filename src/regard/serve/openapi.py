@@ -1,12 +1,13 @@
 """What OpenAPI says of the routes: answers and refusals."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
 from regard.serve.schemas import Problem
 
-REFUSALS: dict[int | str, str] = {
+REFUSALS = {
     400: "settings that do not fit, or a text that cannot be answered",
     401: "no token, or another one",
     404: "no such model",
@@ -32,21 +33,22 @@ EVENTS: dict[str, Any] = {
 
 def asks(name: str, answer: type[BaseModel] | None = None, **good: Any) -> dict[str, Any]:
     """Return what a route that asks a model says of itself."""
-    return _about("POST", name, answer, {"description": "the answer", **good}, *REFUSALS)
+    return _about("POST", name, answer, {"description": "the answer", **good}, REFUSALS)
 
 
-def tells(name: str, answer: type[BaseModel] | None = None, kind: str = "") -> dict[str, Any]:
+def tells(
+    name: str, answer: type[BaseModel] | None = None, kind: str = "", **more: Any
+) -> dict[str, Any]:
     """Return what a route that needs no body says of itself."""
     content = {"content": {kind: {"schema": {"type": "string"}}}} if kind else {}
-    return _about("GET", name, answer, {"description": "what is there", **content}, 400, 401, 503)
+    good = {"description": "what is there", **content}
+    return _about("GET", name, answer, good, (400, 401, 503)) | more
 
 
 def _about(
-    method: str, name: str, answer: type[BaseModel] | None, good: dict[str, Any], *codes: int | str
+    method: str, name: str, answer: Any, good: dict[str, Any], codes: Iterable[int]
 ) -> dict[str, Any]:
-    model = {} if answer is None else {"model": answer}
-    responses: dict[int | str, dict[str, Any]] = {200: good | model}
-    for code in codes:
-        responses[code] = {"model": Problem, "description": REFUSALS[code]}
-    responses[503]["headers"] = SECONDS
+    refusals = {code: {"model": Problem, "description": REFUSALS[code]} for code in codes}
+    refusals[503]["headers"] = SECONDS
+    responses = {200: good if answer is None else {**good, "model": answer}, **refusals}
     return {"methods": [method], "operation_id": name, "responses": responses}

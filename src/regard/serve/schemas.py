@@ -15,7 +15,6 @@ from pydantic import (
 )
 
 from regard.serve.settings import ServeSettings
-from regard.tasks.values import Request as Wish
 
 
 def _whole(value: Any) -> Any:
@@ -55,10 +54,6 @@ class WishBody(Body):
     prefix: StrictStr = Field("", description="how the answer begins")
     must: list[StrictStr] = Field(default_factory=list, description="words that must be in it")
     ban: list[StrictStr] = Field(default_factory=list, description="words that may not be in it")
-
-    def wish(self) -> Wish:
-        """The same for a task."""
-        return Wish(self.prefix, tuple(self.must), tuple(self.ban))
 
 
 class PredictBody(Asked):

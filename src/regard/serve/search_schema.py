@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from regard.config.configs import Config
 from regard.core.errors import UserError
-from regard.estimators import Estimator
+from regard.inference.predictor import Predictor
 from regard.serve.api_errors import SHOWN, shortened
 from regard.serve.settings import ServeSettings
 
@@ -13,9 +14,9 @@ MOST = {"alpha": 10.0, "coverage": 100.0, "diversity": 100.0, "temperature": 100
 COLDEST = 0.01  # the least temperature above 0
 
 
-def chosen_search(estimator: Estimator, changes: dict[str, Any], settings: ServeSettings) -> Any:
-    """The search with what a request asks for; refuses what does not fit, or is too much."""
-    search = estimator.predictor_.search(**changes)
+def chosen_search(predictor: Predictor, changes: dict[str, Any], settings: ServeSettings) -> Any:
+    """Return the search with what a request asks for; refuse what does not fit, or is too much."""
+    search = predictor.search(**changes)
     for name, given in changes.items():
         if name not in type(search).model_fields:  # only null comes so far
             known = ", ".join(type(search).model_fields)
@@ -37,11 +38,11 @@ def most_of(settings: ServeSettings) -> dict[str, float]:
     return {"beam": settings.beam, **lengths, **MOST}
 
 
-def kinds_of(estimator: Estimator) -> list[Any]:
-    """The classes of search that a model has, its own first."""
-    annotation: Any = type(estimator.config_).model_fields["search"].annotation
+def kinds_of(config: Config) -> list[Any]:
+    """Return the classes of search that a model has, its own first."""
+    annotation: Any = type(config).model_fields["search"].annotation
     kinds = list(get_args(annotation) or (annotation,))
-    return sorted(kinds, key=lambda kind: kind is not type(estimator.config_.search))
+    return sorted(kinds, key=lambda kind: kind is not type(config.search))
 
 
 def schema_of(kind: Any, settings: ServeSettings) -> dict[str, Any]:
@@ -55,17 +56,17 @@ def schema_of(kind: Any, settings: ServeSettings) -> dict[str, Any]:
     return schema
 
 
-def settings_schema(estimator: Estimator, settings: ServeSettings) -> dict[str, Any]:
+def settings_schema(config: Config, settings: ServeSettings) -> dict[str, Any]:
     """The JSON schema of all that the search of a model can be."""
-    schemas = [schema_of(kind, settings) for kind in kinds_of(estimator)]
+    schemas = [schema_of(kind, settings) for kind in kinds_of(config)]
     return schemas[0] if len(schemas) == 1 else {"oneOf": schemas}
 
 
-def searches_schema(estimators: Iterable[Estimator], settings: ServeSettings) -> dict[str, Any]:
+def searches_schema(configs: Iterable[Config], settings: ServeSettings) -> dict[str, Any]:
     """Return all that a search of some model can be; null leaves a setting as it is."""
     ways: list[dict[str, Any]] = []
-    for estimator in estimators:
-        for number, kind in enumerate(kinds_of(estimator)):
+    for config in configs:
+        for number, kind in enumerate(kinds_of(config)):
             schema = schema_of(kind, settings)
             for field in schema["properties"].values():
                 field["anyOf"] = [*field.pop("anyOf", [_moved(field)]), {"type": "null"}]

@@ -6,6 +6,7 @@ import errno
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -97,25 +98,17 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
                 return
             app.state.stopping = True
             say(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
-            loop.call_soon_threadsafe(self.begin_to_drain)
+            until = time.monotonic() + seconds + GRACE
+            loop.call_soon_threadsafe(self.stop_when_idle, loop, until)
 
-        def begin_to_drain(self) -> None:
-            """In the loop, which the signal may have come in the middle of."""
-            self.draining = asyncio.ensure_future(self.drain())
-
-        async def drain(self) -> None:
-            """Waits until nothing is in flight."""
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(idle(app), seconds + GRACE)
-            self.should_exit = True
+        def stop_when_idle(self, loop: asyncio.AbstractEventLoop, until: float) -> None:
+            """End when every request is answered; in the loop, amid which the signal came."""
+            if app.state.service.metrics.flying and time.monotonic() < until:
+                loop.call_later(0.02, self.stop_when_idle, loop, until)
+            else:
+                self.should_exit = True
 
     Server(config).run([listening])
-
-
-async def idle(app: Any) -> None:
-    """Waits until every request is answered."""
-    while app.state.service.metrics.flying:
-        await asyncio.sleep(0.02)
 
 
 def read_token(path: Path | None) -> SecretStr | None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from regard.serve.api_errors import Refused
 
 FOLDERS = (("regard.serve", "static"), ("regard.views", "pages"))
+PAGES = {"/": "index.html", "/docs": "docs.html"}
 # Not by `mimetypes`: on Windows it may call a script text/plain, which browsers then do not run.
 KINDS = {
     ".css": "text/css; charset=utf-8",
@@ -37,8 +38,8 @@ class File(NamedTuple):
 
 
 def packaged() -> dict[str, File]:
-    """The files by name; no other path can be asked for."""
-    files = {}
+    """Return the files by name, no other path can be asked for; a bare page for one not there."""
+    files = {name: _file(name, BARE.encode()) for name in PAGES.values()}
     for package, folder in FOLDERS:
         place = resources.files(package) / folder
         for item in sorted(place.iterdir(), key=lambda one: one.name) if place.is_dir() else []:
@@ -52,22 +53,15 @@ def _file(name: str, content: bytes) -> File:
     return File(content, KINDS[Path(name).suffix], f'"{tag}"')
 
 
-def send_file(request: Request, files: dict[str, File], name: str) -> Response:
-    """A file, or that the browser's copy is still good."""
-    file = files.get(name)
+async def send_file(request: Request) -> Response:
+    """Send a file of the pages, or that the browser's copy is still good."""
+    name = request.path_params.get("name") or PAGES[request.url.path]
+    file = request.app.state.files.get(name)
     if file is None:
         raise Refused(404, f"{name[:80]}: no such file")
     headers = {"etag": file.tag, "cache-control": "no-cache"}
-    known = [tag.strip().removeprefix("W/") for tag in _tags(request)]
+    tags = request.headers.get("if-none-match", "").split(",")
+    known = [tag.strip().removeprefix("W/") for tag in tags]
     if file.tag in known or "*" in known:
         return Response(None, 304, headers)
     return Response(file.content, 200, headers, media_type=file.kind)
-
-
-def _tags(request: Request) -> list[str]:
-    return request.headers.get("if-none-match", "").split(",")
-
-
-def page(files: dict[str, File], name: str) -> dict[str, File]:
-    """The files, with a bare page where that one is not there."""
-    return files if name in files else {**files, name: _file(name, BARE.encode())}
