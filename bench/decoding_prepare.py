@@ -85,8 +85,8 @@ def write_ctranslate2(estimator: Any, work: Path, symbols: str) -> None:
 
     try:
         export, to = (import_module(f"regard.exchange.export{end}") for end in ("", ".ctranslate2"))
-        export.export_model(estimator, "ctranslate2", work / "ctranslate2", force=True)
-        to.export(estimator, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
+        export.export_model(estimator.predictor_, "ctranslate2", work / "ctranslate2", force=True)
+        to.export(estimator.predictor_, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
     except (ImportError, UserError) as error:
         print(f"CTranslate2 is left out: {error}", file=sys.stderr)
         return

@@ -58,7 +58,7 @@ def measure(model: Path, beam: int, repeats: int) -> dict[int, list[float]]:
     import regard
     from regard.data.tensors.padded import pad
     from regard.inference.torch_engine import TorchEngine
-    from regard.search import Beam
+    from regard.search import Beam, SearchRequest
 
     estimator = regard.load(model)
     engine = TorchEngine(estimator.model_)
@@ -67,9 +67,9 @@ def measure(model: Path, beam: int, repeats: int) -> dict[int, list[float]]:
     for turn in range(repeats + 1):
         for length in LENGTHS:
             search = Beam(beam=beam, min_length=length, max_length=length)
-            limits = torch.full((ROWS,), length + 1)  # 1: EOS
+            request = SearchRequest(source, torch.full((ROWS,), length + 1))  # 1: EOS
             began = time.perf_counter()
-            found = engine.search(search, source, limits)
+            found = engine.run(search, request)
             seconds = round(time.perf_counter() - began, 3)
             assert all(len(row[0].symbols) == length for row in found)
             if turn:

@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 import torch
-from regard.inference.evaluation import evaluate
 from surroundings import folder
 
 from regard.config.load import load_config
 from regard.core.memory import keep_freed_memory
 from regard.data.sources.open import Place
+from regard.inference.predictor import Predictor
 from regard.search import Beam
 from regard.training.loop import train
 from regard.training.start import start_run
@@ -109,9 +109,9 @@ def trained(name: str, data: Path, settings: list[str]) -> tuple[float, dict[str
         now = time.process_time()
         costs.append(now - before)
         before = now
-    search = Beam(beam=1)
     examples = run.dev[:2000] if name == "g2p" else run.dev
-    scores = evaluate(run.task, run.model, examples, config.objective, search, 128).scores
+    predictor = Predictor.of(run.task, run.config, run.model, run.folder)
+    scores = predictor.evaluate(examples, Beam(beam=1), 128).scores
     return statistics.mean(costs), scores
 
 

@@ -61,13 +61,12 @@ class Config(Options):
         return tree
 
     @model_validator(mode="after")
-    def _objective_fits(self) -> "Config":
-        takes, gives = self.objective.takes, self.model.gives
-        if gives not in takes:
-            raise ValueError(
-                f"objective {self.objective.kind} needs {' or '.join(sorted(takes))}, this model "
-                f"gives {gives}"
-            )
+    def _parts_fit(self) -> "Config":
+        gives = self.model.gives
+        for name, part in (("objective", self.objective), ("search", self.search)):
+            if gives not in part.takes:
+                takes = " or ".join(sorted(part.takes))
+                raise ValueError(f"{name} {part.kind} needs {takes}, this model gives {gives}")
         return self
 
     def dump(self) -> str:

@@ -14,7 +14,8 @@ from regard.inputs.input import InputShape
 class NetworkOptions(Options):
     """What the options of all encoders and decoders can do. usual_layers: how many it has if the
     data is small; any_inputs: whether it reads vectors of another width than its own; linear,
-    recurrent, gated: whether it, or each of its cells, is."""
+    recurrent, gated: whether it, or each of its cells, is; of decoders gives: what their model
+    gives; joins: the class of that model, if it is not a Generator."""
 
     kind: str
     usual_layers: ClassVar[int] = 1
@@ -22,6 +23,8 @@ class NetworkOptions(Options):
     linear: ClassVar[bool] = False
     recurrent: ClassVar[bool] = False
     gated: ClassVar[bool] = False
+    gives: ClassVar[str] = "steps"
+    joins: ClassVar[Any] = None
 
     @property
     def features(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class Auto(Options):
     """The kind is chosen from the data, or is that of the other side where that is given."""
 
     is_auto: ClassVar[bool] = True
+    gives: ClassVar[str] = "steps"
     kind: Literal["auto"] = "auto"
     layers: int | None = Field(None, gt=0, description="layers")
     width: int | None = Field(None, gt=0, description="size of the vectors")

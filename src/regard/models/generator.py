@@ -5,7 +5,7 @@ B rows, S source length, T target length, D width, V vocabulary, N real target s
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from pydantic import Field, model_validator
@@ -128,13 +128,17 @@ def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
 class GeneratorOptions(SourceModelOptions):
     """Any encoder with any decoder."""
 
-    gives: ClassVar[str] = "steps"
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
     head_bias: bool = Field(False, description="the output layer adds a number to each symbol")
     embedding: int | None = Field(
         None, ge=0, description="size of the vectors of symbols, for recurrent sides; 0: as width"
     )
+
+    @property
+    def gives(self) -> str:
+        """What the model gives: what its decoder does."""
+        return self.decoder.gives
 
     @model_validator(mode="after")
     def _widths_fit(self) -> "GeneratorOptions":
@@ -155,7 +159,7 @@ class GeneratorOptions(SourceModelOptions):
             size = min([64, *widths]) if stats.has_few_tokens else 0
             yield from self.choices(stats.reason, embedding=size)
 
-    def build(self, shape: InputShape, target: int, shared: bool) -> Generator:
+    def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """The model of such sources and of a target vocabulary of this size; `shared`: the source
         has the same vocabulary."""
         encoder, decoder = self.encoder, self.decoder
@@ -170,13 +174,14 @@ class GeneratorOptions(SourceModelOptions):
         weight = embedding.weight
         if not self.tied or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
-        return Generator(
+        model: nn.Module = (decoder.joins or Generator)(
             frontend,
             encoder.build(frontend.width),
             embedding,
             decoder.build(encoder.output(frontend.width), sizes[1]),
             Head(weight, self.head_bias),
         )
+        return model
 
     def _inputs(self, part: Any) -> int:
         """The size of the vectors that a side reads."""

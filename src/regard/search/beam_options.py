@@ -1,6 +1,6 @@
 """Beam search as a setting."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -20,6 +20,7 @@ from regard.search.trace import Trace
 class Beam(Search):
     """Beam search; beam 1 is greedy."""
 
+    takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["beam"] = "beam"
     beam: int = Field(5, gt=0, description="hypotheses that go on; 1 is greedy")
     normalise: Normalise = Field(

@@ -3,7 +3,7 @@
 B rows, S length, C labels.
 """
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -16,6 +16,7 @@ from regard.search.search import Found, Search, SearchRequest
 class Decide(Search):
     """The most probable label; where a text may have several, all above the threshold."""
 
+    takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["decide"] = "decide"
     threshold: float = Field(0.5, gt=0, lt=1, description="probability from which a label is given")
 

@@ -4,7 +4,7 @@ B rows, T symbols fed, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from regard.search.search import Search, SearchRequest
 class Sample(Search):
     """Sampling, from the whole distribution or its most probable part."""
 
+    takes: ClassVar[frozenset[str]] = frozenset({"steps", "masked"})  # of masked: nothing
     kind: Literal["sample"] = "sample"
     temperature: float = Field(
         1.0, ge=0, allow_inf_nan=False, description="p^(1/temperature); 0 is greedy"

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -63,8 +63,9 @@ class PlainBeam(NamedTuple):
 
 
 class Search(Options):
-    """A way to find outputs."""
+    """A way to find outputs. takes: what a model must give (`gives` of its options)."""
 
+    takes: ClassVar[frozenset[str]]
     kind: str
 
     @abstractmethod

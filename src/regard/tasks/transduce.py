@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+from torch import nn
 
 from regard import metrics
 from regard.core.cache import cached, make_key
@@ -22,7 +23,7 @@ from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
 from regard.inputs.tokenizers import PIECES
-from regard.models.generator import Generator, GeneratorOptions
+from regard.models.generator import GeneratorOptions
 from regard.tasks.answering import Answering
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.transduce_question import TransduceQuestion, transduce_question
@@ -75,7 +76,7 @@ class Transduce(Answering, Task):
             )
         return self.vocabulary
 
-    def build(self, options: GeneratorOptions) -> Generator:
+    def build(self, options: GeneratorOptions) -> nn.Module:
         """A generator for such sources and this vocabulary."""
         return options.build(self.source.shape, len(self.target), self.shared)
 
