@@ -185,7 +185,7 @@ def exported(
         if kind not in known:
             folder = tmp_path_factory.mktemp("ct2")
             model = random_model(folder / "run", KINDS[kind])
-            export_model(model, "ctranslate2", folder / "out")
+            export_model(model.predictor_, "ctranslate2", folder / "out")
             known[kind] = model, folder / "out"
         return known[kind]
 

@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import active_recorder
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
 
 Table = dict[str, dict[str, float]]
 LETTERS = "abcdefgh"
@@ -89,7 +89,8 @@ def run(
     """The outputs of sentences that follow these tables."""
     stepper = Tables(*tables, looks=more.get("looks"))
     limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
-    return search.run(stepper, stepper.source(more.get("lengths")), limits, nbest, wishes)
+    source = stepper.source(more.get("lengths"))
+    return search.run(stepper, SearchRequest(source, limits, nbest, constraints=wishes))
 
 
 def texts(found: list[Hypothesis]) -> list[str]:

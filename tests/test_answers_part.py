@@ -14,6 +14,7 @@ import regard
 from regard.exchange import auto_engine
 from regard.inference.prediction import partial_file, windows
 from regard.inference.prediction.prediction_warnings import Oddities
+from regard.inference.predictor import Predictor
 
 Command = Callable[..., Any]
 
@@ -86,19 +87,19 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
 def test_auto_goes_on_with_the_engine_that_it_chose(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def choose(folder: Path, torch: Any, trial: Any) -> Any:
+    def choose(auto: auto_engine.AutoEngine, trial: Any) -> Any:
         chosen = auto_engine.EngineChoice("torch", "int8")
-        return auto_engine._open(folder, chosen, torch), chosen
+        return auto._open(chosen), chosen
 
     Path("in.txt").write_text(lines(words))
     given = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
     monkeypatch.setattr(auto_engine, "ENOUGH", 8)
     with monkeypatch.context() as patch:
-        patch.setattr(auto_engine, "fastest", choose)
+        patch.setattr(auto_engine.AutoEngine, "_fastest", choose)
         stopped(3, *given, "--output", "out")
         assert command(*given, "--output", "whole").code == 0
     assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
-    monkeypatch.setattr(auto_engine, "fastest", None)  # not to be measured again
+    monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # not to be measured again
     said = command(*given, "--output", "out")
     assert said.code == 0 and "engine auto: torch int8 again, as before" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
@@ -122,14 +123,13 @@ def test_only_what_is_not_answered_is_asked(
     stopped(2, *given)
     record = json.loads(Path("out.part.json").read_text())
     asked: list[str] = []
-    task = type(regard.load(trained.run).task_)
-    answer = task.predict
+    answer = Predictor.predict
 
-    def seen(self: Any, model: Any, sources: list[str], *rest: Any) -> Any:
+    def seen(self: Predictor, sources: list[str], *rest: Any, **more: Any) -> Any:
         asked.extend(sources)
-        return answer(self, model, sources, *rest)
+        return answer(self, sources, *rest, **more)
 
-    monkeypatch.setattr(task, "predict", seen)
+    monkeypatch.setattr(Predictor, "predict", seen)
     assert command(*given).code == 0
     assert 0 < record["answered"] < 100 and asked == words[record["answered"] : 100]
 

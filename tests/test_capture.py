@@ -20,7 +20,7 @@ from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.nn.capture_hooks import active_recorder, is_recording, recording
 from regard.nn.fast import fast
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 from regard.search.force import align
 
 SIDE = {"kind": "transformer", "layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0}
@@ -109,12 +109,12 @@ def test_silences_add_up(model: Any, source: Padded) -> None:
 
 def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None:
     """Also with coverage, which looks by itself, and by the fast twin, which steps aside."""
-    twin, limits = fast(model), torch.tensor([6, 6])
+    twin, request = fast(model), SearchRequest(source, torch.tensor([6, 6]))
     assert twin is not model
     for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage=0.5)):
-        plain = search.run(twin, source, limits, 1)
+        plain = search.run(twin, request)
         with regard.capture(model) as seen:
-            found = search.run(twin, source, limits, 1)
+            found = search.run(twin, request)
         for (one,), (other,) in zip(plain, found, strict=True):
             assert one.symbols == other.symbols
             assert one.score == pytest.approx(other.score, abs=1e-5)
@@ -151,7 +151,7 @@ def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert sorted(map(len, seen.inputs.calls["frontend.symbols"])) == [56, 64]
     with regard.silence(estimator, {name: [0] for name in attentions(estimator)}):
         assert estimator.predict(words, beam=1) != plain
-    estimator.model_ = TorchEngine(estimator.model_)
+    estimator.predictor_.engine = TorchEngine(estimator.model_)
     with regard.capture(estimator) as seen:
         estimator.predict(words[:1])
     assert seen.attention
@@ -160,7 +160,7 @@ def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> 
 class Foreign(Engine):
     name = "ctranslate2"
 
-    def search(self, *args: Any) -> Any:
+    def run(self, *args: Any) -> Any:
         raise NotImplementedError
 
 

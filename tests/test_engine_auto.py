@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from regard.inference.ctranslate2_engine import CTranslate2Engine
 
 import regard
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS
 from regard.exchange import auto_engine as auto_engine
+from regard.exchange.ctranslate2_engine import CTranslate2Engine
 from regard.inference.torch_engine import TorchEngine
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 
 from .exportable import KINDS, LETTERS, random_model
 
@@ -47,18 +47,19 @@ def test_auto_never_takes_an_engine_that_answers_otherwise(
     model, _ = exported("pre")
     other = random_model(tmp_path / "run", KINDS["post"])
     engine = TorchEngine(other.model_)
-    monkeypatch.setattr(auto_engine, "_open", lambda *_: engine)
     monkeypatch.setattr(auto_engine, "SECOND", 0.0)
     monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
     first = TorchEngine(model.model_)
-    chosen = auto_engine.AutoEngine(model.folder_, first)
+    auto = auto_engine.AutoEngine(first, lambda choice: engine)
     source = pad([[5 + i % 7, 6, EOS] for i in range(200)])
 
     def find(engine: Any, part: list[int]) -> Any:
         some = Padded(source.data[part], source.mask[part])
-        return engine.search(Beam(), some, torch.full((len(part),), 12))
+        found = engine.run(Beam(), SearchRequest(some, torch.full((len(part),), 12)))
+        return [best for best, *_ in found]
 
-    assert chosen.suited([list(range(i, i + 20)) for i in range(0, 200, 20)], find) is first
+    list(auto.spread(find, [list(range(i, i + 20)) for i in range(0, 200, 20)]))
+    assert auto.engine is first and auto.taken() == ["torch", None]
     assert "alike" in capsys.readouterr().err
 
 
@@ -72,18 +73,18 @@ def test_auto_leaves_what_is_too_long_to_torch(
     monkeypatch.setattr(auto_engine, "SECOND", 0.0)
     monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.EngineChoice("ctranslate2"),))
     monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
-    opened, given = auto_engine._open, []
+    opened, given = auto_engine.AutoEngine._open, []
 
     def short(*which: Any) -> Any:
         found = opened(*which)
         engine = found.engine
-        engine.source_places, search = 6, engine.search
+        engine.source_places, run = 6, engine.run
         monkeypatch.setattr(
-            engine, "search", lambda o, source, *a: given.append(source) or search(o, source, *a)
+            engine, "run", lambda search, one: given.append(one.source) or run(search, one)
         )
         return found
 
-    monkeypatch.setattr(auto_engine, "_open", short)
+    monkeypatch.setattr(auto_engine.AutoEngine, "_open", short)
     auto = regard.load(model.folder_, engine="auto")
     chance = random.Random(5)
     many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
@@ -95,8 +96,12 @@ def test_auto_leaves_what_is_too_long_to_torch(
     assert [len(source.data[0]) for source in given] == [4]  # abc and the end
     engine = auto.model_.engine
     engine.engine.target_places = 20
-    chosen = [engine.fitting(6, 20), engine.fitting(7, 20), engine.fitting(6, 21)]
-    assert [one.name for one in chosen] == ["ctranslate2", "torch", "torch"]
+    given.clear()
+    for length, limit, fits in ((6, 20, 1), (7, 20, 0), (6, 21, 0)):
+        request = SearchRequest(pad([[5] * length]), torch.tensor([limit]))
+        engine.run(Beam(), request)
+        assert len(given) == fits
+        given.clear()
 
 
 def test_the_engine_of_a_first_part_is_taken_again(
@@ -110,8 +115,8 @@ def test_the_engine_of_a_first_part_is_taken_again(
     auto.take(["ctranslate2", "int8"])
     assert isinstance(auto.engine.engine, CTranslate2Engine)
     assert auto.taken() == ["ctranslate2", "int8"]
-    monkeypatch.setattr(auto_engine, "fastest", None)  # nothing is measured any more
-    assert auto.suited([list(range(500))], lambda engine, part: []) is auto.engine
+    monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # nothing is measured any more
+    assert list(auto.spread(lambda engine, part: engine, [list(range(500))])) == [auto.engine]
     auto.take(["torch", None])
     assert auto.engine is auto.torch and auto.taken() == ["torch", None]
 

@@ -8,7 +8,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble
 from regard.models.generator import Generator, GeneratorOptions
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 
 SOURCES = [[5, 6, 7, EOS], [8, EOS], [6, 6, 5, 8, 7, EOS]]
 LIMITS = torch.tensor([7, 4, 9])
@@ -46,8 +46,9 @@ def test_the_mean_of_the_probabilities_step_by_step() -> None:
 
 def test_a_model_with_itself_is_that_model() -> None:
     model = built("recurrent", 4)
-    alone = Beam(beam=3).run(model, pad(SOURCES), LIMITS, nbest=3)
-    twice = Beam(beam=3).run(Ensemble([model, model]), pad(SOURCES), LIMITS, nbest=3)
+    request = SearchRequest(pad(SOURCES), LIMITS, nbest=3)
+    alone = Beam(beam=3).run(model, request)
+    twice = Beam(beam=3).run(Ensemble([model, model]), request)
     assert [[h.symbols for h in row] for row in alone] == [
         [h.symbols for h in row] for row in twice
     ]
@@ -55,9 +56,10 @@ def test_a_model_with_itself_is_that_model() -> None:
 
 def test_the_batch_is_invisible() -> None:
     both = Ensemble([built("transformer", 5), built("recurrent", 6)])
-    together = Beam(beam=3).run(both, pad(SOURCES), LIMITS, nbest=2)
+    together = Beam(beam=3).run(both, SearchRequest(pad(SOURCES), LIMITS, nbest=2))
     for row, found in enumerate(together):
-        (alone,) = Beam(beam=3).run(both, pad([SOURCES[row]]), LIMITS[row : row + 1], nbest=2)
+        request = SearchRequest(pad([SOURCES[row]]), LIMITS[row : row + 1], nbest=2)
+        (alone,) = Beam(beam=3).run(both, request)
         assert [h.symbols for h in alone] == [h.symbols for h in found]
         for one, other in zip(alone, found, strict=True):
             assert abs(one.score - other.score) < 1e-4

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from regard.inference.evaluation import Evaluation, evaluate
 
 import regard
 from regard import Transducer
 from regard.data.reading.read import Example, Pair, group, read_pairs
 from regard.data.tensors.special import BOS, EOS
 from regard.metrics import HIGHER_IS_BETTER
+from regard.tasks.values import Evaluation
 
 Command = Callable[..., Any]
 RANGES = ("exact", "bleu", "chrf", "bleu_d2l")
@@ -32,10 +32,7 @@ def dev(trained: Any) -> list[Example]:
 
 
 def measure(model: Transducer, examples: list[Example], size: int = 64) -> Evaluation:
-    config = model.config_
-    return evaluate(
-        model.task_, model.model_, examples, config.objective, config.search, batch_size=size
-    )
+    return model.predictor_.evaluate(examples, rows=size)
 
 
 def test_one_number_everywhere(

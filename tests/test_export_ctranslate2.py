@@ -4,24 +4,25 @@ import gc
 import json
 import shutil
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from regard.inference.ctranslate2_engine import CTranslate2Engine
 
 import regard
-from regard import estimators
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
+from regard.exchange.ctranslate2_engine import CTranslate2Engine
 from regard.exchange.export import cached_export, export_model
 from regard.exchange.export import ctranslate2 as exporter
 from regard.exchange.export.ctranslate2_read import read_model
 from regard.exchange.export.parity import compare
+from regard.inference import predictor
 from regard.inference.open_engine import open_engine
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
 from regard.storage.export_folder import write_export
 
 from .exportable import KINDS, limits_of, random_model, sources
@@ -37,14 +38,15 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
     engine = open_engine(folder)
     source, options = sources(model, 100), Beam(beam=beam)
     limits = limits_of(source)
-    ours = options.run(model.model_, source, limits, beam)
-    theirs = engine.search(options, source, limits, beam)
+    request = SearchRequest(source, limits, beam)
+    ours = options.run(model.model_, request)
+    theirs = engine.run(options, request)
     for one, other in zip(ours, theirs, strict=True):
         assert [h.symbols for h in one] == [h.symbols for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
         assert [h.cut for h in one] == [h.cut for h in other]
     assert isinstance(engine, CTranslate2Engine)
-    own = engine._search(source, limits.tolist(), beam, options)
+    own = engine._search(source, limits.tolist(), beam, options.alpha)
     assert sum(found is not None for found in own) >= 20
 
 
@@ -54,8 +56,8 @@ def test_each_sentence_ends_at_its_own_limit(alpha: float, beam: int, exported: 
     model, folder = exported("pre")
     source, options = sources(model, 60, seed=3), Beam(beam=beam, alpha=alpha)
     limits = torch.tensor([1 + row % 9 for row in range(60)])
-    ours = options.run(model.model_, source, limits)
-    theirs = open_engine(folder).search(options, source, limits)
+    ours = options.run(model.model_, SearchRequest(source, limits))
+    theirs = open_engine(folder).run(options, SearchRequest(source, limits))
     assert [h[0].symbols for h in ours] == [h[0].symbols for h in theirs]
     assert [h[0].cut for h in ours] == [h[0].cut for h in theirs]
     assert any(h[0].cut for h in ours) and not all(h[0].cut for h in ours)
@@ -81,10 +83,12 @@ def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
     model, folder = exported("pre")
     source = sources(model, 20, seed=4)
     wishes = [TokenConstraints((6, 7), ((8,),), ((9,),))] * 20 if wished else None
-    ours = options.run(model.model_, source, limits_of(source), 2, wishes)
-    theirs = open_engine(folder).search(options, source, limits_of(source), 2, wishes)
+    request = SearchRequest(source, limits_of(source), 2)
+    wished_for = replace(request, constraints=wishes)
+    ours = options.run(model.model_, wished_for)
+    theirs = open_engine(folder).run(options, wished_for)
     assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]
-    plain = Beam(beam=getattr(options, "beam", 5)).run(model.model_, source, limits_of(source), 2)
+    plain = Beam(beam=getattr(options, "beam", 5)).run(model.model_, request)
     assert [one[0].symbols for one in plain] != [one[0].symbols for one in ours]
 
 
@@ -92,8 +96,9 @@ def test_a_source_without_symbols_is_answered(exported: Any) -> None:
     """An empty line, of which CTranslate2 gives an output without even an end."""
     model, folder = exported("pre")
     source, options = pad([[EOS], [6, 7, EOS]]), Beam(beam=2)
-    ours = options.run(model.model_, source, limits_of(source), 2)
-    theirs = open_engine(folder).search(options, source, limits_of(source), 2)
+    request = SearchRequest(source, limits_of(source), 2)
+    ours = options.run(model.model_, request)
+    theirs = open_engine(folder).run(options, request)
     assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]
 
 
@@ -107,8 +112,8 @@ def test_weights_come_back(kind: str, exported: Any) -> None:
 
 def test_rounded_weights_come_back_rounded(exported: Any, tmp_path: Path) -> None:
     model, whole = exported("pre")
-    facts = exporter.export(model, tmp_path / "int8" / "ctranslate2", quantize="int8")
-    write_export(model, tmp_path / "int8", facts)
+    facts = exporter.export(model.predictor_, tmp_path / "int8" / "ctranslate2", quantize="int8")
+    write_export(model.folder_, tmp_path / "int8", facts)
     again = read_model(tmp_path / "int8" / "ctranslate2").state_dict()
     changed = 0.0
     for name, weight in model.model_.state_dict().items():
@@ -181,7 +186,7 @@ def test_all_that_cannot_be_exported_is_named_at_once(
 def test_norms_that_differ_are_refused(tmp_path: Path) -> None:
     model = random_model(tmp_path / "run", {"model.encoder.norm": "rms"})
     with pytest.raises(UserError, match="rms norm in the encoder and layer norm in the decoder"):
-        export_model(model, "ctranslate2", tmp_path / "out")
+        export_model(model.predictor_, "ctranslate2", tmp_path / "out")
 
 
 def test_a_spoiled_export_is_found(
@@ -195,7 +200,7 @@ def test_a_spoiled_export_is_found(
 
     monkeypatch.setattr(exporter.Filler, "norm", norm)
     with pytest.raises(UserError, match="does not answer as"):
-        export_model(model, "ctranslate2", tmp_path / "out")
+        export_model(model.predictor_, "ctranslate2", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -234,7 +239,7 @@ def test_a_run_folder_is_exported_once(
         ["abc"]
     )
     with pytest.raises(TypeError):  # other weights are another export
-        cached_export(model, "ctranslate2", "int8")
+        cached_export(model.predictor_, "ctranslate2", "int8")
 
 
 def test_no_weights_of_torch_stay_beside_those_of_the_engine(
@@ -242,14 +247,14 @@ def test_no_weights_of_torch_stay_beside_those_of_the_engine(
 ) -> None:
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    read, made = estimators._model, []
+    read, made = predictor._model, []
 
     def watched(*given: Any) -> Any:
         found = read(*given)
         made.append(weakref.ref(found))
         return found
 
-    monkeypatch.setattr(estimators, "_model", watched)
+    monkeypatch.setattr(predictor, "_model", watched)
     for _ in range(2):  # exported now, and taken from the cache
         loaded = regard.load(model.folder_, engine="ctranslate2")
         gc.collect()

@@ -20,8 +20,7 @@ from regard.inference.onnx_engine import OnnxEngine
 from regard.inputs.input import InputShape
 from regard.models.generator import GeneratorOptions
 from regard.nn.kernels.softmax import SoftmaxAttention
-from regard.search import Beam, Sample
-from regard.tasks.answering import as_engine
+from regard.search import Beam, Sample, SearchRequest
 from regard.tasks.values import Request
 
 WORDS = ["abc", "fade", "b", "decaf", "feed", "cab"]
@@ -31,7 +30,7 @@ SIZES = {"layers": 2, "width": 16, "heads": 2, "feedforward": 24, "dropout": 0.0
 @pytest.fixture(scope="module")
 def exported(trained: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("exported") / "onnx"
-    export_model(regard.load(trained.run), "onnx", folder)
+    export_model(regard.load(trained.run).predictor_, "onnx", folder)
     return folder
 
 
@@ -72,14 +71,16 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     task: Any = models[0].task_
     rows = [[*ids, EOS] for ids in task.source.vocabulary.encode_all(WORDS)]
     limits = torch.full((len(rows),), 9)
-    begun = task.wish(Request(prefix="fa", ban=("c",)))
-    engines = [as_engine(model.model_) for model in models]
+    begun = task.constraints(Request(prefix="fa", ban=("c",)))
+    engines = [model.predictor_.engine for model in models]
+    request = SearchRequest(pad(rows), limits, 2)
     for search in (Sample(temperature=1.0, seed=3), Beam(beam=3, no_repeat=2, coverage=0.2)):
-        found = [engine.search(search, pad(rows), limits, 2) for engine in engines]
+        found = [engine.run(search, request) for engine in engines]
         assert [[h.symbols for h in row] for row in found[0]] == [
             [h.symbols for h in row] for row in found[1]
         ]
-    wished = [e.search(Beam(), pad(rows), limits, 1, [begun] * len(rows)) for e in engines]
+    request = SearchRequest(pad(rows), limits, constraints=[begun] * len(rows))
+    wished = [engine.run(Beam(), request) for engine in engines]
     assert [row[0].symbols for row in wished[0]] == [row[0].symbols for row in wished[1]]
     assert all(row[0].symbols[:2] == begun.prefix for row in wished[1])
 
@@ -90,20 +91,21 @@ def test_threads_share_an_engine(exported: Path) -> None:
     engine: Any = model.model_
 
     def answer(row: list[int]) -> tuple[int, ...]:
-        return engine.search(Beam(), pad([row]), torch.tensor([12]))[0][0].symbols
+        request = SearchRequest(pad([row]), torch.tensor([12]))
+        return engine.run(Beam(), request)[0][0].symbols
 
     assert in_threads(answer, rows * 5, 2) == [answer(row) for row in rows * 5]
 
 
 def test_rounded_weights(trained: Any, exported: Path, tmp_path: Path) -> None:
-    facts = onnx.export(regard.load(trained.run), tmp_path, quantize="int8")
+    facts = onnx.export(regard.load(trained.run).predictor_, tmp_path, quantize="int8")
     assert facts["quantize"] == "int8"
     assert 1e-5 < facts["logits_apart"] < 1.0
     whole = regard.load(exported)
     rows = [[*ids, EOS] for ids in whole.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
-    limits = torch.full((len(rows),), 9)
+    request = SearchRequest(pad(rows), torch.full((len(rows),), 9))
     answers = [
-        [row[0].symbols for row in engine.search(Beam(), pad(rows), limits)]
+        [row[0].symbols for row in engine.run(Beam(), request)]
         for engine in (OnnxEngine(tmp_path), whole.model_)
     ]
     assert sum(a == b for a, b in zip(*answers, strict=True)) >= len(WORDS) // 2
@@ -161,7 +163,7 @@ def test_what_differs_is_not_exported(
     """As where a kind changed since its nodes were written."""
     monkeypatch.setattr(onnx, "embed", lambda graph, embedding, symbols: _numbered(graph, symbols))
     with pytest.raises(UserError, match="logits are up to"):
-        export_model(regard.load(trained.run), "onnx", tmp_path / "out")
+        export_model(regard.load(trained.run).predictor_, "onnx", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -177,9 +179,9 @@ class Strange(SoftmaxAttention):
 
 def test_refusals(trained: Any, tmp_path: Path, models: Callable[[str], Any]) -> None:
     with pytest.raises(UserError, match="a language-model model cannot be exported to ONNX"):
-        onnx.export(regard.load(models("language-model").run), tmp_path)
+        onnx.export(regard.load(models("language-model").run).predictor_, tmp_path)
     with pytest.raises(UserError, match=r"--quantize: float32 or int8 expected .* 'int3'"):
-        onnx.export(regard.load(trained.run), tmp_path, quantize="int3")
+        onnx.export(regard.load(trained.run).predictor_, tmp_path, quantize="int3")
     model = small()
     model.decoder.layers[1].attention.kernel = Strange()
     with pytest.raises(UserError, match="Strange: cannot be exported to ONNX"):

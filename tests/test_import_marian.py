@@ -17,7 +17,7 @@ from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
 from regard.exchange.importing.marian_model import Imported, _symbols, import_marian
 from regard.exchange.importing.marian_tokens import MarianSymbols
 from regard.exchange.importing.torch_checkpoint import read_checkpoint
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 from regard.search.force import force
 from regard.search.scoring import Scoring
 
@@ -104,8 +104,8 @@ def test_same_answers(make: Callable[[str], Pair], kind: str, beam: int, alpha: 
     """transformers may write UNK, and counts an end at the limit as certain: neither is here."""
     pair = make(kind)
     sources = rows(pair.source, 10, 3, 25)
-    limits = torch.full((len(sources),), 49)
-    found = Beam(beam=beam, alpha=alpha, min_length=4).run(pair.ours.model, pad(sources), limits)
+    request = SearchRequest(pad(sources), torch.full((len(sources),), 49))
+    found = Beam(beam=beam, alpha=alpha, min_length=4).run(pair.ours.model, request)
     never = [[pair.target.rows[PAD]], [pair.target.rows[UNK]]]
     normal = {"num_beams": beam, "max_length": 50, "min_length": 5, "bad_words_ids": never}
     if beam > 1:

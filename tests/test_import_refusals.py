@@ -17,6 +17,7 @@ from regard.data.tensors.special import EOS, PAD
 from regard.exchange.importing.generation import search_settings
 from regard.exchange.importing.marian_model import import_marian
 from regard.nn.positions import sinusoids
+from regard.search import Beam
 
 Command = Callable[..., Any]
 
@@ -222,10 +223,12 @@ def test_search_settings_are_taken_over_or_said() -> None:
 def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
     found = import_marian(folder)
     assert found.config.search.max_length == 48  # 50 with the first symbol and the end
-    assert found.task.limit(1) > 48
+    assert found.task.limit(1, Beam()) > 48
     change(folder / "generation_config.json", max_length=None)
     found = import_marian(folder)
-    assert found.config.search.max_length is None and found.task.limit(100) > 400
+    assert (
+        found.config.search.max_length is None and found.task.limit(100, found.config.search) > 400
+    )
     assert any(note.startswith("max_length: not given") for note in found.notes)
 
 

@@ -10,6 +10,7 @@ import torch
 import regard
 from regard.data.tensors.padded import Padded
 from regard.inference.engine import Engine
+from regard.inference.torch_engine import TorchEngine
 from regard.models.ensemble import Ensemble
 from regard.search import Hypothesis
 from regard.tasks.questions.question import Question
@@ -192,7 +193,7 @@ class Closed(Engine):
 
     name = "ctranslate2"
 
-    def search(self, *given: Any, **more: Any) -> list[list[Hypothesis]]:
+    def run(self, *given: Any) -> list[list[Hypothesis]]:
         return []
 
 
@@ -200,12 +201,12 @@ class Closed(Engine):
     ("inner", "message"),
     [
         (lambda model: Closed(), "ctranslate2 shows nothing of its inside; inspect the folder of"),
-        (lambda model: Ensemble([model, model]), "inspected one by one"),
+        (lambda model: TorchEngine(Ensemble([model, model])), "inspected one by one"),
     ],
 )
 def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> None:
     model = regard.load(trained.run)
-    model.model_ = inner(model.model_)
+    model.predictor_.engine = inner(model.model_)
     with pytest.raises(regard.UserError, match=message):
         regard.inspect(model, "abc")
 

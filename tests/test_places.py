@@ -9,6 +9,7 @@ from regard.config.load import check_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
+from regard.inference.predictor import Predictor
 from regard.models.heads import Head
 from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
@@ -67,12 +68,13 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
 
 def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_place() -> None:
     made = run(5, 5)
-    task, model = made.task, made.model.eval()
+    model = made.model.eval()
+    predictor = Predictor.of(made.task, made.config, model, made.folder)
     with pytest.raises(UserError, match=r"a sequence of 6 symbols.*model.encoder.positions"):
-        task.predict(model, ["ab", "abcda"], Beam())
+        predictor.predict(["ab", "abcda"], Beam())
     model.head = Head(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would go on for ever
-    (found,) = task.predict(model, ["abcd"], Beam(beam=1))
+    (found,) = predictor.predict(["abcd"], Beam(beam=1))
     assert len(found.symbols) == 4 and found.cut  # and the end
 
 

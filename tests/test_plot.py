@@ -17,7 +17,7 @@ from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 from regard.views.figures import tree_plot
 from regard.views.figures.style import styled
 from regard.views.plots import (
@@ -131,8 +131,9 @@ def test_optimisers_are_drawn(tmp_path: Path) -> None:
 
 def test_the_tree_of_a_search() -> None:
     """Greedily a, c, the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
-    limits, beam = torch.tensor([5]), Beam(beam=2, alpha=0)
-    found = search_plot.explore(search_plot.Toy(), pad([[5]]), limits, beam)
+    request = SearchRequest(pad([[5]]), torch.tensor([5]))
+    best, found = Beam(beam=2, alpha=0).explain(search_plot.Toy(), request)
+    assert found is not None and (*best.symbols, EOS) == found.best
     a, b, c = search_plot.A, search_plot.B, search_plot.C
     assert found.greedy == (a, c, EOS) and found.best == (b, EOS)
     assert math.exp(found.nodes[a, c, EOS].total) == pytest.approx(0.24)

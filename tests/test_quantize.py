@@ -117,7 +117,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> regard.Transducer:
 
 def exported(trained: regard.Transducer, out: Path) -> dict[str, Any]:
     """An export as `regard export` makes it, without its own check."""
-    facts = export(trained, out / "regard", "int8")
+    facts = export(trained.predictor_, out / "regard", "int8")
     trained.save(out / "whole")
     for name in ("config.yaml", "vocabulary"):
         (out / "whole" / name).rename(out / name)
@@ -131,13 +131,13 @@ def test_an_export_answers_as_the_model_in_int8(trained: regard.Transducer, tmp_
     here = regard.load(trained.folder_, quantize="int8")
     assert there.predictions(["abc", "d"]) == here.predictions(["abc", "d"])
     assert facts["bytes"] < facts["bytes_before"]
-    again = export(there, tmp_path / "again", "int8")
+    again = export(there.predictor_, tmp_path / "again", "int8")
     assert again["bytes"] == again["bytes_before"] == facts["bytes"]
 
 
 def test_an_export_is_asked_for_by_name(trained: regard.Transducer, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="say --quantize int8"):
-        export(trained, tmp_path / "regard")
+        export(trained.predictor_, tmp_path / "regard")
 
 
 def test_training_does_not_start_from_an_export(trained: regard.Transducer, tmp_path: Path) -> None:

@@ -12,8 +12,11 @@ from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.data.tensors.state import State
 from regard.models.ngram import NGram
 from regard.nn.recurrent import Recurrence
+from regard.search import SearchRequest
 from regard.search.filters import Filters, filter_logits
-from regard.search.sample import Sample, sample, sample_many
+from regard.search.sample import Sample, continued
+
+from .writing import write, write_alone
 
 V = 10
 PROMPTS = [[5, 6], [], [7], [8, 9], [9], [5, 5], [], [6, 6, 6]]
@@ -114,7 +117,7 @@ def test_frequencies_are_the_probabilities(temperature: float) -> None:
     weights = torch.tensor([9.0, 9.0, 9.0, 2.0, 9.0, 1.0, 3.0, 4.0, 0.5, 0.0])
     source = Fixed(weights.log().tolist())
     options = Sample(temperature=temperature, length=1)
-    drawn = sample_many(source.step, source.start, [[]] * 4000, options)
+    drawn = write(source, [[]] * 4000, options)
     found = Counter(row[0] if row else EOS for row in drawn)
     possible = [EOS, 5, 6, 7, 8]
     p = weights[possible] ** (1 / temperature)
@@ -129,7 +132,7 @@ def test_special_symbols_never_come() -> None:
     source = Fixed([50.0, 50.0, 50.0, -9.0, 50.0, 0.0, 0.0])
     for temperature in (0.0, 1.0, 5.0):
         options = Sample(temperature=temperature, length=50, top_p=0.9)
-        symbols = list(sample(source.step, source.start, [], options))
+        symbols = write_alone(source, [], options)
         assert symbols and not {PAD, UNK, BOS, EOS, MASK} & set(symbols)
 
 
@@ -145,23 +148,21 @@ def test_temperature_0_is_greedy(model: nn.Module) -> None:
             if best == EOS:
                 break
             expected.append(best)
-        assert list(sample(model.step, model.start, prompt, options, row=row)) == expected
+        assert write_alone(model, prompt, options, row) == expected
 
 
 @pytest.mark.parametrize("context", [None, 6])
 def test_the_batch_is_invisible(model: nn.Module, context: int | None) -> None:
     options = Sample(length=30, top_k=6)
-    answers = sample_many(model.step, model.start, PROMPTS, options, context)
+    answers = write(model, PROMPTS, options, context)
     for row, prompt in enumerate(PROMPTS):
-        alone = sample(model.step, model.start, prompt, options, row=row, context=context)
-        assert list(alone) == answers[row]
+        assert write_alone(model, prompt, options, row, context) == answers[row]
     assert len({len(answer) for answer in answers}) > 2  # some end before others
 
 
 def test_seeds_repeat_and_differ(model: nn.Module) -> None:
     def run(seed: int, length: int = 20) -> list[list[int]]:
-        options = Sample(seed=seed, length=length)
-        return sample_many(model.step, model.start, PROMPTS, options)
+        return write(model, PROMPTS, Sample(seed=seed, length=length))
 
     assert run(1) == run(1)
     assert run(1) != run(2)
@@ -172,7 +173,9 @@ def test_seeds_repeat_and_differ(model: nn.Module) -> None:
 def test_answers_come_one_by_one() -> None:
     """Nothing is computed before it is asked for, and a `length` is never passed."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
-    symbols = sample(source.step, source.start, [5], Sample(length=4))
+    steps = continued(source, [[5]], [0], Sample(length=4))
+    symbols = (symbol for step in steps for symbol in step.values())
+    assert source.fed == []
     first = next(symbols)
     assert source.fed == [[BOS, 5]]
     second = next(symbols)
@@ -184,19 +187,38 @@ def test_answers_come_one_by_one() -> None:
 def test_context_restarts() -> None:
     """After 4 symbols the state starts anew with the last 2; BOS only while it is among them."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0, 1.0, 1.0])
-    answer = list(sample(source.step, source.start, [7], Sample(length=7), context=4))
+    answer = write_alone(source, [7], Sample(length=7), context=4)
     seen = [BOS, 7, *answer]
     assert source.fed == [seen[0:4], seen[3:7], seen[6:8]]
     source.fed.clear()
-    answer = list(sample(source.step, source.start, [7, 8, 7, 8, 6], Sample(length=2), context=4))
+    answer = write_alone(source, [7, 8, 7, 8, 6], Sample(length=2), context=4)
     assert [fed for fed in source.fed if fed] == [[8, 6, answer[0]]]
 
 
 def test_context_makes_no_difference_to_a_short_memory() -> None:
     """A trigram looks back on two symbols, so a context of 6 is as good as none."""
     model, options = ngram(), Sample(length=40)
-    free = sample_many(model.step, model.start, PROMPTS, options)
-    assert sample_many(model.step, model.start, PROMPTS, options, context=6) == free
+    assert write(model, PROMPTS, options, context=6) == write(model, PROMPTS, options)
+
+
+def test_a_model_that_looks_back_on_all_is_never_started_again() -> None:
+    class Endless(Fixed):
+        unbounded = True
+
+    source = Endless([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
+    request = SearchRequest(prompts=[[5]], context=4)
+    ((answer,),) = Sample(length=7).run(source, request)
+    assert source.fed == [[BOS, 5, *answer.symbols[:-1]]]
+
+
+def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> None:
+    """The copies of a prompt are as if they had been asked for one after the other."""
+    options = Sample(length=20)
+    request = SearchRequest(nbest=3, prompts=[[5, 6], [8, 9]], indices=[4, 2])
+    found = options.run(model, request)
+    for prompt, index, answers in zip(request.prompts, request.indices, found, strict=True):
+        for copy, one in enumerate(answers):
+            assert list(one.symbols) == write_alone(model, prompt, options, 3 * index + copy)
 
 
 @pytest.mark.parametrize(

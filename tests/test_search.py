@@ -11,10 +11,9 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.data.tensors.state import State
-from regard.search import Beam, Sample
+from regard.search import Beam, Sample, SearchRequest
 from regard.search.beam import Plan, beam_search
 from regard.search.hypothesis import Hypothesis
-from regard.search.sample import sample_many
 from regard.search.scoring import Scoring
 
 A, B, C = 5, 6, 7
@@ -181,10 +180,14 @@ class Diverged:
 def test_numbers_that_are_none_are_refused(options: Any) -> None:
     """A model that has diverged has no answer; the search must not look for one for ever."""
     with pytest.raises(UserError, match="not finite"):
-        options.run(Diverged(), pad([[A, EOS], [A, A, EOS]]), torch.tensor([4, 4]))
+        request = SearchRequest(pad([[A, EOS], [A, A, EOS]]), torch.tensor([4, 4]))
+        options.run(Diverged(), request)
 
 
 def test_numbers_that_are_none_end_a_text() -> None:
-    model = Diverged()
+    class Continuing(Diverged):
+        def start(self, rows: int) -> State:  # type: ignore[override]
+            return super().start(pad([[A]] * rows))
+
     with pytest.raises(UserError, match="not finite"):
-        sample_many(model.step, lambda rows: model.start(pad([[A]] * rows)), [[A], [A]], Sample())
+        Sample().run(Continuing(), SearchRequest(prompts=[[A], [A]]))

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 import torch
 
-from regard.search import Sample
+from regard.search import Sample, SearchRequest
 
 from .tables import Table, Tables, chances, everything, run, text, texts, wish
 
@@ -86,14 +86,14 @@ def test_the_same_sentence_draws_the_same_in_any_batch() -> None:
     stepper = Tables(*[TABLE] * 6)
     limits, search = torch.full((6,), 5), Sample(seed=7)
     whole = stepper.source([2, 5, 3, 1, 4, 2])
-    together = search.run(stepper, whole, limits, nbest=8)
+    together = search.run(stepper, SearchRequest(whole, limits, 8))
     for row in range(6):
         size = int(whole.mask[row].sum())
         one = type(whole)(whole.data[row : row + 1, :size], whole.mask[row : row + 1, :size])
-        (alone,) = search.run(stepper, one, limits[:1], nbest=8)
+        (alone,) = search.run(stepper, SearchRequest(one, limits[:1], 8))
         assert texts(alone) == texts(together[row])
     assert len({tuple(texts(found)) for found in together}) > 1
-    other = Sample(seed=8).run(stepper, whole, limits, nbest=8)
+    other = Sample(seed=8).run(stepper, SearchRequest(whole, limits, 8))
     assert [texts(found) for found in other] != [texts(found) for found in together]
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from regard.core.errors import UserError
-from regard.search import Beam, Hypothesis
+from regard.search import Beam, Hypothesis, SearchRequest
 from regard.search.trace import Trace
 
 from .tables import Tables, chances, ids, run, text, texts
@@ -36,7 +36,7 @@ def test_what_three_groups_choose(strength: float, letters: str) -> None:
     better than a (-1.693); at .6 a is (-1.293)."""
     stepper, trace = Tables(THREE), Trace()
     search = Beam(beam=3, groups=3, diversity=strength)
-    search.run(stepper, stepper.source(), torch.tensor([5]), trace=trace)
+    search.run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
     goes = {branch.symbol for branch in trace.steps[0][0] if branch.fate == "goes"}
     assert goes == set(ids(letters))
 
@@ -85,7 +85,7 @@ def test_coverage_of_a_model_that_does_not_look() -> None:
 
     stepper = Blind(TWO)
     with pytest.raises(UserError, match="no attention to its source"):
-        Beam(coverage=0.5).run(stepper, stepper.source(), torch.tensor([5]))
+        Beam(coverage=0.5).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])))
 
 
 # a (.5) is over first; bcd (.405) comes later: less probable, but longer, so better on average.
@@ -128,9 +128,8 @@ def test_the_trace() -> None:
     end; ad .05 goes on, and ends.
     """
     stepper, trace = Tables(THREE), Trace()
-    Beam(beam=2, alpha=0, stop="exact").run(
-        stepper, stepper.source(), torch.tensor([5]), nbest=2, trace=trace
-    )
+    request = SearchRequest(stepper.source(), torch.tensor([5]), nbest=2)
+    Beam(beam=2, alpha=0, stop="exact").run(stepper, request, trace)
     first, second = trace.steps[0][:2]
     fates = {branch.symbol: (branch.fate, math.exp(branch.total)) for branch in first}
     a, b, c, d, end = ids("abcd.")
@@ -152,6 +151,6 @@ def test_the_trace_of_an_end_that_comes_too_late() -> None:
     """Behind the best two, an end is neither kept nor gone on with."""
     table = {"": {"a": 0.5, "b": 0.4, ".": 0.1}}
     stepper, trace = Tables(table), Trace()
-    Beam(beam=2).run(stepper, stepper.source(), torch.tensor([5]), trace=trace)
+    Beam(beam=2).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
     fates = {branch.symbol: branch.fate for branch in trace.steps[0][0]}
     assert fates == dict(zip(ids("ab."), ("goes", "goes", "dropped"), strict=True))

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from regard.search import Beam, Sample
+from regard.search import Beam, Sample, SearchRequest
 
 from .tables import Tables, chances, run, text, texts, wish
 
@@ -104,5 +104,6 @@ def test_beginnings_of_different_lengths_in_one_batch() -> None:
 def test_the_limits_that_come_in_are_left_as_they_are() -> None:
     limits = torch.tensor([2])
     stepper = Tables(AGAIN)
-    Beam(min_length=5).run(stepper, stepper.source(), limits, 1, [wish("aaaa")])
+    request = SearchRequest(stepper.source(), limits, constraints=[wish("aaaa")])
+    Beam(min_length=5).run(stepper, request)
     assert limits.tolist() == [2]

@@ -1,6 +1,7 @@
 """Shortlists: the lexicon by hand, laws of the search among them, the command, refusals."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from regard.estimators.shortlisting import with_shortlist
 from safetensors.numpy import save
 
 import regard
@@ -16,14 +16,15 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.data.vocabulary.vocabulary import CharVocabulary
+from regard.inference.shortlisted import with_shortlist
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
 from regard.models.ensemble import Ensemble
 from regard.models.generator import FastGenerator, Generator, GeneratorOptions
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
-from regard.search.callbacks import Outputs, Unwanted, followed
+from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
+from regard.search.callbacks import Outputs, Unwanted
 from regard.search.lexical import Lexicon, learn_lexicon
 from regard.search.shortlist import Shortlist
 
@@ -108,23 +109,22 @@ def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_the_batch_is_invisible(kind: str, search: Beam | Sample) -> None:
-    engine = TorchEngine(built(kind, bias=True), listed())
-    together = engine.search(search, pad(SOURCES), LIMITS, 2)
+    engine = TorchEngine(built(kind, bias=True), shortlist=listed())
+    together = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, 2))
     alone = [
-        engine.search(search, pad([source]), LIMITS[row : row + 1], 2)[0]
+        engine.run(search, SearchRequest(pad([source]), LIMITS[row : row + 1], 2))[0]
         for row, source in enumerate(SOURCES)
     ]
     same(together, alone)
 
 
 def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
-    engine, told = TorchEngine(built("recurrent"), listed()), dict[int, Any]()
+    engine, told = TorchEngine(built("recurrent"), shortlist=listed()), dict[int, Any]()
 
     def follow(rows: Sequence[int], outputs: Outputs) -> None:
         told.update(zip(rows, outputs(), strict=True))
 
-    with followed(follow):
-        found = engine.search(Beam(beam=1), pad(SOURCES), LIMITS)
+    found = engine.run(Beam(beam=1), SearchRequest(pad(SOURCES), LIMITS, on_step=follow))
     assert set(told) == set(range(len(SOURCES)))
     for row, (symbols, scores) in told.items():
         assert tuple(symbols) == found[row][0].symbols[: len(symbols)]
@@ -135,17 +135,17 @@ def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narrow: bool) -> None:
     """Of each sentence that does not go on any more, what it would have had anyway."""
-    engine = TorchEngine(built("recurrent"), listed() if narrow else None)
-    given = (search, pad(SOURCES), LIMITS, 2)
-    whole, going = engine.search(*given), list[int]()
+    engine = TorchEngine(built("recurrent"), shortlist=listed() if narrow else None)
+    request = SearchRequest(pad(SOURCES), LIMITS, 2)
+    whole, going = engine.run(search, request), list[int]()
 
     def follow(rows: Sequence[int], outputs: Outputs) -> None:
         going[:] = rows
         if len(rows) < len(SOURCES):
             raise Unwanted
 
-    with followed(follow), pytest.raises(Unwanted) as caught:
-        engine.search(*given)
+    with pytest.raises(Unwanted) as caught:
+        engine.run(search, replace(request, on_step=follow))
     settled = caught.value.settled
     assert settled and {*settled} == {*range(len(SOURCES))} - {*going}
     for row, found in settled.items():
@@ -156,16 +156,17 @@ def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narr
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_a_list_of_all_symbols_changes_nothing(kind: str, search: Beam | Sample) -> None:
     model, every = built(kind, bias=kind == "recurrent"), np.arange(SIZE, dtype=np.int32)
-    short = TorchEngine(model, Shortlist(np.zeros(SIZE + 1, np.int64), every[:0], every))
-    given = (search, pad(SOURCES), LIMITS, 3)
-    same(short.search(*given), TorchEngine(model).search(*given))
+    shortlist = Shortlist(np.zeros(SIZE + 1, np.int64), every[:0], every)
+    short, request = TorchEngine(model, shortlist=shortlist), SearchRequest(pad(SOURCES), LIMITS, 3)
+    same(short.run(search, request), TorchEngine(model).run(search, request))
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
     """Against the whole output layer, its other symbols struck out."""
     model, shortlist = built(kind), listed()
-    found = TorchEngine(model, shortlist).search(Beam(beam=3), pad(SOURCES), LIMITS, 2)
+    request = SearchRequest(pad(SOURCES), LIMITS, 2)
+    found = TorchEngine(model, shortlist=shortlist).run(Beam(beam=3), request)
     for source, row in zip(SOURCES, found, strict=True):
         own = shortlist.of(source).tolist()
         for one in row:
@@ -193,7 +194,8 @@ def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
 
 
 def test_wishes_reach_outside_of_the_list() -> None:
-    engine, shortlist = TorchEngine(built("transformer"), listed()), listed()
+    shortlist, search = listed(), Beam(beam=4)
+    engine = TorchEngine(built("transformer"), shortlist=shortlist)
     outside = [
         s for s in range(FIRST, SIZE) if s not in set.union(*map(set, map(shortlist.of, SOURCES)))
     ]
@@ -204,16 +206,15 @@ def test_wishes_reach_outside_of_the_list() -> None:
         TokenConstraints(banned=((third,), (5,))),
         TokenConstraints(),
     ]
-    found = engine.search(Beam(beam=4), pad(SOURCES), LIMITS, 1, wishes)
+    found = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, constraints=wishes))
     texts = [row[0].symbols for row in found]
     assert texts[0][:2] == (one, 5)
     assert (other, one) in zip(texts[1], texts[1][1:], strict=False)
     assert 5 not in texts[2] and third not in texts[2]
-    plain = engine.search(Beam(beam=4), pad(SOURCES), LIMITS)
+    plain = engine.run(search, SearchRequest(pad(SOURCES), LIMITS))
     same(found[3:], plain[3:])
-    absent = engine.search(
-        Beam(beam=4), pad(SOURCES), LIMITS, 1, [TokenConstraints(banned=((third,),))] * 4
-    )
+    bans = [TokenConstraints(banned=((third,),))] * 4
+    absent = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, constraints=bans))
     same(absent, plain)  # nothing becomes likelier or less likely by a ban of what cannot come
 
 
@@ -280,14 +281,14 @@ def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path:
 def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> None:
     model = built("recurrent")
     with pytest.raises(UserError, match="shortlist: several models that answer together"):
-        TorchEngine(Ensemble([model, model]), listed())
+        TorchEngine(Ensemble([model, model]), shortlist=listed())
     said = command("predict", trained.run, "abc", "--shortlist", "--with", trained.run)
     assert said.code == 2 and "--shortlist: not for several models" in said.err
     model.head = torch.nn.Linear(8, SIZE)  # type: ignore[assignment]
     with pytest.raises(UserError, match="shortlist: not for rounded weights"):
-        TorchEngine(model, listed())
-    loaded = regard.load(trained.run)
-    loaded.model_ = TorchEngine(loaded.model_)
+        TorchEngine(model, shortlist=listed())
+    loaded = regard.load(trained.run).predictor_
+    loaded.engine = TorchEngine(loaded.engine.inside(), shortlist=listed())
     with pytest.raises(UserError, match="shortlist: the engine torch has none"):
         with_shortlist(loaded, True)
     said = command("predict", trained.run, "abc", "--shortlist")

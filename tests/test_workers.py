@@ -94,10 +94,9 @@ def test_workers_change_no_answer(
 def test_alternatives_at_a_place(trained: Any) -> None:
     """The most probable first, each leading to the best answer that goes on with it."""
     model = regard.load(trained.run)
-    task, search = model.task_, model.search()
-    best = task.predict(model.model_, ["abcd"], search)[0]
+    best = model.predictor_.predict(["abcd"])[0]
     begun = best.symbols[0]
-    found = task.alternatives(model.model_, "abcd", Request(begun), 3, search)
+    found = model.predictor_.alternatives("abcd", Request(begun), 3)
     assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
     assert len({symbol for symbol, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
     for symbol, p, answer in found:

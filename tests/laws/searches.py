@@ -11,7 +11,7 @@ from torch import nn
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS
 from regard.inputs.input import InputShape
-from regard.search import Beam, Hypothesis, Sample, TokenConstraints
+from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
 
 from .conftest import MODELS, SOURCE_SIZE, TARGET_SIZE
 
@@ -155,4 +155,5 @@ class Case:
         source = Padded(data, nn.functional.pad(source.mask, more))
         wishes = None if self.wishes is None else [self.wishes[row] for row in rows]
         limits = torch.tensor([self.limits[row] for row in rows])
-        return self.search.run(stepper, source, limits, self.nbest, wishes)
+        request = SearchRequest(source, limits, self.nbest, constraints=wishes)
+        return self.search.run(stepper, request)

@@ -9,7 +9,7 @@ from torch import nn
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.models.generator import GeneratorOptions
-from regard.search import Beam, Hypothesis
+from regard.search import Beam, Hypothesis, SearchRequest
 
 from .conftest import MODELS, few
 
@@ -25,7 +25,7 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The outputs for these of the many sources, together in one batch."""
     source = pad([MANY[row] for row in rows])
-    return Beam(beam=beam).run(model, source, LIMITS[rows], nbest)
+    return Beam(beam=beam).run(model, SearchRequest(source, LIMITS[rows], nbest))
 
 
 @few
@@ -65,8 +65,10 @@ def test_a_wide_beam_is_exhaustive(
     """With room for all 40 outputs of at most four symbols, all are found in their true order;
     every other model with lengths that count."""
     limits, alpha = torch.full((len(source.data),), 4), [0.0, 0.75][MODELS.index(options) % 2]
-    found = Beam(beam=40, alpha=alpha).run(model, source, limits, nbest=40)
-    first = Beam(beam=40, alpha=alpha, stop="exact").run(model, source, limits, nbest=1)
+    search = Beam(beam=40, alpha=alpha)
+    found = search.run(model, SearchRequest(source, limits, 40))
+    exact = search.model_copy(update={"stop": "exact"})
+    first = exact.run(model, SearchRequest(source, limits))
     for row, hypotheses in enumerate(found):
         true = enumerate_outputs(model, source, row, alpha)
         assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)

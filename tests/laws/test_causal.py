@@ -14,14 +14,15 @@ import regard
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.tree import tree_map
-from regard.search.sample import Sample, sample, sample_many
+from regard.search import Sample
 from regard.storage.weights import save_weights
 from regard.tasks import token_nll
 from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import DOCUMENTS, Case, built, cases, moved, twice
+from ..writing import write, write_alone
+from .toys import DOCUMENTS, Case, built, cases, moved, predictor, twice
 
 CASES = [c for c in cases("language-model") if hasattr(built(c).model, "step")]
 CARRYING = [c for c in CASES if c.kind != "causal-transformer"]
@@ -216,11 +217,8 @@ def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
 def test_the_batch_size_is_invisible_in_sampling(case: Case, context: int | None) -> None:
     model, search = built(case).model, Sample(length=12, seed=3)
     prompts = [[5, 6], [], [7], [5, 5], [6], [], [7, 6, 5, 5, 5, 6, 7, 7]]
-    many = sample_many(model.step, model.start, prompts, search, context)
-    ones = [
-        list(sample(model.step, model.start, prompt, search, row, context))
-        for row, prompt in enumerate(prompts)
-    ]
+    many = write(model, prompts, search, context)
+    ones = [write_alone(model, prompt, search, row, context) for row, prompt in enumerate(prompts)]
     assert many == ones and len({tuple(found) for found in many}) > 1
 
 
@@ -231,7 +229,7 @@ def test_saved_and_loaded_it_says_the_same(case: Case, tmp_path: Path) -> None:
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
     before = run.task.surprise(run.model, DOCUMENTS, 4)
-    written = run.task.predict(run.model, ["ab", ""], run.config.search, nbest=2)
+    written = predictor(run).predict(["ab", ""], nbest=2)
 
     torch.manual_seed(99)
     loaded = regard.load((tmp_path / "run").rename(tmp_path / "elsewhere"))

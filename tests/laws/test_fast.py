@@ -25,7 +25,7 @@ from regard.nn.norms import LayerNorm, Norm
 from regard.nn.positions import Position, SinusoidalPosition
 from regard.nn.quantize import quantize
 from regard.nn.residual import PreNorm, Residual
-from regard.search import Beam, TokenConstraints
+from regard.search import Beam, SearchRequest, TokenConstraints
 from regard.search.beam import Plan, Stop, beam_search
 from regard.search.greedy import greedy_search
 from regard.search.rules import Rules
@@ -104,7 +104,8 @@ def test_default_models_take_the_fast_step(kind: str, quantized: bool, source: P
     if quantized and kind == "recurrent":
         assert twin.decoder is None
         return
-    found = Beam(beam=3).run(twin, source, torch.full((len(source.data),), 5))
+    request = SearchRequest(source, torch.full((len(source.data),), 5))
+    found = Beam(beam=3).run(twin, request)
     assert len(calls) >= 2 and all(found)
 
 

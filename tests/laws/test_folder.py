@@ -18,6 +18,7 @@ from regard.training.describe import describe
 from regard.training.start import start_run
 
 from .conftest import few
+from .toys import predictor
 
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
 SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
@@ -49,7 +50,7 @@ def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: 
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
     sources = ["abc", "", "d"]
-    before = run.task.predict(run.model, sources, run.config.search, nbest=2)
+    before = predictor(run).predict(sources, nbest=2)
 
     moved = (tmp_path / "run").rename(tmp_path / "elsewhere")
     torch.manual_seed(99)

@@ -15,7 +15,7 @@ from regard.tasks.transduce import Transduce
 from regard.views.inspection import Inspection
 from regard.views.inspection.pack import packed, unpacked
 
-from .toys import NOWHERE, TOYS, Case, built, cases
+from .toys import TOYS, Case, built, cases, predictor
 
 TEXTS = {
     "transduce": "abba",
@@ -47,7 +47,7 @@ SEARCHED = [case for case in EACH if case.toy == "transduce"]
 
 def estimator_of(case: Case) -> Estimator:
     run = built(case)
-    return KINDS[run.config.task.kind]()._take(NOWHERE, run.config, run.task, run.model)
+    return KINDS[run.config.task.kind]()._take(predictor(run))
 
 
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:

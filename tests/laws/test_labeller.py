@@ -22,7 +22,7 @@ from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, twice
+from .toys import TOYS, Case, blind, built, cases, moved, one_of_each_kind, predictor, twice
 from .unions import name_of, sized, slot, variants
 
 CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
@@ -145,13 +145,12 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     if not isinstance(sources[0][0], float):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
-        run.task.predict(run.model, sources, Decide(), nbest=2, batch_size=size)
-        for size in (1, 2, 64)
+        predictor(run).predict(sources, Decide(), nbest=2, rows=size) for size in (1, 2, 64)
     )
     for found in (one, two):
         for here, there in zip(found, many, strict=True):
             same_answer(here, there)
-    again = run.task.predict(run.model, sources[::-1], Decide(), nbest=2)
+    again = predictor(run).predict(sources[::-1], Decide(), nbest=2)
     for here, there in zip(again[::-1], many, strict=True):
         same_answer(here, there)
 
@@ -173,11 +172,11 @@ def test_saved_and_loaded_it_answers_alike(case: Case, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere."""
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))
     run.model.eval()
-    run.task.calibrate(run.model, run.dev)
+    run.task.calibrate(predictor(run), run.dev)
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
     sources = [pair.source for pair in TOYS[case.toy].pairs]
-    before = run.task.predict(run.model, sources, run.config.search, nbest=2)
+    before = predictor(run).predict(sources, nbest=2)
 
     moved_to = (tmp_path / "run").rename(tmp_path / "elsewhere")
     torch.manual_seed(99)

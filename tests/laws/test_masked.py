@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from regard.inference.evaluation import evaluate
 from torch import Tensor, nn
 
 import regard
@@ -20,7 +19,7 @@ from regard.training.describe import describe
 from regard.training.run import Run
 from regard.training.start import start_run
 
-from .toys import SENTENCES, TOYS, Case, built, cases, moved, twice
+from .toys import SENTENCES, TOYS, Case, built, cases, moved, predictor, twice
 
 CASES = [
     case
@@ -155,12 +154,11 @@ def test_saved_and_loaded_it_scores_the_same(case: Case, tmp_path: Path) -> None
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
-    config = run.config
-    before = evaluate(run.task, run.model, run.dev, config.objective, config.search).scores
+    before = predictor(run).evaluate(run.dev).scores
 
     torch.manual_seed(99)
     loaded = regard.load((tmp_path / "run").rename(tmp_path / "elsewhere"))
-    assert loaded.config_ == config
+    assert loaded.config_ == run.config
     texts = [pair.target for pair in TOYS[case.toy].pairs]
     assert loaded.evaluate(texts) == before
     for size in (1, 3):

@@ -14,7 +14,7 @@ from regard.data.tensors.padded import Padded, pad
 from regard.exchange.export.onnx import write_graphs
 from regard.inference.onnx_engine import OnnxEngine
 from regard.models.generator import GeneratorOptions
-from regard.search import Beam, Hypothesis
+from regard.search import Beam, Hypothesis, SearchRequest
 from regard.search.force import align, force
 
 from .conftest import FEW, MODELS, NAMES, SOURCES, tiny
@@ -56,18 +56,19 @@ def test_the_search_finds_the_same(
 ) -> None:
     """With one beam or five, in turns."""
     beam = [1, 5][MODELS.index(options) % 2]
-    search = Beam(beam=beam)
-    wanted = search.run(model, source, LIMITS, beam)  # type: ignore[arg-type]
-    found = engine.search(search, source, LIMITS, beam)
+    search, request = Beam(beam=beam), SearchRequest(source, LIMITS, beam)
+    wanted = search.run(model, request)
+    found = engine.run(search, request)
     for one, other in zip(found, wanted, strict=True):
         same(one, other)
 
 
 @few
 def test_each_alone_as_in_the_batch(engine: OnnxEngine, source: Padded) -> None:
-    together = engine.search(Beam(beam=3), source, LIMITS)
+    together = engine.run(Beam(beam=3), SearchRequest(source, LIMITS))
     for row, limit, found in zip(SOURCES, LIMITS, together, strict=True):
-        alone = engine.search(Beam(beam=3), pad([row, [5, *row]]), limit.repeat(2))
+        request = SearchRequest(pad([row, [5, *row]]), limit.repeat(2))
+        alone = engine.run(Beam(beam=3), request)
         same(alone[0], found)
 
 
@@ -89,8 +90,9 @@ def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded
     for one, other in zip(align(engine, source, TARGETS), wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
     search = Beam(beam=3, coverage=0.3)  # beams of a sentence, each with its own attention
-    covering = search.run(model, source, LIMITS)  # type: ignore[arg-type]
-    for found, other in zip(engine.search(search, source, LIMITS), covering, strict=True):
+    request = SearchRequest(source, LIMITS)
+    covering = search.run(model, request)
+    for found, other in zip(engine.run(search, request), covering, strict=True):
         same(found, other)
 
 

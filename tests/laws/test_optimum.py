@@ -10,7 +10,7 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.models.generator import GeneratorOptions
 from regard.nn.capture_hooks import recording
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 
 from .conftest import MODELS, tiny
 
@@ -48,7 +48,7 @@ def test_a_wide_beam_finds_the_optimum(
     model: nn.Module, options: GeneratorOptions, source: Padded
 ) -> None:
     """For every normalisation, with and without coverage."""
-    limits = torch.full((len(source.data),), LIMIT)
+    request = SearchRequest(source, torch.full((len(source.data),), LIMIT))
     rows = range(len(source.data))
     true = [by_force(model, source, row, looks(options)) for row in rows]
     divisors = {
@@ -60,7 +60,7 @@ def test_a_wide_beam_finds_the_optimum(
     for some, coverage in enumerate([0.0, 0.4] if looks(options) else [0.0]):
         normalise, alpha = RANKS[(number + some) % len(RANKS)]  # all of them in four models
         search = Beam(beam=WIDE, normalise=normalise, alpha=alpha, coverage=coverage, stop="exact")
-        for row, (found,) in zip(rows, search.run(model, source, limits), strict=True):
+        for row, (found,) in zip(rows, search.run(model, request), strict=True):
             total, cover = true[row]
             scores = total / divisors[normalise](alpha) + coverage * cover
             assert found.score == pytest.approx(float(scores.max()), abs=1e-4)
@@ -71,10 +71,10 @@ def test_a_wide_beam_finds_the_optimum(
 @pytest.mark.parametrize("beam", [2, WIDE])
 def test_exact_is_never_beaten(pair: GeneratorOptions, source: Padded, beam: int) -> None:
     """The other rules only leave earlier from the same beams, so they find no better one."""
-    model, limits = tiny(pair), torch.full((len(source.data),), 6)
+    model, request = tiny(pair), SearchRequest(source, torch.full((len(source.data),), 6))
     for alpha in (0.0, 1.0, 2.0):
-        best = Beam(beam=beam, alpha=alpha, stop="exact").run(model, source, limits)
+        best = Beam(beam=beam, alpha=alpha, stop="exact").run(model, request)
         for stop in ("likely", "full", "first"):
-            found = Beam(beam=beam, alpha=alpha, stop=stop).run(model, source, limits)
+            found = Beam(beam=beam, alpha=alpha, stop=stop).run(model, request)
             for (one,), (other,) in zip(found, best, strict=True):
                 assert one.score <= other.score + 1e-5

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from regard.inference.evaluation import evaluate
 from torch import Tensor, nn
 
 import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, pad
 from regard.exchange.export.int8_folder import export
+from regard.inference.predictor import Predictor
 from regard.inference.torch_engine import TorchEngine
 from regard.models.generator import GeneratorOptions
 from regard.nn.quantize import quantize, size_of
-from regard.search import Beam
+from regard.search import Beam, SearchRequest
 from regard.storage.weights import save_weights
 from regard.training.describe import describe
 from regard.training.run import Run
@@ -79,7 +79,7 @@ def close(one: Tensor, other: Tensor) -> None:
 @torch.no_grad()
 def test_it_is_the_model_with_rounded_weights(options: GeneratorOptions, batch: Batch) -> None:
     """Nothing else is rounded: not what flows between layers."""
-    close(tiny_int8(options)(batch), by_hand(tiny(options))(batch))
+    close(tiny_int8(options)(batch).logits, by_hand(tiny(options))(batch).logits)
 
 
 def test_logits_move_as_far_as_half_a_step_of_each_weight(
@@ -87,7 +87,7 @@ def test_logits_move_as_far_as_half_a_step_of_each_weight(
 ) -> None:
     """To first order: the sum over weights of |d logit / d weight| times half its step."""
     whole, rounded = tiny(pair), tiny_int8(pair)
-    before, after = whole(batch), rounded(batch).detach()
+    before, after = whole(batch).logits, rounded(batch).logits.detach()
     halves, named = half_steps(whole), dict(whole.named_parameters())
     for place in ((0, 5), (4, 6)):
         slopes = torch.autograd.grad(before[place], [named[n] for n in halves], retain_graph=True)
@@ -98,10 +98,10 @@ def test_logits_move_as_far_as_half_a_step_of_each_weight(
 
 def test_its_engine_steps_as_it_does(pair: GeneratorOptions) -> None:
     """Also where the engine takes the weights out of the modules."""
-    rounded, source = tiny_int8(pair), pad(SOURCES)
-    limits = torch.full((len(SOURCES),), 5)
-    there = TorchEngine(rounded).search(Beam(beam=3), source, limits, 2)
-    for one, other in zip(there, Beam(beam=3).run(rounded, source, limits, 2), strict=True):
+    rounded, search = tiny_int8(pair), Beam(beam=3)
+    request = SearchRequest(pad(SOURCES), torch.full((len(SOURCES),), 5), 2)
+    there = TorchEngine(rounded).run(search, request)
+    for one, other in zip(there, search.run(rounded, request), strict=True):
         assert [h.symbols for h in one] == [h.symbols for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
 
@@ -109,7 +109,7 @@ def test_its_engine_steps_as_it_does(pair: GeneratorOptions) -> None:
 def loss(run: Run, model: nn.Module) -> float:
     """The loss of all examples; what is masked is drawn alike each time."""
     torch.manual_seed(7)
-    return evaluate(run.task, model, run.dev, run.config.objective, run.config.search, 4).loss
+    return Predictor.of(run.task, run.config, model, run.folder).evaluate(run.dev, rows=4).loss
 
 
 @every
@@ -133,7 +133,7 @@ def test_from_a_file_it_is_the_same(case: Case, tmp_path: Path) -> None:
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
     read = regard.load(run.folder, quantize="int8")
-    facts = export(regard.load(run.folder), tmp_path / "out" / "regard", "int8")
+    facts = export(regard.load(run.folder).predictor_, tmp_path / "out" / "regard", "int8")
     for name in ("config.yaml", "vocabulary"):
         (run.folder / name).rename(tmp_path / "out" / name)
     states = [m.state_dict() for m in (quantize(run.model), read.model_)]
@@ -149,7 +149,7 @@ def test_it_cannot_be_trained(pair: GeneratorOptions, batch: Batch) -> None:
     with pytest.raises(UserError, match="int8 weights cannot be trained"):
         copy.deepcopy(rounded).train()
     assert not any(parameter.requires_grad for parameter in rounded.parameters())
-    assert not rounded(batch).requires_grad
+    assert not rounded(batch).logits.requires_grad
 
 
 def test_elsewhere_than_on_a_cpu_it_is_refused(pair: GeneratorOptions) -> None:

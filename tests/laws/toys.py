@@ -12,6 +12,7 @@ from regard.config.configs import CONFIGS
 from regard.config.load import check_config
 from regard.core.options import Options
 from regard.data.reading.read import Pair
+from regard.inference.predictor import Predictor
 from regard.models.masked import MaskedOptions
 from regard.nn import dropout
 from regard.training.checkpoint import save_checkpoint
@@ -154,6 +155,11 @@ def built(case: Case) -> Run:
     run = BUILT[case.name]
     run.model.eval()
     return run
+
+
+def predictor(run: Run) -> Predictor:
+    """The model of a run, ready to predict."""
+    return Predictor.of(run.task, run.config, run.model, run.folder)
 
 
 def twice(case: Case) -> tuple[list[Pair], list[Pair]]:
