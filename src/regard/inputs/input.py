@@ -7,10 +7,12 @@ unions in `regard.inputs`.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from typing_extensions import Self
 
+from regard.core.errors import UserError
 from regard.core.options import Choice, Options
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
@@ -26,13 +28,22 @@ class InputShape(NamedTuple):
 
 
 class Input(ABC):
-    """Sources as numbers. kind: as of its options; sequential: whether a source has several
+    """Sources as numbers. kind: as of its options; unlike: what is said of a model to start from
+    that reads another kind; sequential: whether a source has several
     positions; whole_words: whether its symbols are words or pieces of words, for the choice of a
     model."""
 
     kind: ClassVar[str]
+    unlike: ClassVar[str] = "--from: that model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
+
+    @classmethod
+    def like(cls, other: "Input") -> Self:
+        """The input of a model to start from, if it is of this kind."""
+        if other.kind != cls.kind:
+            raise UserError(cls.unlike)
+        return cast(Self, other)
 
     @property
     @abstractmethod

@@ -34,6 +34,7 @@ class TextInput(Input):
     """Texts as symbols, closed with EOS. lowercase: without case; opened: BOS comes first."""
 
     kind = "text"
+    unlike = "--from: that model does not read texts as this task does"
 
     def __init__(self, vocabulary: Vocabulary, lowercase: bool, opened: bool) -> None:
         self.vocabulary = vocabulary
@@ -150,13 +151,12 @@ def _choose_words(
 
 def text_like(like: Input, wanted: str) -> TextInput:
     """The input of a model to start from, if it reads texts cut in this way."""
-    if not isinstance(like, TextInput):
-        raise UserError("--from: that model does not read texts as this task does")
-    if wanted not in ("auto", like.vocabulary.kind):
+    known = TextInput.like(like)
+    if wanted not in ("auto", known.vocabulary.kind):
         raise UserError(
-            f"--from: that model reads {like.vocabulary.kind} symbols, {wanted} were asked for"
+            f"--from: that model reads {known.vocabulary.kind} symbols, {wanted} were asked for"
         )
-    return like
+    return known
 
 
 class SymbolFrontend(Frontend):

@@ -86,11 +86,11 @@ class Vectors(InputOptions):
 
     def fit(
         self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
-    ) -> tuple[VectorInput, "Vectors"]:
+    ) -> tuple[Input, "Vectors"]:
         """Fitted to these vectors, or as the weights of a model to start from expect them."""
         count = len(sources[0])
         if like is not None:
-            if not isinstance(like, VectorInput) or len(like.mean) != count:
+            if like.shape != InputShape("vectors", count):
                 raise UserError(f"--from: that model does not read vectors of {count} numbers")
             return like, self
         mean, deviation = standard(np.asarray(sources, np.float64))

@@ -13,7 +13,6 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.errors import UserError
 from regard.core.options import Choice
 from regard.data.corpus.words import WordRows, split_words, word_key
 from regard.data.tensors.padded import Padded, SharedRows
@@ -35,6 +34,10 @@ class WordInput(Input):
     """Sequences of words."""
 
     kind = "words"
+    unlike = (
+        "--from: a tagger starts from a tagger, or from a language model that reads words: "
+        "--task language-model --set model.kind=masked --set task.symbols=words"
+    )
     whole_words = True
 
     def __init__(self, words: TableVocabulary, letters: TableVocabulary) -> None:
@@ -104,12 +107,8 @@ class Words(InputOptions):
             words = count_symbols((word_key(word) for row in sources for word in row), self.size)
             letters = count_symbols(c for row in sources for word in row for c in word)
             return WordInput(words, letters), self
-        if not isinstance(like, WordInput):
-            raise UserError(
-                "--from: a tagger starts from a tagger, or from a language model that reads "
-                "words: --task language-model --set model.kind=masked --set task.symbols=words"
-            )
-        return WordInput(like.words, like.letters), self
+        known = WordInput.like(like)
+        return WordInput(known.words, known.letters), self
 
     def load(self, place: Path) -> WordInput:
         return WordInput(load_table(place, "words"), load_table(place, "letters"))
