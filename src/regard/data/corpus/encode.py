@@ -31,12 +31,8 @@ SIDES = ("source", "target")
 
 def tokens(pairs: LargePairs, source: Vocabulary, target: Vocabulary) -> tuple[Path, Facts]:
     """The folder with the symbols of all pairs: `source.flat`, `source.lengths` and so on."""
-    return cached("tokens", tokens_key(pairs, source, target), _Job(pairs, source, target).run)
-
-
-def tokens_key(pairs: LargePairs, source: Vocabulary, target: Vocabulary) -> str:
-    """A name for the symbols of these pairs."""
-    return make_key(pairs.key, source.content(), target.content())
+    key = make_key(pairs.key, source.content(), target.content())
+    return cached("tokens", key, _Job(pairs, source, target).run)
 
 
 def workers(portions: int) -> int:

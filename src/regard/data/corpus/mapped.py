@@ -59,20 +59,6 @@ def map_corpus(
     pairs: LargePairs, rows: np.ndarray | None, source: Vocabulary, target: Vocabulary
 ) -> MappedCorpus:
     """The corpus of these rows, or of all."""
-    sides, maps = map_sides(pairs, rows, source, target)
-    whole = PairCorpus(*sides)
-    part = b"" if rows is None else np.ascontiguousarray(rows, np.int64).tobytes()
-    key = make_key(pairs.key, source.content(), target.content(), part)
-    _, facts = cached("digests", key, lambda _: {"digest": whole.digest()})
-    for one in maps:
-        give_back(one)
-    return MappedCorpus(whole, maps, facts["digest"])
-
-
-def map_sides(
-    pairs: LargePairs, rows: np.ndarray | None, source: Vocabulary, target: Vocabulary
-) -> tuple[list[Ragged], list[mmap.mmap]]:
-    """Both sides of these rows, and the maps that their symbols lie in."""
     folder, facts = tokens(pairs, source, target)
     maps, sides = [], []
     for name, kind, narrow in zip(SIDES, facts["types"], facts["lengths"], strict=True):
@@ -85,7 +71,13 @@ def map_sides(
             starts, lengths = starts[rows], lengths[rows]
         maps.append(found)
         sides.append(Ragged(flat, starts, lengths))
-    return sides, maps
+    whole = PairCorpus(*sides)
+    part = b"" if rows is None else np.ascontiguousarray(rows, np.int64).tobytes()
+    key = make_key(pairs.key, source.content(), target.content(), part)
+    _, known = cached("digests", key, lambda _: {"digest": whole.digest()})
+    for one in maps:
+        give_back(one)
+    return MappedCorpus(whole, maps, known["digest"])
 
 
 def lengths_of(

@@ -11,7 +11,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import known_header
-from regard.data.reading.lines import cut_lines, refuse_old_mac
+from regard.data.reading.lines import cut_lines, note_blank, note_returns, refuse_old_mac
 from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row
 
 Record = tuple[int, dict[str, Any]]  # line, object
@@ -84,7 +84,7 @@ class JsonPairs(PairFormat):
         layout = cls(raw=True)
         layout = layout.choose(path, layout.first(text, 1) or (1, []), names, chosen)
         cut = layout.cut([text], 1)
-        notes += [*layout.note_lines(cut.returns, cut.blank), *chosen]
+        notes += [*note_returns(*cut.returns), *note_blank(cut.blank), *chosen]
         problems += cut.problems
         if len(layout.target) > 1 and not apart:
             raise UserError(f"--target-column {names[1]}: one key of labels is expected")

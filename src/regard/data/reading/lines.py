@@ -7,7 +7,7 @@ import gzip
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -92,6 +92,17 @@ def note_returns(count: int) -> list[str]:
 def note_blank(count: int) -> list[str]:
     """What is said of so many blank lines."""
     return [f"blank lines skipped: {count:,}"] if count else []
+
+
+def note_files(
+    shown: Sequence[str], notes: Sequence[list[str]], returns: Sequence[int]
+) -> list[str]:
+    """What is said of one file, or of two aligned ones; returns: Windows line ends of each."""
+    if len(shown) == 1:
+        return notes[0]
+    known = zip(shown, notes, map(note_returns, returns), strict=True)
+    each = [f"{path}: {note}" for path, some, more in known for note in [*some, *more]]
+    return ["read as two aligned files", *each]
 
 
 def refuse_old_mac(path: str, newlines: int, returns: int) -> None:

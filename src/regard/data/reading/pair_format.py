@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE
-from regard.data.reading.lines import cut_lines, note_blank, note_returns
+from regard.data.reading.lines import cut_lines
 
 Names = tuple[str | None, str | None]  # columns of source and target, as the user gave them
 Problems = list[tuple[int, str]]  # line, what is wrong
@@ -65,16 +65,6 @@ class PairFormat(ABC):
         """The format that names rows with a wrong number of columns; None where there are none."""
         return None
 
-    def note_lines(self, returns: Sequence[int], blank: int) -> list[str]:
-        """What is said of Windows line ends and blank lines."""
-        return [*note_returns(sum(returns)), *note_blank(blank)]
-
-    def note_files(
-        self, shown: Sequence[str], own: Sequence[list[str]], returns: Sequence[int]
-    ) -> list[str]:
-        """What is said of each file; own: what is known without its lines."""
-        return own[0]
-
     @classmethod
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
@@ -97,17 +87,6 @@ class AlignedPairs(PairFormat):
     def cut(self, texts: Sequence[str], line: int) -> Cut:
         (left, first), (right, second) = map(cut_lines, texts)
         return Cut(left, right, range(line, line + len(left)), returns=(first, second))
-
-    def note_lines(self, returns: Sequence[int], blank: int) -> list[str]:
-        return []
-
-    def note_files(
-        self, shown: Sequence[str], own: Sequence[list[str]], returns: Sequence[int]
-    ) -> list[str]:
-        notes = ["read as two aligned files"]
-        for path, known, count in zip(shown, own, returns, strict=True):
-            notes += [f"{path}: {note}" for note in [*known, *note_returns(count)]]
-        return notes
 
 
 def refuse_sides(path: str, count: int, filled: Sequence[bool]) -> None:

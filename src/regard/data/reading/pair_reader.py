@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from regard.core.errors import UserError
 from regard.data.reading.json_lines import JsonPairs
-from regard.data.reading.lines import SHOWN, refuse, refuse_old_mac
+from regard.data.reading.lines import SHOWN, note_blank, note_returns, refuse, refuse_old_mac
 from regard.data.reading.pair_format import (
     AlignedPairs,
     Cut,
@@ -118,7 +118,8 @@ class PairReader:
         """Raises an error for what is wrong with the whole."""
         refuse(self.path, self.problems, count=self.bad)
         assert self.first is not None  # else each line was bad
-        self.notes += self.layout.note_lines(self.returns, self.blank)
+        if len(self.shown) == 1:
+            self.notes += [*note_returns(*self.returns), *note_blank(self.blank)]
         strict = self.layout.strict(self.path, self.first, self.widths, self.chosen)
         if strict is not None:
             for line, texts in self.blocks():

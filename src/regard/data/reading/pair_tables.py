@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE, Columns, choose_columns, is_name, number
-from regard.data.reading.lines import cut_lines, refuse, refuse_old_mac
+from regard.data.reading.lines import cut_lines, note_blank, note_returns, refuse, refuse_old_mac
 from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row, refuse_sides
 
 FIRST_TWO = Columns((0,), (1,), False, False)
@@ -114,7 +114,7 @@ class TablePairs(PairFormat):
         table = cls.open(path, text, notes)
         rows, blank, returns, problems = table.rows(text)
         refuse(path, problems)
-        notes += table.note_lines([returns], blank)
+        notes += [*note_returns(returns), *note_blank(blank)]
         table._refuse_single(path, rows[0], Counter(len(cells) for _, cells in rows))
         return rows
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.data.reading.lines import read_lines, read_text, refuse_old_mac, show_path, stem
+from regard.data.reading.lines import (
+    note_files,
+    read_lines,
+    read_text,
+    refuse_old_mac,
+    show_path,
+    stem,
+)
 from regard.data.reading.pair_format import AlignedPairs, Cut, Names, PairFormat
 from regard.data.reading.pair_reader import LineEnds, PairReader, recognise
 
@@ -101,7 +108,7 @@ def _read_whole(
     ]
     reader = PairReader(shown, kind, names, ends, lambda: [(1, list(texts))])
     pairs = [pair for cut in reader.cuts() for pair in pairs_of(cut)]
-    said = reader.layout.note_files(shown, notes, reader.returns)
+    said = note_files(shown, notes, reader.returns)
     return Pairs(stem(paths[0]), reader.path, pairs, said + reader.notes)
 
 

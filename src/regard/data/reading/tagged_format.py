@@ -43,6 +43,7 @@ class Layout(ABC):
     kind: ClassVar[str]
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
+    may_be_named: ClassVar[bool] = False  # whether the first line may have names of columns
     no_tag: ClassVar[str | None] = None  # what stands in the place of a tag that is missing
 
     source: int = 0
@@ -52,11 +53,6 @@ class Layout(ABC):
     header: bool = False
     keys: tuple[str, str] = ("tokens", "tags")  # of JSON objects
     notes: tuple[str, ...] = ()  # on what was recognised
-
-    @classmethod
-    @abstractmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
-        """The layout of a file with these first lines; with `tags` it must have tags."""
 
     @abstractmethod
     def parse(
@@ -126,16 +122,17 @@ class Layout(ABC):
         return cls(start, end, len(names), tabs, header, notes=tuple(notes))
 
     @classmethod
-    def find_columns(
-        cls, path: str, lines: list[str], columns: Names, tags: bool, note: str, named: bool
-    ) -> Self:
-        """The layout of a table: the first column to the last, unless chosen by number, or, where
-        the first line may have names, by header."""
+    def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
+        """The layout of a file with these first lines; with `tags` it must have tags.
+
+        Of a table the first column to the last, unless chosen by number or, where the first line
+        may have names, by header.
+        """
         words = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
         tabs = any("\t" in line for line in words)
         rows = [line.split("\t") if tabs else CELL.findall(line) for line in words]
         width = _width(path, lines, [len(cells) for cells in rows], tabs, tags)
-        names = [name.strip() for name in rows[0]] if named else []
+        names = [name.strip() for name in rows[0]] if cls.may_be_named else []
         source, target = columns
         if set(names) & set(TOKENS) and set(names) & set(TAGS):
             source = source or next(name for name in names if name in TOKENS)

@@ -51,7 +51,7 @@ class TextLayout(LineLayout):
     name = "text, one sentence a line"
 
     @classmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
+    def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
         return cls(tabs=False, notes=(note,))
 
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -66,10 +66,7 @@ class TsvLayout(LineLayout):
 
     kind = "tsv"
     name = "TSV, one sentence a line"
-
-    @classmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
-        return cls.find_columns(path, lines, names, tags, note, named=True)
+    may_be_named = True
 
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         cells = line.split("\t")
@@ -90,7 +87,7 @@ class JsonLayout(LineLayout):
     suffixes = (".jsonl", ".json")
 
     @classmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
+    def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
         first = next(line for line in lines if line.strip())
         try:
             known = parse_object(first)
@@ -98,7 +95,7 @@ class JsonLayout(LineLayout):
             known = {}  # the line will be refused when it is read
         keys = [
             given or next((name for name in usual if name in known), usual[0])
-            for given, usual in zip(names, (TOKENS, TAGS), strict=True)
+            for given, usual in zip(columns, (TOKENS, TAGS), strict=True)
         ]
         said = (note, f"tokens are under the key {keys[0]}, tags under {keys[1]}")
         return cls(keys=(keys[0], keys[1]), notes=said)

@@ -83,10 +83,6 @@ class ColumnLayout(TokenLayout):
     kind = "columns"
     name = "columns, one token a line"
 
-    @classmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
-        return cls.find_columns(path, lines, names, tags, note, named=False)
-
     def is_word(self, line: str) -> bool:
         return bool(line.strip()) and not line.startswith(DOCUMENT)
 
@@ -104,9 +100,9 @@ class ConlluLayout(TokenLayout):
     no_tag = "_"
 
     @classmethod
-    def choose(cls, path: str, lines: list[str], names: Names, tags: bool, note: str) -> Self:
-        start = conllu_place(path, "--source-column", names[0] or "FORM")
-        end = conllu_place(path, "--target-column", names[1] or "UPOS")
+    def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
+        start = conllu_place(path, "--source-column", columns[0] or "FORM")
+        end = conllu_place(path, "--target-column", columns[1] or "UPOS")
         return cls.of_columns(path, (start, end), list(CONLLU), note)
 
     def is_word(self, line: str) -> bool:

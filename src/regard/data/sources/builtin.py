@@ -22,6 +22,7 @@ MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
+Make = Callable[[random.Random], tuple[str, str]]
 
 
 @dataclass
@@ -84,24 +85,15 @@ def g2p() -> Splits:
     return splits
 
 
-def _letters(generator: random.Random) -> str:
-    length = generator.randint(1, 10)
-    return "".join(generator.choice(string.ascii_lowercase) for _ in range(length))
+def _changed(change: Callable[[str], str]) -> Make:
+    """Letters, and what becomes of them."""
 
+    def make(generator: random.Random) -> tuple[str, str]:
+        length = generator.randint(1, 10)
+        text = "".join(generator.choice(string.ascii_lowercase) for _ in range(length))
+        return text, change(text)
 
-def _reverse(generator: random.Random) -> tuple[str, str]:
-    text = _letters(generator)
-    return text, text[::-1]
-
-
-def _copy(generator: random.Random) -> tuple[str, str]:
-    text = _letters(generator)
-    return text, text
-
-
-def _sort(generator: random.Random) -> tuple[str, str]:
-    text = _letters(generator)
-    return text, "".join(sorted(text))
+    return make
 
 
 def _date(generator: random.Random) -> tuple[str, str]:
@@ -139,7 +131,7 @@ def _ordinal_ending(day: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-def _made(name: str, make: Callable[[random.Random], tuple[str, str]]) -> Callable[[], Splits]:
+def _made(name: str, make: Make) -> Callable[[], Splits]:
     """A function that makes the data; every source is made once, so the parts share none."""
 
     def parts() -> Splits:
@@ -161,8 +153,8 @@ def _made(name: str, make: Callable[[random.Random], tuple[str, str]]) -> Callab
 
 BUILTIN: dict[str, Callable[[], Splits]] = {
     "g2p": g2p,
-    "reverse": _made("reverse", _reverse),
-    "copy": _made("copy", _copy),
-    "sort": _made("sort", _sort),
+    "reverse": _made("reverse", _changed(lambda text: text[::-1])),
+    "copy": _made("copy", _changed(str)),
+    "sort": _made("sort", _changed(lambda text: "".join(sorted(text)))),
     "dates": _made("dates", _date),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from regard.core.cache import Facts, cached, make_key
 from regard.core.formatting import size
 from regard.core.limits import memory_limit
-from regard.data.reading.lines import BOM, show_path, stem
+from regard.data.reading.lines import BOM, note_files, show_path, stem
 from regard.data.reading.pair_format import AlignedPairs, Names, PairFormat
 from regard.data.reading.pair_reader import recognise
 from regard.data.reading.read import Pair, Pairs, dev_size
@@ -54,7 +54,7 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
         return None
     pairs = LargePairs(folder, facts, [file.path for file in files])
     own = [notes + ["byte order mark removed"] * file.marked for file in files]
-    notes = pairs.layout.note_files(shown, own, facts["returns"])
+    notes = note_files(shown, own, facts["returns"])
     total = size(sum(file.size for file in files))
     notes += [*facts["notes"], f"{total} of text, read in pieces; index in {folder}"]
     return Pairs(stem(paths[0]), " and ".join(shown), pairs, notes)

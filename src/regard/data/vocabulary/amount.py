@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,13 +41,8 @@ def amount_of(texts: Sequence[str]) -> Amount:
 
 def portions(texts: Iterable[str]) -> Iterator[list[str]]:
     """The texts in lists of a bearable size."""
-    some: list[str] = []
-    for text in texts:
-        some.append(text)
-        if len(some) == AT_ONCE:
-            yield some
-            some = []
-    if some:
+    every = iter(texts)
+    while some := list(itertools.islice(every, AT_ONCE)):
         yield some
 
 
