@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from regard.core.errors import UserError
 from regard.views.figures.fonts import FontSet
 from regard.views.figures.style import COLOURS, INK, new_figure
 from regard.views.inspection.figure_maps import turn
-from regard.views.inspection.figure_views import symbols
+from regard.views.inspection.figure_views import chosen, symbols
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,14 +20,9 @@ def draw_gates(
     title: str, inspection: dict[str, Any], layer: int | None, hand: FontSet
 ) -> "Figure":
     """A row a layer and direction, a column a gate; of one layer only where asked."""
-    layers = sorted({entry["layer"] for entry in inspection["gates"]})
-    if layer is not None and layer not in layers:
-        known = ", ".join(map(str, layers))
-        raise UserError(f"--layer {layer}: the layers with gates, from 0, are {known}")
     rows: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for entry in inspection["gates"]:
-        if layer in (None, entry["layer"]):
-            rows.setdefault((entry["name"], entry["direction"]), []).append(entry)
+    for entry in chosen(inspection["gates"], layer, "with gates"):
+        rows.setdefault((entry["name"], entry["direction"]), []).append(entry)
     count = max(map(len, rows.values()))
     longest = max(len(entry["mean"]) for row in rows.values() for entry in row)
     wide = min(max(1.8, 0.16 * longest), 4.0)
@@ -40,14 +34,9 @@ def draw_gates(
         labels = symbols(inspection, row[0]["rows"], hand)
         for panel, entry in zip(line, row, strict=False):
             _gate(panel, entry, labels, wide)
-        line[0].set_ylabel(_name(row[0]), fontsize=8)
+        way = f"\n{row[0]['direction']}" if row[0]["direction"] != "forward" else ""
+        line[0].set_ylabel(f"{row[0]['part']} {row[0]['layer']}{way}", fontsize=8)
     return figure
-
-
-def _name(entry: dict[str, Any]) -> str:
-    """Which layer it is."""
-    way = f"\n{entry['direction']}" if entry["direction"] != "forward" else ""
-    return f"{entry['part']} {entry['layer']}{way}"
 
 
 def _gate(axes: "Axes", entry: dict[str, Any], labels: list[str], wide: float) -> None:

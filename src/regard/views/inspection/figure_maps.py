@@ -4,12 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
 
+import numpy as np
+
 from regard.views.figures.style import COLOURS, FAINT, INK, PAPER, bare, new_figure
 from regard.views.inspection.figure_views import Heatmap
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure, SubFigure
 
 Place = Union["Figure", "SubFigure"]
@@ -21,13 +22,6 @@ LEAST = 4.5  # points of a letter that can still be read
 FEW = 4  # maps of a single layer that stand in one row
 CELL, NUMBERS = 0.44, 0.34  # inches of a large cell, and of one that has room for its number
 BAR = (0.13, 2.2)  # inches, wide and high, of the scale of colours
-
-
-def colours() -> "Colormap":
-    """From paper to ink."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("regard", RAMP)
 
 
 def arranged(maps: list[list[Heatmap]]) -> list[list[Heatmap]]:
@@ -73,7 +67,7 @@ def draw_grid(into: Place, maps: list[list[Heatmap]]) -> None:
 
 def highest(maps: list[Heatmap]) -> float:
     """The largest value of several maps, where their scale ends."""
-    return max((max(row) for one in maps for row in one.values if row), default=0.0) or 1.0
+    return max((float(one.values.max()) for one in maps if one.values.size), default=0.0) or 1.0
 
 
 def large(title: str, maps: list[Heatmap]) -> "Figure":
@@ -115,7 +109,10 @@ def _panel(maps: list[list[Heatmap]]) -> tuple[float, float]:
 
 def _coloured(axes: "Axes", one: Heatmap, top: float) -> Any:
     """The values in colour, row 0 at the top."""
-    shown = axes.imshow(one.values, cmap=colours(), vmin=0, vmax=top, aspect="auto")
+    from matplotlib.colors import LinearSegmentedColormap
+
+    ramp = LinearSegmentedColormap.from_list("regard", RAMP)
+    shown = axes.imshow(one.values, cmap=ramp, vmin=0, vmax=top, aspect="auto")
     bare(axes)
     axes.spines[:].set_visible(True)
     axes.spines[:].set_linewidth(0.5)
@@ -149,12 +146,11 @@ def turn(axes: "Axes", labels: Sequence[str], letters: float) -> None:
 
 def _numbers(axes: "Axes", one: Heatmap, top: float) -> None:
     """Each value in its cell, in two digits."""
-    for y, row in enumerate(one.values):
-        for x, value in enumerate(row):
-            if value >= 0.005:
-                ink = PAPER if value > 0.55 * top else INK
-                said = f"{value:.2f}".lstrip("0")
-                axes.text(x, y, said, ha="center", va="center", fontsize=7.5, color=ink)
+    for (y, x), value in np.ndenumerate(one.values):
+        if value >= 0.005:
+            ink = PAPER if value > 0.55 * top else INK
+            said = f"{value:.2f}".lstrip("0")
+            axes.text(x, y, said, ha="center", va="center", fontsize=7.5, color=ink)
 
 
 def _bar(

@@ -1,7 +1,9 @@
 """An inspection as lines for a terminal: the answer symbol by symbol."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -33,61 +35,40 @@ def _safe(text: str) -> str:
 
 
 def _table(inspection: dict[str, Any]) -> Table:
-    """A row for each symbol: its probability, what else was likely, what it looks at."""
-    words = _words(inspection)
-    looks, name = _looks(inspection)
-    columns = [*(["word"] if words else []), "symbol", "p", "others", *([name] if looks else [])]
-    if inspection["steps"] and "value" in inspection["steps"][0]:
-        columns = ["value", *([name] if looks else [])]
+    """A row for each token: its probability, what else was likely, what it attends to."""
+    steps, columns = inspection["steps"], dict[str, list[str]]()
+    if inspection["model"]["task"] == "tag":  # a tag for each word
+        columns["word"] = inspection["source"]["symbols"]
+    symbols = [step["symbol"] for step in steps]
+    if "value" in steps[0]:
+        columns["value"] = symbols
+    else:
+        columns |= {"symbol": symbols, "p": [f"{step['p']:.3f}" for step in steps]}
+        columns["others"] = [_pairs(step["others"]) for step in steps]
+    columns |= _attended(inspection)
     table = Table(*columns, box=None, pad_edge=False, header_style="dim")
-    for place, step in enumerate(inspection["steps"]):
-        row = [step["symbol"]] if "value" in step else [step["symbol"], f"{step['p']:.3f}"]
-        if "p" in step:
-            row.append(_pairs(step["others"]))
-        row = [words[place], *row] if words else row
-        table.add_row(*map(Text, [*row, *([_pairs(looks[place])] if looks else [])]))
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*map(Text, row))
     return table
 
 
-def _words(inspection: dict[str, Any]) -> list[str]:
-    """The words of a sentence that has a tag for each."""
-    tagged = inspection["model"]["task"] == "tag"
-    return inspection["source"]["symbols"] if tagged else []
-
-
-def _looks(inspection: dict[str, Any]) -> tuple[list[list[Any]], str]:
-    """For each symbol what it looks at most: by attention to the source, or else by gradients."""
+def _attended(inspection: dict[str, Any]) -> dict[str, list[str]]:
+    """For each token what it attends to most in the source, or else by gradients; by its name."""
     maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pool")]
+    columns, saliency = inspection["source"]["symbols"], inspection["saliency"]
     if maps:
-        heads = maps[-1]["heads"]
-        rows = [_means(row) for row in zip(*heads, strict=True)]
-        columns, name = inspection["source"]["symbols"], "looks at"
-    elif inspection["saliency"] is not None:
-        saliency = inspection["saliency"]
-        axis = saliency["columns"]
-        columns = inspection["inputs"] if axis == "inputs" else inspection["source"]["symbols"]
-        rows, name = [_shares(row) for row in saliency["values"]], "rests on (gradient)"
+        rows, name = np.mean(maps[-1]["heads"], 0), "looks at"
+    elif saliency is not None:
+        rows, name = np.asarray(saliency["values"]), "rests on (gradient)"
+        rows = rows / np.where(rows.any(1), rows.sum(1), 1.0)[:, None]
+        columns = inspection["inputs"] if saliency["columns"] == "inputs" else columns
     else:
-        return [], ""
-    rows = rows * len(inspection["steps"]) if len(rows) == 1 else rows
-    return [_most(row, columns) for row in rows], name
+        return {}
+    best = [[(columns[n], row[n]) for n in np.argsort(-row, kind="stable")] for row in rows]
+    return {name: [*map(_pairs, best * len(inspection["steps"]) if len(best) == 1 else best)]}
 
 
-def _means(row: tuple[list[float], ...]) -> list[float]:
-    """The mean over the heads of what each place has of a row."""
-    return [sum(column) / len(row) for column in zip(*row, strict=True)]
-
-
-def _shares(row: list[float]) -> list[float]:
-    return [value / (sum(row) or 1.0) for value in row]
-
-
-def _most(row: list[float], columns: list[str]) -> list[Any]:
-    places = sorted(range(len(row)), key=lambda place: -row[place])
-    return [[columns[place], row[place]] for place in places if row[place] > 0]
-
-
-def _pairs(pairs: list[Any]) -> str:
+def _pairs(pairs: Sequence[Any]) -> str:
     return "  ".join(f"{symbol} {share:.2f}" for symbol, share in pairs[:SHOWN] if share >= LEAST)
 
 
