@@ -130,7 +130,7 @@ class LanguageModelConfig(Config):
     @model_validator(mode="after")
     def _memory_is_carried(self) -> "LanguageModelConfig":
         decoder = getattr(self.model, "decoder", None)
-        if self.task.order == "sequential" and getattr(decoder, "kind", "") == "transformer":
+        if self.task.order == "sequential" and not getattr(decoder, "carries", True):
             raise ValueError(
                 "task.order=sequential carries memory on, which a Transformer lacks; choose random"
             )

@@ -1,6 +1,5 @@
 """The whole configuration: read, merged, checked before anything runs, and written back."""
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from regard.config.configs import CONFIGS, Config
 from regard.core.errors import UserError
 from regard.core.options import flatten, kinds_of, members
-from regard.core.suggest import nearest
+from regard.core.suggest import did_you_mean, nearest
 
 Tree = dict[str, Any]
 RENAMED = {  # settings of earlier versions, by the end of their paths
@@ -46,8 +45,7 @@ def _task_config(tree: Tree, where: str) -> type[Config]:
     section = tree.get("task")
     kind = str(section.get("kind", "transduce")) if isinstance(section, dict) else "transduce"
     if kind not in CONFIGS:
-        near = difflib.get_close_matches(kind, CONFIGS, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(kind, CONFIGS)
         raise UserError(f"{where}: task {kind!r}: {', '.join(CONFIGS)} expected{hint}")
     return CONFIGS[kind]
 
@@ -152,8 +150,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
-        near = difflib.get_close_matches(context["tag"], context["expected_tags"].split("'"), 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
         return f"  {name}.kind: {context['tag']!r} is none of {context['expected_tags']}{hint}"
     given = error.get("input")
     shown = f", {given!r} given" if not isinstance(given, dict | BaseModel) else ""
@@ -167,9 +164,8 @@ def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[Base
         return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
     known = list(owner.model_fields) if owner else []
     others = [name for model in kinds.values() for name in model.model_fields]
-    near = difflib.get_close_matches(key, [*known, *others], 1)
-    hint = f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}"
-    return f"no such setting; {hint}"
+    hint = did_you_mean(key, [*known, *others], f"; known here: {', '.join(known)}")
+    return f"no such setting{hint}"
 
 
 def _locate(

@@ -24,7 +24,7 @@ from regard.data.vocabulary.display_names import printable
 from regard.data.vocabulary.vocabulary import WORD_LIMIT, Vocabulary, WordVocabulary
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
-from regard.inputs.tokenizers import PIECES, Tokenizer, choose_side, choose_size
+from regard.inputs.tokenizers import Tokenizer, choose_side, choose_size
 from regard.nn.fast import fast
 
 ENOUGH = 0.8  # share of a text that words seen again must make up
@@ -40,7 +40,7 @@ class TextInput(Input):
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.opened = opened
-        self.whole_words = vocabulary.kind in ("word", *PIECES)
+        self.whole_words = vocabulary.subwords
 
     @property
     def shape(self) -> InputShape:

@@ -15,7 +15,6 @@ from regard.data.vocabulary.tokenizer_choice import choose_symbols
 
 Tokenizer = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
 SUBWORDS = ("bpe", "unigram")  # learnt from the data; those of an imported model are not
-PIECES = (*SUBWORDS, "marian")
 
 
 class SideOptions(Options):

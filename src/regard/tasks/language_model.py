@@ -23,7 +23,6 @@ from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
 from regard.inputs import symbol_input
-from regard.inputs.tokenizers import SUBWORDS
 from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
@@ -99,7 +98,7 @@ class LanguageModelTask(Task):
 
     def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        words = self.letters is not None or self.vocabulary.kind in (*SUBWORDS, "word", "space")
+        words = not self.vocabulary.characters
         tokens, outputs = int(corpus.lengths.sum()), len(self.vocabulary)
         return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
 

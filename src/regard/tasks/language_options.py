@@ -14,9 +14,8 @@ from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
 from regard.data.sources.open import Data, Place
 from regard.data.vocabulary.build import build_vocabulary, load_table, load_vocabulary
-from regard.data.vocabulary.subword import default_size
-from regard.data.vocabulary.vocabulary import Vocabulary, count_symbols
-from regard.inputs.tokenizers import SUBWORDS
+from regard.data.vocabulary.vocabulary import count_symbols
+from regard.inputs.tokenizers import choose_size
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
 from regard.tasks.task_options import TaskOptions
@@ -49,6 +48,11 @@ class LanguageModelOptions(TaskOptions):
         if self.overlap >= self.context:
             raise ValueError(f"overlap {self.overlap} must be less than context {self.context}")
         return self
+
+    @property
+    def spelled(self) -> bool:
+        """Whether words are read by their letters too."""
+        return self.symbols == "words"
 
     def read(self, place: Place) -> Pairs:
         """The documents of a file."""
@@ -90,24 +94,22 @@ class LanguageModelOptions(TaskOptions):
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
         texts, chosen = [pair.target for pair in pairs], list[Choice]()
-        kind, size = self.symbols, self.size
-        characters = sum(map(len, texts))
-        if kind == "auto":
-            kind = "char" if characters < SMALL else "bpe"
-            chosen.append(Choice("task.symbols", kind, f"{characters:,} characters of text"))
-        if kind in SUBWORDS and size is None:
-            size = default_size(texts)
-            chosen.append(Choice("task.size", size, "by amount of text"))
-        if kind == "words" and not masked:
+        tree = self.model_dump(include={"symbols", "size"})
+        if self.symbols == "auto":
+            characters = sum(map(len, texts))
+            tree["symbols"] = "char" if characters < SMALL else "bpe"
+            why = f"{characters:,} characters of text"
+            chosen.append(Choice("task.symbols", tree["symbols"], why))
+        choose_size(tree, "task", texts, chosen)
+        options, letters = self.model_copy(update=tree), None
+        if not options.spelled:
+            vocabulary = build_vocabulary(options.symbols, texts, options.size)
+        elif not masked:
             raise UserError("task.symbols=words is for model.kind=masked; choose word or space")
-        options = self.model_copy(update={"symbols": kind, "size": size})
-        letters = None
-        if kind == "words":
-            cut_up = [word for text in texts for word in text.split()]
-            vocabulary: Vocabulary = count_symbols(map(word_key, cut_up), size)
-            letters = count_symbols(letter for word in cut_up for letter in word)
         else:
-            vocabulary = build_vocabulary(kind, texts, size)
+            cut_up = [word for text in texts for word in text.split()]
+            vocabulary = count_symbols(map(word_key, cut_up), options.size)
+            letters = count_symbols(letter for word in cut_up for letter in word)
         task = LanguageModelTask(vocabulary, letters, options, masked, len(pairs) > 1)
         return task, options, chosen
 
@@ -120,15 +122,14 @@ class LanguageModelOptions(TaskOptions):
             raise UserError(
                 f"--from: that model reads {kind} symbols, {self.symbols} was asked for"
             )
-        if kind == "words" and not masked:
-            raise UserError("--from: that model reads words by letters, which only masked ones do")
         options = self.model_copy(update={"symbols": kind, "size": None})
+        if options.spelled and not masked:
+            raise UserError("--from: that model reads words by letters, which only masked ones do")
         return LanguageModelTask(like.vocabulary, like.letters, options, masked, ends), options
 
     def load(self, folder: Path) -> "LanguageModelTask":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
         masked, ends = read_facts(place / "task.json", "masked", "ends")
-        words = self.symbols == "words"
-        letters = load_table(place, "letters") if words else None
+        letters = load_table(place, "letters") if self.spelled else None
         return LanguageModelTask(load_vocabulary(place, "text"), letters, self, masked, ends)

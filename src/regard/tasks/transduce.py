@@ -22,7 +22,6 @@ from regard.data.sources.large import Part, large_base, part_rows, split
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
-from regard.inputs.tokenizers import PIECES
 from regard.models.generator import GeneratorOptions
 from regard.tasks.answering import Answering
 from regard.tasks.questions.question import Asked
@@ -104,9 +103,10 @@ class Transduce(Answering, Task):
 
     def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        words = self.target.kind in (*PIECES, "word")
         tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
-        return DataStats(len(corpus), tokens, outputs, words, inputs=shape.size, source=shape.kind)
+        return DataStats(
+            len(corpus), tokens, outputs, self.target.subwords, inputs=shape.size, source=shape.kind
+        )
 
     def question(self, asked: Asked) -> TransduceQuestion:
         """The output of a search, with its tree, or a given target."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import difflib
 import random
 import re
 import string
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from regard.core.errors import UserError
+from regard.core.suggest import did_you_mean
 from regard.data.reading.lines import missing_file
 from regard.data.reading.read import Pair, hash_source
 
@@ -49,9 +49,8 @@ def builtin(name: str) -> Splits:
 
 def unknown_data(name: str) -> str:
     """What to say about a name that is neither a file nor built-in data."""
-    near = difflib.get_close_matches(name.lower(), BUILTIN, n=1)
     file = missing_file(name).removeprefix(f"{name}: no such file")
-    hint = f"; did you mean {near[0]}?" if near else file
+    hint = did_you_mean(name.lower(), BUILTIN, file)
     return f"{name}: neither a file nor built-in data ({', '.join(BUILTIN)}){hint}"
 
 

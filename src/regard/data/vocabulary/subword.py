@@ -35,6 +35,8 @@ META = [f"\U0010fffd{name}" for name in SPECIALS]
 class PieceVocabulary(Vocabulary):
     """Pieces that a model of sentencepiece cuts; symbols: where a list numbers them."""
 
+    subwords = True
+
     def __init__(self, model: bytes, symbols: Sequence[str] = ()) -> None:
         super().__init__(symbols)
         self._model = model

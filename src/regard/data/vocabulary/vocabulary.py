@@ -28,6 +28,8 @@ class Vocabulary(ABC):
 
     kind: ClassVar[str]
     whole_words: ClassVar[bool] = False  # whether a word is never cut into several symbols
+    characters: ClassVar[bool] = False  # whether symbols are characters
+    subwords: ClassVar[bool] = False  # whether symbols are words or pieces of words
 
     def __init__(self, symbols: Sequence[str]) -> None:
         self._names = [*SPECIALS, *symbols]
@@ -153,6 +155,7 @@ class CharVocabulary(TableVocabulary):
     """One symbol a code point; every text comes back exactly."""
 
     kind = "char"
+    characters = True
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Counter[str]:
@@ -189,6 +192,7 @@ class WordVocabulary(TableVocabulary):
 
     kind = "word"
     whole_words = True
+    subwords = True
     limit = WORD_LIMIT
 
     def symbols(self, text: str) -> list[str]:
