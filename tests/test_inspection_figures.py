@@ -10,9 +10,9 @@ import numpy
 import pytest
 
 from regard.cli import inspect
+from regard.config.configs import TransduceConfig
 from regard.core.errors import UserError
 from regard.exchange import engine_choice
-from regard.search import Beam
 from regard.views.figures.fonts import letters
 from regard.views.figures.style import save, styled
 from regard.views.inspection import figures, inspecting
@@ -332,7 +332,7 @@ def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> N
         as_dict = staticmethod(sample)
 
     assert ", ".join(SHOWS) == inspect.SHOWS
-    load = lambda folder: SimpleNamespace(config=SimpleNamespace(search=Beam()))  # noqa: E731
+    load = lambda folder: SimpleNamespace(config=TransduceConfig())  # noqa: E731
     monkeypatch.setattr(engine_choice, "load_predictor", load)
     monkeypatch.setattr(inspecting, "inspected", lambda *given: Found())
     path = tmp_path / "a.svg"

@@ -6,40 +6,27 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.command_options import (
-    DataFile,
-    Debug,
-    Dev,
-    DevSource,
-    DevTarget,
-    Json,
-    Settings,
-    SourceColumn,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-    TaskName,
-)
+from regard.cli import command_options as option
 from regard.core.errors import UserError, say
 
 
 def check(
-    data: DataFile = None,
-    task: TaskName = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    dev: Dev = None,
-    dev_source: DevSource = None,
-    dev_target: DevTarget = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
+    data: option.DataFile = None,
+    task: option.TaskName = None,
+    source: option.SourceFile = None,
+    target: option.TargetFile = None,
+    dev: option.Dev = None,
+    dev_source: option.DevSource = None,
+    dev_target: option.DevTarget = None,
+    source_column: option.SourceColumn = None,
+    target_column: option.TargetColumn = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Length limit to try out.")] = None,
-    settings: Settings = None,
+    settings: option.Settings = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw Zipf's law of a running text: an SVG file.")
     ] = None,
-    json_object: Json = False,
-    debug: Debug = False,
+    json_object: option.Json = False,
+    debug: option.Debug = False,
 ) -> None:
     """Say what is in the data, before anything is trained."""
     from regard.config.load import load_config

@@ -4,40 +4,25 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from regard.cli.command_options import (
-    BatchSize,
-    Beam,
-    DataFile,
-    Debug,
-    EngineName,
-    Json,
-    Model,
-    Quantize,
-    Short,
-    ShortFile,
-    SourceColumn,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-)
+from regard.cli import command_options as option
 from regard.core.errors import say
 
 
 def evaluate(
-    model: Model,
-    data: DataFile = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    beam: Beam = None,
-    batch_size: BatchSize = 64,
-    engine: EngineName = None,
-    quantize: Quantize = None,
-    shortlist: Short = False,
-    shortlist_file: ShortFile = None,
-    json_object: Json = False,
-    debug: Debug = False,
+    model: option.Model,
+    data: option.DataFile = None,
+    source: option.SourceFile = None,
+    target: option.TargetFile = None,
+    source_column: option.SourceColumn = None,
+    target_column: option.TargetColumn = None,
+    beam: option.Beam = None,
+    batch_size: option.BatchSize = 64,
+    engine: option.EngineName = None,
+    quantize: option.Quantize = None,
+    shortlist: option.Short = False,
+    shortlist_file: option.ShortFile = None,
+    json_object: option.Json = False,
+    debug: option.Debug = False,
 ) -> None:
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
     from regard.data.sources.open import Place, open_test
@@ -65,7 +50,8 @@ def evaluate(
         print(json.dumps(record, ensure_ascii=False))
         return
     intervals = task.intervals(result.predictions, examples)
-    references = f", {len(pairs):,} references, beam {search.beam}" if search.kind == "beam" else ""
+    width = getattr(search, "beam", None)
+    references = f", {len(pairs):,} references, beam {width}" if width else ""
     print(f"{task.counted(len(examples))}{references}")
     for name, value in result.scores.items():
         bounds = [shown(name, bound, 2) for bound in intervals.get(name, ())]

@@ -58,11 +58,19 @@ def inspect(
     changes = search_changes(predictor.config, search, settings)
     found = inspected(predictor, text, target, changes, most).as_dict()
     if json_file is not None:
-        _write_json(json_file, found)
+        content = json.dumps(found, ensure_ascii=False, allow_nan=False)
+        if json_file == "-":
+            print(content)
+        else:
+            _write(json_file, content + "\n")
     for path in pictures.values():
         _draw(path, found, show, layer, head)
     if out is not None:
-        _write_page(out, found, browser)
+        from regard.views.inspection.inspection_page import inspection_page
+
+        _write(out, inspection_page(found))
+        if browser and not webbrowser.open(out.resolve().as_uri()):
+            raise UserError(f"{out}: is written, but no browser could be opened; open it by hand")
     if json_file is None and not pictures and out is None:
         from regard.views.inspection.terminal import show as show_in_short
 
@@ -99,30 +107,15 @@ def _check_files(files: Mapping[str, Path | None], json_file: str | None) -> Non
             raise UserError(f"{option} {file}: {other} writes there too; give another name")
 
 
-def _write_json(place: str, found: dict[str, Any]) -> None:
-    text = json.dumps(found, ensure_ascii=False, allow_nan=False)
-    if place == "-":
-        print(text)
-        return
-    write_text(Path(place), text + "\n")
-    say(f"written: {place}")
-
-
-def _draw(
-    path: Path, found: dict[str, Any], show: str | None, layer: int | None, head: int | None
-) -> None:
+def _draw(path: Path, found: dict[str, Any], *what: Any) -> None:
     from regard.views.figures.style import save, styled
     from regard.views.inspection.figures import draw
 
     with styled():
-        save(draw(found, show, layer, head), path)
+        save(draw(found, *what), path)
     say(f"drawn: {path}")
 
 
-def _write_page(path: Path, found: dict[str, Any], browser: bool) -> None:
-    from regard.views.inspection.inspection_page import inspection_page
-
-    write_text(path, inspection_page(found))
-    say(f"written: {path}")
-    if browser and not webbrowser.open(path.resolve().as_uri()):
-        raise UserError(f"{path}: is written, but no browser could be opened; open it by hand")
+def _write(place: str | Path, text: str) -> None:
+    write_text(Path(place), text)
+    say(f"written: {place}")

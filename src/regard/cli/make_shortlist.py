@@ -6,31 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.command_options import (
-    DataFile,
-    Debug,
-    Model,
-    SourceColumn,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-)
+from regard.cli import command_options as option
 from regard.core.errors import UserError, say
 
 
 def shortlist(
-    model: Model,
-    data: DataFile = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
+    model: option.Model,
+    data: option.DataFile = None,
+    source: option.SourceFile = None,
+    target: option.TargetFile = None,
+    source_column: option.SourceColumn = None,
+    target_column: option.TargetColumn = None,
     best: Annotated[int, typer.Option(min=1, help="Target symbols of each source symbol.")] = 50,
     frequent: Annotated[int, typer.Option(min=0, help="Target symbols of every sentence.")] = 100,
     out: Annotated[
         Path | None, typer.Option(help="File; else shortlist.safetensors of the model.")
     ] = None,
-    debug: Debug = False,
+    debug: option.Debug = False,
 ) -> None:
     """Learn which target symbols are likely for a source: predict --shortlist is then faster."""
     from regard.data.sources.open import Place

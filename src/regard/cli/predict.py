@@ -6,29 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.command_options import (
-    SPEED,
-    Debug,
-    Json,
-    Model,
-    Short,
-    ShortFile,
-    SourceColumn,
-    TargetColumn,
-    Texts,
-    Threshold,
-    check_texts,
-)
+from regard.cli import command_options as option
 from regard.cli.union_options import SEARCH, Sampled, SearchSettings, made_by, with_search
 
 wish = partial(typer.Option, rich_help_panel="Wishes")
-speed = partial(typer.Option, rich_help_panel=SPEED)
+speed = partial(typer.Option, rich_help_panel=option.SPEED)
 
 
 @made_by(with_search)
 def predict(
-    model: Model,
-    texts: Texts = None,
+    model: option.Model,
+    texts: option.Texts = None,
     input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
     output: Annotated[
         Path | None, typer.Option(help="File for the answers; a stopped command goes on.")
@@ -36,17 +24,17 @@ def predict(
     force: Annotated[
         bool, typer.Option("--force", help="Begin anew where a command was stopped.")
     ] = False,
-    json_lines: Json = False,
+    json_lines: option.Json = False,
     symbols: Annotated[
         bool, typer.Option("--symbols", help="In JSON: each symbol with its score.")
     ] = False,
     alignments: Annotated[
         bool, typer.Option("--alignments", help="In JSON: what each symbol looked at.")
     ] = False,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
-    threshold: Threshold = None,
-    debug: Debug = False,
+    source_column: option.SourceColumn = None,
+    target_column: option.TargetColumn = None,
+    threshold: option.Threshold = None,
+    debug: option.Debug = False,
     nbest: Annotated[
         int,
         typer.Option(
@@ -80,8 +68,8 @@ def predict(
     ] = None,
     engine: Annotated[str | None, speed(help="torch, ctranslate2, onnx or auto.")] = None,
     quantize: Annotated[str | None, speed(metavar="int8", help="Small weights.")] = None,
-    shortlist: Short = False,
-    shortlist_file: ShortFile = None,
+    shortlist: option.Short = False,
+    shortlist_file: option.ShortFile = None,
     batch_size: Annotated[
         int | None,
         speed(min=1, help="Texts at a time, at most; else 64 to 256. Changes no answer."),
@@ -103,7 +91,7 @@ def predict(
     from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Request
 
-    check_texts(texts, input, "answer")
+    option.check_texts(texts, input, "answer")
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     asked = PredictOptions(
         model=model,

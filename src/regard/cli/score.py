@@ -7,33 +7,24 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.command_options import (
-    BatchSize,
-    Debug,
-    Json,
-    Model,
-    SourceFile,
-    TargetFile,
-    Texts,
-    check_texts,
-)
+from regard.cli import command_options as option
 from regard.core.errors import UserError
 
 NOTHING = "nothing to score: give texts, --input FILE, or pipe lines in"
 
 
 def score(
-    model: Model,
-    texts: Texts = None,
+    model: option.Model,
+    texts: option.Texts = None,
     input: Annotated[
         str | None,
         typer.Option(help="File with one text a line, or source, tab, target; - stdin."),
     ] = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    batch_size: BatchSize = 64,
-    json_lines: Json = False,
-    debug: Debug = False,
+    source: option.SourceFile = None,
+    target: option.TargetFile = None,
+    batch_size: option.BatchSize = 64,
+    json_lines: option.Json = False,
+    debug: option.Debug = False,
 ) -> None:
     """Say how probable texts, or given answers, are: regard score runs/novel-1 "a text"."""
     if (source is None) != (target is None):
@@ -41,7 +32,7 @@ def score(
     if source and (texts or input):
         raise UserError("give --source and --target, or texts, or --input; not several")
     if not source:
-        check_texts(texts, input, "score")
+        option.check_texts(texts, input, "score")
     from regard.data.reading.lines import read_lines
     from regard.data.reading.read import Pair
     from regard.exchange.engine_choice import load_predictor

@@ -5,33 +5,21 @@ from typing import Annotated
 
 import typer
 
-from regard.cli.command_options import (
-    DataFile,
-    Debug,
-    Dev,
-    DevSource,
-    DevTarget,
-    Settings,
-    SourceColumn,
-    SourceFile,
-    TargetColumn,
-    TargetFile,
-    TaskName,
-)
+from regard.cli import command_options as option
 
 
 def train(
-    data: DataFile = None,
-    task: TaskName = None,
-    source: SourceFile = None,
-    target: TargetFile = None,
-    dev: Dev = None,
-    dev_source: DevSource = None,
-    dev_target: DevTarget = None,
-    source_column: SourceColumn = None,
-    target_column: TargetColumn = None,
+    data: option.DataFile = None,
+    task: option.TaskName = None,
+    source: option.SourceFile = None,
+    target: option.TargetFile = None,
+    dev: option.Dev = None,
+    dev_source: option.DevSource = None,
+    dev_target: option.DevTarget = None,
+    source_column: option.SourceColumn = None,
+    target_column: option.TargetColumn = None,
     recipe: Annotated[str | None, typer.Option(help="Name or file; see regard recipes.")] = None,
-    settings: Settings = None,
+    settings: option.Settings = None,
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Start from another model.")
     ] = None,
@@ -52,7 +40,7 @@ def train(
     print_config: Annotated[
         bool, typer.Option("--print-config", help="Print the filled settings and stop.")
     ] = False,
-    debug: Debug = False,
+    debug: option.Debug = False,
 ) -> None:
     """Train a model: regard train words.tsv --budget 10m."""
     from regard.data.sources.open import Place

@@ -1,18 +1,19 @@
 """The search of a trained model, with other settings where they are given."""
 
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from regard.config.load import Config
 from regard.core.errors import UserError
+from regard.core.options import kinds_of
 
 
 def changed_search(config: Config, changes: dict[str, Any]) -> Any:
     """The search of a configuration with these settings; None leaves one as it is."""
     search, task = config.search, config.task.kind
     given = {name: value for name, value in changes.items() if value is not None}
-    kinds = _kinds(config)
+    kinds = search_kinds(config)
     kind = given.get("kind", search.kind)
     if kind not in kinds:
         raise UserError(f"a {task} model has no search of kind {kind}")
@@ -40,11 +41,9 @@ def _chosen_by(kind: str) -> str:
     return f"{'--sample, or ' * (kind == 'sample')}search.kind={kind}"
 
 
-def _kinds(config: Config) -> dict[str, Any]:
-    """The kinds of search that the task has."""
-    annotation: Any = type(config).model_fields["search"].annotation
-    kinds = get_args(annotation) or (annotation,)
-    return {one.model_fields["kind"].default: one for one in kinds}
+def search_kinds(config: Config) -> dict[str, Any]:
+    """Return the kinds of search that the task has, by their names."""
+    return {**kinds_of(type(config).model_fields["search"].annotation)}
 
 
 def _carried(search: Any, kind: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.config.load import put
+from regard.config.search_changes import search_kinds
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.inference.prediction.output_lines import Form
@@ -136,7 +137,7 @@ def search_changes(
             "as in search.beam=1"
         )
     changes = {**search, **tree.get("search", {})}
-    kind = changes.get("kind") or config.search.kind
+    kind = search_kinds(config).get(changes.get("kind") or config.search.kind, config.search)
     longest = changes.pop("max_length", None)
-    changes["length" if kind == "sample" and longest else "max_length"] = longest
+    changes["length" if longest and "length" in kind.model_fields else "max_length"] = longest
     return changes
