@@ -4,11 +4,12 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
+from regard.core.options import kinds_of
 from regard.optim.optimizers import Optimizer
 from regard.optim.schedules import LinearSchedule
 from regard.views.figures.style import COLOURS, INK, bare, chosen, new_figure, panels
@@ -23,10 +24,8 @@ STEPS = 60
 RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
 # without decay adamw is adam
 LEFT_OUT = ("auto", "exact", "adamw")
-KINDS: dict[str, type[Any]] = {
-    kind.model_fields["kind"].default: kind
-    for kind in get_args(get_args(Optimizer)[0])
-    if kind.model_fields["kind"].default not in LEFT_OUT
+KINDS: dict[str, Any] = {
+    name: kind for name, kind in kinds_of(Optimizer).items() if name not in LEFT_OUT
 }
 
 

@@ -1,9 +1,10 @@
 """Learning-rate schedules over a run."""
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from regard.config.load import load_config
 from regard.core.errors import UserError
+from regard.core.options import kinds_of
 from regard.optim.schedules import InverseRoot, Schedule, Warmed
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEPS = 1000  # of a run whose length is not in steps
-KINDS: dict[str, type[Any]] = {
-    kind.model_fields["kind"].default: kind for kind in get_args(get_args(Schedule)[0])
-}
+KINDS: dict[str, Any] = kinds_of(Schedule)
 
 
 def draw(wish: PlotArgs) -> "Figure":
