@@ -72,7 +72,7 @@ class TransformerEncoder(Stack):
         )
         with padding_mask(source.mask):
             for number, layer in enumerate(self.layers):
-                x = layer(self.embed(x, 0, number), mask)
+                x, _, _ = layer(self.embed(x, 0, number), None, mask, None, None, source.mask)
         return Padded(self.norm(x, source.mask), source.mask)
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
@@ -118,6 +118,6 @@ class TransformerDecoder(Stack):
     def fast(self, embed: nn.Module) -> FastDecoder | None:
         """With the embedding of its symbols: the fused decoder, if all its parts are plain."""
         parts, table = self.fused(), claim(embed, "fused")
-        if parts is None or table is None:
+        if parts is None or table is None or not parts[0][0].keys:  # without attention to a source
             return None
         return FastTransformerDecoder(*parts, table, self.kernel)

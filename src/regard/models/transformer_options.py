@@ -1,7 +1,7 @@
 """The settings of Transformers."""
 
 import math
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
@@ -12,14 +12,13 @@ from regard.models.transformer import TransformerDecoder, TransformerEncoder
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.feedforward import Activation, FeedForward
 from regard.nn.kernels import Attention, Softmax
-from regard.nn.kernels.kernel import Kernel, KernelOptions, Shape
-from regard.nn.layers import CausalLayer, DecoderLayer, EncoderLayer, SelfLayer
+from regard.nn.kernels.kernel import KernelOptions, Shape
+from regard.nn.layers import TransformerLayer
 from regard.nn.norms import Layer, Norm, Norms
 from regard.nn.positions import Position, Positions, Sinusoidal
-from regard.nn.residual import NormPosition, Pre, Residual
+from regard.nn.residual import NormPosition, Pre
 
 DEEP = 6  # layers for large data
-SomeLayer = TypeVar("SomeLayer", bound=SelfLayer)
 
 
 class TransformerOptions(NetworkOptions):
@@ -76,34 +75,29 @@ class TransformerOptions(NetworkOptions):
         """What embeddings are multiplied by."""
         return math.sqrt(self.width or 1) if self.embedding_scale else 1.0
 
-    def residuals(self, count: int) -> list[Residual]:
-        """The residual branches of a layer."""
-        assert self.width and self.layers and self.dropout is not None
-        build = self.norm_position.build
-        return [build(self.norm, self.width, self.dropout, self.layers) for _ in range(count)]
-
-    def feed(self) -> FeedForward:
-        """A feed-forward network of this model."""
-        assert self.width is not None and self.feedforward is not None
+    def built_layers(
+        self, causal: bool, cross: KernelOptions | None = None, memory_width: int = 0
+    ) -> list[TransformerLayer]:
+        """The layers of a stack. cross: of their attention to a memory of this width, if any."""
+        assert self.width and self.heads and self.layers and self.feedforward
         assert self.dropout is not None
-        return FeedForward(self.width, self.feedforward, self.activation, self.dropout)
-
-    def kernel(self, options: KernelOptions, causal: bool) -> Kernel:
-        """The kernel of a layer."""
-        assert self.width and self.heads
-        return options.build(Shape(self.width, self.heads, causal))
-
-    def self_layers(self, kind: type[SomeLayer], causal: bool) -> list[SomeLayer]:
-        """The layers of a stack without a source; sizes must be filled."""
-        assert self.width and self.heads and self.layers
-        return [
-            kind(
-                SelfAttention(self.width, self.heads, self.kernel(self.attention, causal)),
-                self.feed(),
-                self.residuals(2),
+        width, heads, dropout = self.width, self.heads, self.dropout
+        layers = []
+        for _ in range(self.layers):
+            attention = SelfAttention(
+                width, heads, self.attention.build(Shape(width, heads, causal))
             )
-            for _ in range(self.layers)
-        ]
+            look = None
+            if cross is not None:
+                kernel = cross.build(Shape(width, heads, causal=False))
+                look = CrossAttention(width, memory_width, heads, kernel)
+            feed = FeedForward(width, self.feedforward, self.activation, dropout)
+            residuals = [
+                self.norm_position.build(self.norm, width, dropout, self.layers)
+                for _ in range(2 if cross is None else 3)
+            ]
+            layers.append(TransformerLayer(attention, look, feed, residuals))
+        return layers
 
     def order(self) -> Position:
         """How this stack knows the order of its symbols."""
@@ -139,7 +133,7 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
     def build(self, inputs: int | None = None) -> TransformerEncoder:
         """The encoder; sizes must be filled."""
         assert self.dropout is not None
-        layers = self.self_layers(EncoderLayer, causal=False)
+        layers = self.built_layers(causal=False)
         return TransformerEncoder(layers, self.order(), self.final_norm(), self.dropout)
 
 
@@ -161,7 +155,7 @@ class CausalTransformer(TransformerOptions):
     def build(self) -> TransformerDecoder:
         """The decoder; sizes must be filled."""
         assert self.dropout is not None
-        layers = self.self_layers(CausalLayer, causal=True)
+        layers = self.built_layers(causal=True)
         return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
 
 
@@ -183,16 +177,6 @@ class TransformerDecoderOptions(CausalTransformer):
         self, memory_width: int, inputs: int | None = None
     ) -> TransformerDecoder:
         """The decoder over memory of this width; sizes must be filled."""
-        assert self.width and self.heads and self.layers and self.dropout is not None
-        layers = [
-            DecoderLayer(
-                SelfAttention(self.width, self.heads, self.kernel(self.attention, causal=True)),
-                CrossAttention(
-                    self.width, memory_width, self.heads, self.kernel(self.cross, causal=False)
-                ),
-                self.feed(),
-                self.residuals(3),
-            )
-            for _ in range(self.layers)
-        ]
+        assert self.dropout is not None
+        layers = self.built_layers(True, self.cross, memory_width)
         return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)

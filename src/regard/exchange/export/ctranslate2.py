@@ -110,7 +110,7 @@ class Filler:
         for into, layer in zip(spec.layer, part.layers, strict=True):
             self.norm(into.self_attention.layer_norm, layer.attend.norm)
             self.several(into.self_attention, layer.attention.project, layer.attention.join)
-            if hasattr(layer, "cross"):
+            if layer.cross is not None:
                 cross = layer.cross
                 self.norm(into.attention.layer_norm, layer.look.norm)
                 self.several(into.attention, cross.query, cross.project, cross.join)

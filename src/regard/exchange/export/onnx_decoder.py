@@ -4,7 +4,7 @@ B rows of memory, k beams a row, S source length, t symbols so far, D width, H h
 width. Vectors of a step are (k*B, D).
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from torch import nn
@@ -26,7 +26,7 @@ from regard.exchange.export.onnx_recurrent import RecurrentNodes
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.attention import CrossAttention, SelfAttention
-from regard.nn.layers import DecoderLayer
+from regard.nn.layers import TransformerLayer
 
 BIAS: tuple[Size, ...] = ("B", 1, 1, "S")
 
@@ -55,11 +55,10 @@ class TransformerNodes:
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         self.decoder = decoder
-        self.layers: list[DecoderLayer] = []
-        for layer in decoder.layers:
-            if type(layer) is not DecoderLayer:
+        self.layers: list[Any] = list(decoder.layers)
+        for layer in self.layers:
+            if type(layer) is not TransformerLayer:
                 raise refuse(layer)
-            self.layers.append(layer)
 
     def memory(self, source: OnnxVectors) -> None:
         """The keys and values of each layer, and a bias that hides padding."""

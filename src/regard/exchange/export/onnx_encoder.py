@@ -32,7 +32,7 @@ from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
 from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder
 from regard.nn.attention import SelfAttention
-from regard.nn.layers import EncoderLayer
+from regard.nn.layers import TransformerLayer
 from regard.nn.recurrent import Bidirectional, Recurrence
 
 LAST = np.iinfo(np.int64).max  # the end of an axis
@@ -100,7 +100,7 @@ def _transformer(encoder: TransformerEncoder, source: OnnxVectors) -> OnnxVector
         x = graph.reshape(x, -1, source.width)
     bias = graph("Unsqueeze", source.bias(), graph.numbers(1, 2))  # (B, 1, 1, S)
     for layer in encoder.layers:
-        assert isinstance(layer, EncoderLayer)
+        assert isinstance(layer, TransformerLayer)
         mixed = _self_attention(layer.attention, source, enter(graph, layer.attend, x), bias)
         x = leave(graph, layer.attend, x, mixed)
         x = feed(graph, layer.feedforward, layer.feed, x)
