@@ -205,6 +205,7 @@ def test_vector_columns() -> None:
         ("1,2\n1,inf\n", "v.csv line 2: column 2: a finite number is expected, 'inf' found"),
         ("1,2,3\n4,5\n6,7,8\n", "v.csv line 2: 3 columns expected, 2 found"),
         ("a,b\n1,2,3\n", "v.csv line 2: 2 columns expected, 3 found"),
+        ("1,2,3\n4,5\n6,7\n", "v.csv line 1: 2 columns expected, 3 found"),
         ("a,b\n", "v.csv: only a header; rows of numbers are expected below it"),
         ("", "v.csv: the file is empty; rows of numbers are expected"),
     ],

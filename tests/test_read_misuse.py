@@ -89,6 +89,7 @@ def test_folders_are_refused() -> None:
     [
         ("e.tsv", "", "e.tsv: the file is empty"),
         ("e.tsv.gz", "\n\n", "e.tsv.gz: the file is empty"),
+        ("e.tsv", "\ufeff\n", "e.tsv: the file is empty"),
         ("b.tsv", b"a\tb\nc\0\td\n", "b.tsv line 2: NUL byte: a binary file, not text"),
         ("x.tsv", b"PK\3\4\0\0", "x.tsv line 1: NUL byte: a zip archive or a spreadsheet"),
         ("u.tsv", "a\tb\n".encode("utf-16"), "iconv -f utf-16 -t utf-8 u.tsv"),

@@ -74,10 +74,8 @@ class Survey:
         self.source, self.target = SideSurvey(), SideSurvey()
         self.copies = IssueCount(0, None)
         self.found: list[list[np.ndarray]] = [[], [], []]  # lines, hashes of sources and pairs
-        with contextlib.ExitStack() as stack:
-            bar = None
-            if large_base(pairs) is not None:
-                bar = stack.enter_context(ProgressBar("checking", len(pairs)))
+        large = large_base(pairs) is not None
+        with ProgressBar("checking", len(pairs)) if large else contextlib.nullcontext() as bar:
             for cut in cuts(pairs):
                 self._add(cut)
                 if bar:

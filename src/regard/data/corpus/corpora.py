@@ -85,39 +85,37 @@ class PairCorpus(Corpus):
 
 
 @dataclass(frozen=True)
-class TagCorpus(Corpus):
-    """Sequences with a label for each position. weight: (N,), how much each counts."""
+class SourceCorpus(Corpus):
+    """Sequences, with something that was given for each or for its positions."""
 
     source: Rows
-    target: Ragged
-    weight: np.ndarray | None = None
 
     @property
     def lengths(self) -> np.ndarray:
         """(N, 1): positions of each sequence."""
         return self.source.lengths[:, None]
 
+
+@dataclass(frozen=True)
+class TagCorpus(SourceCorpus):
+    """Sequences with a label for each position. weight: (N,), how much each counts."""
+
+    target: Ragged
+    weight: np.ndarray | None = None
+
     def batch(self, rows: np.ndarray) -> Batch:
-        """The examples with these numbers as a batch."""
         weight = _tensor(self.weight, rows)
         return Batch(self.source.pad(rows), self.target.pad(rows), weight=weight)
 
 
 @dataclass(frozen=True)
-class LabelCorpus(Corpus):
+class LabelCorpus(SourceCorpus):
     """Sequences with one answer each. labels: (N,) classes or (N, C) numbers; weight: (N,)."""
 
-    source: Rows
     labels: np.ndarray
     weight: np.ndarray | None = None
 
-    @property
-    def lengths(self) -> np.ndarray:
-        """(N, 1): positions of the source."""
-        return self.source.lengths[:, None]
-
     def batch(self, rows: np.ndarray) -> Batch:
-        """The examples with these numbers as a batch."""
         labels, weight = (_tensor(values, rows) for values in (self.labels, self.weight))
         return Batch(self.source.pad(rows), labels=labels, weight=weight)
 

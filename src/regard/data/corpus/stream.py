@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.data.corpus.corpora import Corpus
-from regard.data.corpus.ragged import Ragged, Rows
+from regard.data.corpus.corpora import Corpus, SourceCorpus
+from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.words import split_words
 from regard.data.tensors.padded import Batch, pad_flat
 from regard.data.tensors.special import EOS
@@ -87,20 +87,12 @@ class StreamCorpus(Corpus):
         )
 
 
-@dataclass(frozen=True)
-class MaskedCorpus(Corpus):
+class MaskedCorpus(SourceCorpus):
     """Windows of running text, in which symbols will be masked; each an example of its own."""
-
-    side: Rows
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """(N, 1): symbols of each window."""
-        return self.side.lengths[:, None]
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The windows with these numbers; the target is what stands there."""
-        source = self.side.pad(rows)
+        source = self.source.pad(rows)
         return Batch(source, source.symbols())
 
 

@@ -47,7 +47,11 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     with explain(shown), open_bytes(path) as stream:
         data = stream.read()
     refuse_binary(shown, data)
-    text = _decode(shown, data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        refuse(shown, list(bad_lines(data)), CONVERT.format(shown))
+        raise
     refuse_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
     notes = []
     if len(data) > (limit := memory_limit()):
@@ -201,14 +205,6 @@ def refuse_binary(path: str, data: bytes, line: int = 1) -> None:
         line += data.count(b"\n", 0, data.index(b"\0"))
         kind = "a zip archive or a spreadsheet" if data.startswith(b"PK") else "a binary file"
         raise UserError(f"{path} line {line}: NUL byte: {kind}, not text; UTF-8 text is expected")
-
-
-def _decode(path: str, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        refuse(path, list(bad_lines(data)), CONVERT.format(path))
-        raise
 
 
 def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:

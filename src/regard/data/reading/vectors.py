@@ -27,6 +27,10 @@ class VectorColumns:
     names: list[str]
     header: bool
 
+    def names_of(self, places: tuple[int, ...]) -> list[str]:
+        """What these columns are called."""
+        return [self.names[place] for place in places]
+
 
 def read_vectors(
     path: str,
@@ -45,9 +49,10 @@ def read_vectors(
     table = _find_table(shown, rows, source_column, target_column)
     if labels and len(table.target) > 1:
         raise UserError(f"--target-column {target_column}: one column of labels is expected")
-    features, targets = (
-        [table.names[place] for place in side] for side in (table.source, table.target)
-    )
+    line, first = rows[0]
+    if len(first) > len(table.names):
+        refuse(shown, [(line, f"{len(table.names)} columns expected, {len(first)} found")])
+    features, targets = table.names_of(table.source), table.names_of(table.target)
     if table.header:
         notes.append(f"first line is a header: {', '.join(table.names)}")
     notes.append(f"features: {len(features):,}; the target is column {', '.join(targets)}")
@@ -136,9 +141,7 @@ def _find_table(
 
 
 def _vector_pairs(path: str, rows: list[Row], table: VectorColumns, labels: bool) -> list[Pair]:
-    features, targets = (
-        [table.names[place] for place in side] for side in (table.source, table.target)
-    )
+    features, targets = table.names_of(table.source), table.names_of(table.target)
     pairs = []
     problems: Problems = []
     for line, cells in rows:

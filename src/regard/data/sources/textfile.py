@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -128,23 +129,15 @@ Raw = tuple[int, bytes]  # the place in the file, and what is there
 
 def blocks(files: Sequence[TextFile]) -> Iterator[list[Raw]]:
     """Blocks of whole lines, as many lines of each file."""
-    first, *others = files
-    streams = [_open(file) for file in others]
-    places = [_begin(file) for file in others]
-    with _open(first) as lead:
-        place = _begin(first)
+    places = [_begin(file) for file in files]
+    with contextlib.ExitStack() as stack:
+        lead, *others = [stack.enter_context(_open(file)) for file in files]
         while data := lead.read(BLOCK):
             data += lead.readline()
-            found = [(place, data)]
-            place += len(data)
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
-            for at, stream in enumerate(streams):
-                other = b"".join(itertools.islice(stream, lines))
-                found.append((places[at], other))
-                places[at] += len(other)
-            yield found
-    for stream in streams:
-        stream.close()
+            found = [data, *(b"".join(itertools.islice(stream, lines)) for stream in others)]
+            yield list(zip(places, found, strict=True))
+            places = [place + len(part) for place, part in zip(places, found, strict=True)]
 
 
 def _begin(file: TextFile) -> int:
