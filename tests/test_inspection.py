@@ -15,7 +15,7 @@ from regard.models.ensemble import Ensemble
 from regard.search import Hypothesis
 from regard.tasks.questions.question import Question
 from regard.views.inspection import internals
-from regard.views.inspection.pack import packed
+from regard.views.inspection.inspection_page import packed
 
 
 @pytest.fixture(scope="module")

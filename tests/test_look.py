@@ -13,11 +13,12 @@ import pytest
 from regard.metrics.metric_names import LABELS
 from regard.tasks.questions.notes import SENTENCES
 from regard.views.inspection.inspection_page import inspection_page
-from regard.views.inspection.pack import unpacked
 from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.report.curves import Series, draw
 from regard.views.report.html_parts import fill_page
 from regard.views.report.label_report import details_section
+
+from .unpacking import unpacked
 
 LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, which is never fetched

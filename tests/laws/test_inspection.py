@@ -13,8 +13,9 @@ from regard.config.load import flatten
 from regard.estimators import KINDS, Estimator
 from regard.tasks.transduce import Transduce
 from regard.views.inspection import Inspection
-from regard.views.inspection.pack import packed, unpacked
+from regard.views.inspection.inspection_page import packed
 
+from ..unpacking import unpacked
 from .toys import TOYS, Case, built, cases, predictor
 
 TEXTS = {

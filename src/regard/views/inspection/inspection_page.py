@@ -1,44 +1,19 @@
 """One HTML file of an inspection: style, scripts and data inside, nothing from the network."""
 
+import base64
 import json
 from html import escape
 from string import Template
 from typing import Any
 
-from regard.views.inspection.pack import packed
+import numpy as np
+
 from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.pages.policy import policy
 
-PAGE = Template("""\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="$policy">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>$title</title>
-<link rel="icon" href="data:,">
-<style>$style</style>
-</head>
-<body>
-<main>
-<header class="inspected">
-<div class="title" id="title">
-<h1 dir="auto">$source</h1>
-<p class="came" dir="auto">$target</p>
-</div>
-<div class="switches" id="switches"></div>
-</header>
-<div class="inspection-facts" id="facts"></div>
-<div id="inspection"><noscript><p>The views are drawn by a script in this file.</p></noscript></div>
-<footer id="foot"></footer>
-</main>
-<script type="application/json" id="inspection-data">$data</script>
-<script>$script</script>
-</body>
-</html>
-""")
+LARGEST = 65535  # of two bytes
+FEW = 16  # numbers below which a list is as short
+FINE = 4096  # numbers of a saliency that stays whole: its rows are of very different sizes
 
 
 def inspection_page(inspection: dict[str, Any]) -> str:
@@ -46,7 +21,8 @@ def inspection_page(inspection: dict[str, Any]) -> str:
     style = f"\n{assets(STYLES)}\n"
     script = f"\n{assets((*SCRIPTS, 'standalone.js'))}\n"
     source, target = inspection["source"]["text"], inspection["target"]["text"]
-    return PAGE.substitute(
+    page = Template(assets(["inspection.html"]) + "\n")
+    return page.substitute(
         policy=policy(script, style),
         title=_shown(f"{inspection['model']['name']}: {source or target}"),
         source=_shown(source or target),
@@ -70,3 +46,35 @@ def _data(value: dict[str, Any]) -> str:
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     text = "".join(f"\\u{ord(one):04x}" if "\ud800" <= one <= "\udfff" else one for one in text)
     return text.replace("<", "\\u003c")
+
+
+def packed(inspection: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary of an inspection with its large arrays packed.
+
+    An array is {"shape", "min", "max", "u16"}: u16 is base64 of little-endian numbers x, each
+    min + x / 65535 * (max - min); min is left out where it is 0.
+    """
+    found = dict(inspection)
+    found["attention"] = [one | {"heads": _pack(one["heads"])} for one in found["attention"]]
+    found["gates"] = [one | {"units": _pack(one["units"])} for one in found["gates"]]
+    if found["saliency"] is not None:
+        found["saliency"] = _saliency(found["saliency"])
+    return found
+
+
+def _saliency(saliency: dict[str, Any]) -> dict[str, Any]:
+    found = saliency | {"values": _pack(saliency["values"], FINE)}
+    return found | {"before": _saliency(found["before"])} if "before" in found else found
+
+
+def _pack(numbers: list[Any], few: int = FEW) -> Any:
+    """An array as text; one of few numbers stays as it is."""
+    array = np.asarray(numbers, np.float64)
+    if array.size < few or not np.isfinite(array).all():
+        return numbers
+    low, high = min(0.0, float(array.min())), float(array.max())
+    span = high - low
+    scaled = np.rint((array - low) / span * LARGEST) if span > 0 else np.zeros_like(array)
+    text = base64.b64encode(scaled.astype("<u2").tobytes()).decode("ascii")
+    found = {"shape": list(array.shape), "max": high, "u16": text}
+    return found | {"min": low} if low else found
