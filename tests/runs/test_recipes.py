@@ -12,11 +12,11 @@ import pytest
 
 import regard
 from regard.config.load import (
+    RECIPES,
     Config,
     flatten,
     load_config,
     read_recipe,
-    recipe_folder,
     recipe_names,
 )
 
@@ -58,7 +58,7 @@ def test_there_are_recipes() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recipe_is_short_and_says_what_it_is_for(name: str) -> None:
-    text = (recipe_folder() / f"{name}.yaml").read_text("utf-8")
+    text = (RECIPES / f"{name}.yaml").read_text("utf-8")
     first, *rest = text.splitlines()
     assert first.startswith("# ") and len(first) <= 100
     assert 1 <= len(rest) < 40

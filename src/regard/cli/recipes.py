@@ -5,9 +5,9 @@ from regard.cli.command_options import Debug
 
 def recipes(debug: Debug = False) -> None:
     """List the recipes that come along."""
-    from regard.config.load import recipe_folder, recipe_names
+    from regard.config.load import RECIPES, recipe_names
 
     width = 2 + max(len(name) for name in recipe_names())
     for name in recipe_names():
-        first = (recipe_folder() / f"{name}.yaml").read_text("utf-8").splitlines()[0]
+        first = (RECIPES / f"{name}.yaml").read_text("utf-8").splitlines()[0]
         print(f"{name:<{width}}{first.removeprefix('#').strip()}")

@@ -12,6 +12,9 @@ from regard.core.options import flatten, kinds_of, members
 from regard.core.suggest import did_you_mean, nearest
 
 Tree = dict[str, Any]
+Part = type[BaseModel] | None
+Kinds = dict[str, type[BaseModel]]
+RECIPES = Path(__file__).parent / "recipes"
 RENAMED = {  # settings of earlier versions, by the end of their paths
     ".norm_place": "norm_position",
     "decoder.score": "cross",
@@ -50,21 +53,16 @@ def _task_config(tree: Tree, where: str) -> type[Config]:
     return CONFIGS[kind]
 
 
-def recipe_folder() -> Path:
-    """Where the recipes that come along lie."""
-    return Path(__file__).parent / "recipes"
-
-
 def recipe_names() -> list[str]:
     """The names of the recipes that come along."""
-    return sorted(path.stem for path in recipe_folder().glob("*.yaml"))
+    return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 
 def read_recipe(recipe: str) -> Tree:
     """The tree of a recipe: a file, or the name of one that comes along."""
     path = Path(recipe)
     if not path.is_file():
-        path = recipe_folder() / f"{recipe}.yaml"
+        path = RECIPES / f"{recipe}.yaml"
     if not path.is_file():
         raise UserError(f"{recipe}: neither a file nor a recipe{nearest(recipe, recipe_names())}")
     return read_yaml(path)
@@ -157,7 +155,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
     return f"  {name}: {message}{shown}" if name else f"  {message}"
 
 
-def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[BaseModel]]) -> str:
+def _unknown(key: str, owner: Part, kinds: Kinds) -> str:
     """Why a key is not known: another kind has it, or it is misspelt."""
     having = [kind for kind, model in kinds.items() if key in model.model_fields]
     if having:
@@ -168,13 +166,11 @@ def _unknown(key: str, owner: type[BaseModel] | None, kinds: dict[str, type[Base
     return f"no such setting{hint}"
 
 
-def _locate(
-    loc: tuple[Any, ...], config: type[BaseModel]
-) -> tuple[list[str], type[BaseModel] | None, dict[str, type[BaseModel]]]:
+def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], Part, Kinds]:
     """The dotted path of an error, the options it lies in, and the kinds of that slot."""
     path: list[str] = []
-    owner: type[BaseModel] | None = config
-    kinds: dict[str, type[BaseModel]] = {}
+    owner: Part = config
+    kinds: Kinds = {}
     told = False  # a setting may have the name of a kind, as momentum
     for part in loc:
         if part in kinds and not told and part not in (owner.model_fields if owner else {}):
@@ -188,7 +184,7 @@ def _locate(
     return path, owner, kinds
 
 
-def _slot(annotation: Any) -> tuple[type[BaseModel] | None, dict[str, type[BaseModel]]]:
+def _slot(annotation: Any) -> tuple[Part, Kinds]:
     """The options class of a field, and for a slot with several kinds all of them by name."""
     models = members(annotation)
     return (models[0] if len(models) == 1 else None), kinds_of(annotation)
