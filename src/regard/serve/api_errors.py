@@ -83,22 +83,24 @@ def wrong_shape(errors: Sequence[Any]) -> Refused:
     return Refused(422, f"{at or 'the body'}: {IN_JSON.get(kind, first['msg'])}{tail}", at)
 
 
-async def on_wrong_shape(request: Request, error: Exception) -> Response:
-    """What a body of another shape becomes."""
-    assert isinstance(error, RequestValidationError)
+async def on_wrong_shape(request: Request, error: Any) -> Response:
+    """Return what a body of another shape becomes."""
     return wrong_shape(error.errors()).response()
 
 
-async def on_user_error(request: Request, error: Exception) -> Response:
-    """What the user can put right."""
+async def on_refused(request: Request, error: Any) -> Response:
+    """Return what a refusal becomes."""
+    response: Response = error.response()
+    return response
+
+
+async def on_user_error(request: Request, error: Any) -> Response:
+    """Return what the user can put right."""
     return Refused(400, shortened(str(error))).response()
 
 
-async def on_http_error(request: Request, error: Exception) -> Response:
-    """A refusal, no such path, or no such method there."""
-    assert isinstance(error, HTTPException)
-    if isinstance(error, Refused):
-        return error.response()
+async def on_http_error(request: Request, error: Any) -> Response:
+    """Return that there is no such path, or no such method there."""
     path, method = request.url.path, request.method
     said = {
         404: f"{path[:SHOWN]}: no such path; GET /openapi.json lists them",
@@ -110,6 +112,7 @@ async def on_http_error(request: Request, error: Exception) -> Response:
 
 HANDLERS = {
     HTTPException: on_http_error,
+    Refused: on_refused,
     RequestValidationError: on_wrong_shape,
     UserError: on_user_error,
 }

@@ -29,10 +29,6 @@ Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 Value = StrictBool | Whole | Real | StrictStr | None
 # Of a long list of wrong things only the first is told: a million errors take many seconds.
 FIRST: Any = Field(fail_fast=True)
-SEARCH: Any = Field(
-    default_factory=dict, description="settings of the search; GET /models says which"
-)
-MODEL = Field(None, description="the model's name; the first one if there is none")
 
 
 class Body(BaseModel):
@@ -41,11 +37,15 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class Asked(Body):
+class ModelRequest(Body):
     """A request."""
 
-    model: StrictStr | None = MODEL
-    search: dict[str, Value] = SEARCH
+    model: StrictStr | None = Field(
+        None, description="the model's name; the first one if there is none"
+    )
+    search: dict[str, Value] = Field(
+        default_factory=dict, description="settings of the search; GET /models says which"
+    )
 
 
 class WishBody(Body):
@@ -56,7 +56,7 @@ class WishBody(Body):
     ban: list[StrictStr] = Field(default_factory=list, description="words that may not be in it")
 
 
-class PredictBody(Asked):
+class PredictBody(ModelRequest):
     """Texts to answer."""
 
     texts: list[StrictStr] = Field(
@@ -67,14 +67,14 @@ class PredictBody(Asked):
     align: StrictBool = Field(False, description="with what each symbol looked at")
 
 
-class StreamBody(Asked):
+class StreamBody(ModelRequest):
     """A text to answer while one looks on."""
 
     text: StrictStr = Field(examples=["attention"])
     request: WishBody | None = None
 
 
-class InspectBody(Asked):
+class InspectBody(ModelRequest):
     """A text to look into."""
 
     text: StrictStr = Field(examples=["attention"])
@@ -83,7 +83,7 @@ class InspectBody(Asked):
     )
 
 
-class AlternativesBody(Asked):
+class AlternativesBody(ModelRequest):
     """A text whose answer may go on in other ways behind a beginning."""
 
     text: StrictStr = Field(examples=["attention"])
@@ -93,7 +93,7 @@ class AlternativesBody(Asked):
 
 def limited_bodies(
     limits: ServeSettings, models: list[str], search: dict[str, Any]
-) -> dict[str, type[Asked]]:
+) -> dict[str, type[ModelRequest]]:
     """Return the bodies by path, with the limits, the models and the settings of this server."""
     text: Any = Annotated[StrictStr, Field(max_length=limits.characters)]
     word: Any = Annotated[text, Field(min_length=1)]
@@ -119,11 +119,9 @@ def limited_bodies(
 
 def _limited(shape: type[Body], **types: Any) -> Any:
     """Return a shape whose fields have these types instead, and are else as they were."""
-    fields = {
-        name: (types[name], field) for name, field in shape.model_fields.items() if name in types
-    }
-    made: Any = create_model
-    return made(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields)
+    known = shape.model_fields
+    fields: Any = {name: (kind, known[name]) for name, kind in types.items() if name in known}
+    return create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields)
 
 
 class Other(BaseModel):

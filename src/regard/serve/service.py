@@ -12,7 +12,7 @@ from regard.serve.api_errors import Refused, gone, later
 from regard.serve.batcher import Batcher
 from regard.serve.jobs import Asking, Errand, Job
 from regard.serve.metrics import Metrics
-from regard.serve.schemas import Asked
+from regard.serve.schemas import ModelRequest
 from regard.serve.search_schema import chosen_search
 from regard.serve.served_models import Served
 from regard.serve.settings import ServeSettings
@@ -35,7 +35,7 @@ class Service:
         self.metrics.waiting.set_function(self.batcher.count)
         self._known: dict[Any, Asking] = {}
 
-    def asking(self, body: Asked, able: str, nbest: int = 1, align: bool = False) -> Asking:
+    def asking(self, body: ModelRequest, able: str, nbest: int = 1, align: bool = False) -> Asking:
         """Return how a request asks its model; the same wants are the same object."""
         given = tuple((name, type(value), value) for name, value in sorted(body.search.items()))
         wants = (body.model, able, nbest, align, given)
@@ -47,7 +47,7 @@ class Service:
             self._known[wants] = found
         return found
 
-    def _asking(self, body: Asked, able: str, nbest: int, align: bool) -> Asking:
+    def _asking(self, body: ModelRequest, able: str, nbest: int, align: bool) -> Asking:
         """Return it; refuse what the model cannot do, and what is too much."""
         name = next(iter(self.models)) if body.model is None else body.model
         model = self.models.get(name)
