@@ -38,12 +38,12 @@ def score(
     from regard.exchange.engine_choice import load_predictor
 
     predictor = load_predictor(model)
-    task = predictor.task
-    if "score pairs" in task.abilities:
+    task, abilities = predictor.task, predictor.abilities
+    if "score pairs" in abilities:
         tabbed = texts or [], input or "-"
         pairs = _aligned(source, target) if source and target else _tabbed(*tabbed)
         return _score_pairs(predictor, pairs, json_lines, batch_size)
-    if "score texts" not in task.abilities:
+    if "score texts" not in abilities:
         raise UserError(
             f"{model}: a {task.kind} model; only language models score texts, and transducers pairs"
         )

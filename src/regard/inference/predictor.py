@@ -71,6 +71,12 @@ class Predictor:
         """The model as torch trains it; None if the engine is another one or has a shortlist."""
         return self.engine.module if self.engine.plain else None
 
+    @property
+    def abilities(self) -> frozenset[str]:
+        """What can be asked of this model: what its task can, if the model gives enough."""
+        steps = self.config.model.gives == "steps"
+        return self.task.abilities - (frozenset() if steps else self.task.stepwise)
+
     def search(self, **changes: Any) -> Any:
         """Return the search of this model, with other settings if they are given."""
         if all(value is None for value in changes.values()):
@@ -158,7 +164,7 @@ class Predictor:
     def stream(self, source: str, search: Any = None, index: int = 0) -> Iterator[str]:
         """Return how a text continues, piece by piece; another index, another text."""
         task: Any = self.task
-        if "stream" not in task.abilities:
+        if "stream" not in self.abilities:
             task.rows([source])  # says why
         return task.stream(self.engine.stepper(), source, search or self.config.search, index)
 

@@ -105,7 +105,7 @@ def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
     wish = Wish(asked.prefix, tuple(asked.must), tuple(asked.ban))
     if wish == Wish():
         return None
-    if "constraints" not in model.task.abilities:
+    if "constraints" not in model.predictor.abilities:
         raise UserError(
             f"{at}: prefix, must, ban: only for transducers, whose answers are sequences of "
             "their own"

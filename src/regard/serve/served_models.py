@@ -21,7 +21,7 @@ class Served:
 
     def __init__(self, name: str, predictor: Predictor) -> None:
         self.name, self.predictor, self.task = name, predictor, predictor.task
-        able = self.task.abilities
+        able = predictor.abilities
         self.can = [
             *(["predict", "stream"] if "predict" in able else []),
             *(["inspect"] if predictor.module is not None else []),  # engines let nobody in

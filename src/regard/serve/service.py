@@ -54,7 +54,7 @@ class Service:
         if model is None:
             known = ", ".join(self.models)
             raise Refused(404, f"model: {name[:80]!r} is not here; there are {known}", "model")
-        task, abilities = model.task.kind, model.task.abilities
+        task, abilities = model.task.kind, model.predictor.abilities
         if able not in model.can:
             raise UserError(f"model: {name}, a {task} model, has no {able}")
         if nbest > self.settings.nbest:

@@ -28,9 +28,8 @@ from regard.tasks.values import Prediction, Request
 class Answering:
     """What a task with two vocabularies can do with a model."""
 
-    abilities = frozenset(
-        ("predict", "nbest", "constraints", "alignment", "alternatives", "stream", "score pairs")
-    )
+    stepwise = frozenset(("constraints", "alignment", "alternatives", "stream", "score pairs"))
+    abilities = frozenset(("predict", "nbest")) | stepwise
     exportable = spreads = True
     source: Input
     target: Vocabulary

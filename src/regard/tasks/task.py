@@ -59,8 +59,9 @@ class Task(ABC):
     use = "regard predict {run} TEXT"  # what a trained model is for
     # What a model can be asked for, of predict, nbest, constraints, alignment, alternatives,
     # stream, score pairs, score texts, continue (what follows a text). Commands, server and page
-    # read it here.
+    # read it from the Predictor. stepwise: those that need a model that gives steps.
     abilities: frozenset[str] = frozenset({"predict"})
+    stepwise: frozenset[str] = frozenset()
     exportable = False  # whether other engines than torch can run its models
     spreads = False  # whether threads and processes share the batches of predictions
     empty: Prediction | None = None  # of a source without any position, which no model reads

@@ -36,9 +36,9 @@ def predict_job(predictor: Predictor, asked: PredictOptions, share: Share) -> No
     """Write the predictions of a model, or of the share of this process."""
     changes = search_changes(predictor.config, asked.search, asked.settings)
     job = PredictJob(predictor, asked, predictor.search(**changes))
-    asked.check_task(predictor.task)
+    asked.check_model(predictor)
     bare = not asked.form.json_lines and not asked.output and share.parts == 1
-    if "continue" in predictor.task.abilities and asked.texts and bare:
+    if "continue" in predictor.abilities and asked.texts and bare:
         job.write_on()
         job.odd.say()
         return

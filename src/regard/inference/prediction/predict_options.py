@@ -12,10 +12,10 @@ from regard.core import parallel
 from regard.core.errors import UserError
 from regard.inference.prediction.output_lines import Form
 from regard.inference.prediction.sink import check_output
+from regard.inference.predictor import Predictor
 from regard.inference.shortlisted import shortlist_path
 from regard.storage.fingerprint import file_digest, model_digest
 from regard.tasks.batches import TOKENS
-from regard.tasks.task import Task
 from regard.tasks.values import Request
 
 
@@ -81,14 +81,14 @@ class PredictOptions:
             raise UserError("--shortlist: not for several models that answer together (--with)")
         return share
 
-    def check_task(self, task: Task) -> None:
-        """Refuse what models of this task do not do."""
-        form = self.form
-        if form.nbest > 1 and "nbest" not in task.abilities:
+    def check_model(self, predictor: Predictor) -> None:
+        """Refuse what this model does not do."""
+        form, task, abilities = self.form, predictor.task, predictor.abilities
+        if form.nbest > 1 and "nbest" not in abilities:
             raise UserError(f"--nbest: a {task.kind} model gives one answer to each source")
         special = self.input_json or form.alignment or form.alternatives > 0
         if special or self.request != Request():
-            if "constraints" not in task.abilities:
+            if "constraints" not in abilities:
                 raise UserError(
                     "--prefix, --must, --ban, --input-json, --alternatives, --alignments: only for "
                     "transducers, whose answers are sequences of their own"

@@ -62,7 +62,7 @@ def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
 
     predictor = Predictor.load(run)
     task: Any = predictor.task
-    if "alternatives" not in task.abilities:
+    if "alternatives" not in predictor.abilities:
         raise UserError(f"{run}: a {task.kind} model searches no outputs; a transducer does")
     search, engine = predictor.search(kind="beam", beam=beam), predictor.engine
     request = engine.own(task.request(task.rows([text]), [0], search))
