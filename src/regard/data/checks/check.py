@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from regard.data.checks.check_frame import DataCheck, table
 from regard.data.checks.side_stats import SideStats, measure_side
-from regard.data.checks.survey import ODDITIES, IssueCount, Survey
+from regard.data.checks.survey import IssueCount, Survey
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import Vocabulary
@@ -94,16 +95,7 @@ def check(
 
 def load_check(facts: dict[str, Any]) -> Check:
     """The check that `as_dict` gave, after a way through JSON."""
-    sides = {name: _load_side(facts[name]) for name in ("source", "target")}
-    found = {name: IssueCount(**facts[name]) for name in ("duplicates", "copies")}
-    outliers = [(line, one, other) for line, one, other in facts["outliers"]]
-    return Check(**{**facts, **sides, **found, "outliers": outliers})
-
-
-def _load_side(facts: dict[str, Any]) -> SideStats:
-    lengths = {int(share): length for share, length in facts["lengths"].items()}
-    found = {name: IssueCount(**facts[name]) for name in ODDITIES}
-    return SideStats(**{**facts, **found, "lengths": lengths})
+    return TypeAdapter(Check).validate_python(facts)
 
 
 def _lengths(pairs: Sequence[Pair], source: Vocabulary, target: Vocabulary) -> np.ndarray:
