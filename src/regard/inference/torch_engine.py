@@ -11,7 +11,7 @@ from regard.models.max_length import SIDES, places
 from regard.nn.fast import fast
 from regard.search.search import Found, Search, SearchRequest
 from regard.search.shortlist import Shortlist
-from regard.tasks.task import device_of
+from regard.tasks.task_loss import device_of
 
 
 class TorchEngine(Engine):

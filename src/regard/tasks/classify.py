@@ -15,12 +15,14 @@ from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
 from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
+from regard.metrics.numbers import Measured
 from regard.models.labeller import Labeller, PooledOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_stats, text_or_vector
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.whole_question import LabelQuestion, label_question
 from regard.tasks.task import Prediction, Task
+from regard.tasks.values import columns
 
 FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
 
@@ -117,29 +119,27 @@ class Classify(Task):
             single=not self.several,
         )
 
+    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
+        """accuracy and macro-F1; of several labels F1."""
+        return measure.measure_labels(*columns(predictions, examples), self.several)
+
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """accuracy and macro-F1; of several labels F1; how true the probabilities are."""
-        given, wanted = self._columns(predictions, examples)
-        scores = measure.measure_labels(given, wanted, self.several).scores()
-        sure = [prediction.confidence or 0.0 for prediction in predictions]
-        right = [set(a) == set(b) for a, b in zip(given, wanted, strict=True)]
+        """The same, and how true the probabilities are."""
+        scores, sure = (
+            super().score(predictions, examples),
+            [p.confidence or 0.0 for p in predictions],
+        )
+        pairs = zip(*columns(predictions, examples), strict=True)
+        right = [set(given) == set(wanted) for given, wanted in pairs]
         return scores | {"ece": measure.calibration_error(sure, right)}
-
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap intervals of the same measures."""
-        return measure.measure_labels(
-            *self._columns(predictions, examples), self.several
-        ).intervals()
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
         """The table of classes, what is taken for what, and how true probabilities are."""
-        given, wanted = self._columns(predictions, examples)
+        given, wanted = columns(predictions, examples)
         found: dict[str, Any] = {"classes": measure.class_table(given, wanted)}
         if not self.several:
             found["confusion"] = measure.confusion(given, wanted)
@@ -147,13 +147,6 @@ class Classify(Task):
             sure = [prediction.confidence or 0.0 for prediction in predictions]
             found["reliability"] = measure.reliability(sure, right)
         return found
-
-    @staticmethod
-    def _columns(
-        predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> tuple[list[Any], list[Any]]:
-        """Labels given and labels wanted."""
-        return [p.value for p in predictions], [e.references[0] for e in examples]
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
         """Fits the temperature on dev (Guo et al. 2017): labels stay, probabilities become true."""

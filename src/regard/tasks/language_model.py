@@ -33,7 +33,8 @@ from regard.tasks.questions.language_question import continued_by, language_ques
 from regard.tasks.questions.masked_question import masked_question
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import PromptRows
-from regard.tasks.task import Evaluation, Prediction, Task, losses
+from regard.tasks.task import Evaluation, Prediction, Task
+from regard.tasks.task_loss import losses
 from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
 
 SAMPLES = 2  # texts written at each validation
@@ -225,18 +226,6 @@ class LanguageModelTask(Task):
         loss = totals["nats"] / totals["symbols"]
         written = predictor.predict([""] * SAMPLES, search)
         return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
-
-    def score(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, float]:
-        """Nothing: all measures come from `evaluate`."""
-        return {}
-
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """None: a text is one example."""
-        return {}
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """Texts that the model wrote."""

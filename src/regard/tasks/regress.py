@@ -24,7 +24,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
 from regard.inputs.vectors import standard
-from regard.metrics.numbers import measure_numbers, number_table
+from regard.metrics.numbers import Measured, measure_numbers, number_table
 from regard.models.labeller import LabelHead, Labeller, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
@@ -33,6 +33,7 @@ from regard.tasks.questions.question import Asked
 from regard.tasks.questions.whole_question import NumberQuestion, number_question
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
+from regard.tasks.values import columns
 
 SCATTER = 500  # examples in the picture of right and given numbers, at most
 
@@ -147,33 +148,18 @@ class Regress(Task):
             model.head.linear.bias.copy_(torch.from_numpy(weights[-1]))
         return None
 
-    def score(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, float]:
+    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
         """r2, and rmse and mae in the unit of the data."""
-        return measure_numbers(*self._columns(predictions, examples)).scores()
-
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap intervals of the same measures."""
-        return measure_numbers(*self._columns(predictions, examples)).intervals()
+        return measure_numbers(*columns(predictions, examples))
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
         """The table of targets, and right against given numbers."""
-        given, wanted = self._columns(predictions, examples)
+        given, wanted = columns(predictions, examples)
         names = [str(number) for number in range(1, len(self.mean) + 1)]
         pairs = [[b[0], a[0]] for a, b in zip(given, wanted, strict=True)]
         return {"numbers": number_table(given, wanted, names), "scatter": pairs[:SCATTER]}
-
-    @staticmethod
-    def _columns(
-        predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> tuple[list[Any], list[Any]]:
-        """Numbers given and numbers wanted."""
-        return [p.value for p in predictions], [e.references[0] for e in examples]
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
         """A few examples with right and given numbers."""

@@ -21,6 +21,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
+from regard.metrics.numbers import Measured
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.labeller import Labeller, TaggerOptions
 from regard.search.search import Found
@@ -29,7 +30,7 @@ from regard.tasks.questions.question import Asked
 from regard.tasks.questions.tag_question import TagQuestion, tag_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.values import InputItem
+from regard.tasks.values import InputItem, columns
 
 
 class TagOptions(TaskOptions):
@@ -152,23 +153,16 @@ class Tag(Task):
             confidence=float(np.mean(sure)),
         )
 
-    def score(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, float]:
+    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
         """accuracy, whole sentences, accuracy on words training never saw, F1 of spans."""
-        return measure_tags(*self._columns(predictions, examples), self.knows).scores()
-
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap intervals of the same measures."""
-        return measure_tags(*self._columns(predictions, examples), self.knows).intervals()
+        words = [example.source for example in examples]
+        return measure_tags(*columns(predictions, examples), words, self.knows)
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
         """The table of tags, and what is taken for what."""
-        given, wanted, _ = self._columns(predictions, examples)
+        given, wanted = columns(predictions, examples)
         one, other = ([(tag,) for row in rows for tag in row] for rows in (given, wanted))
         found: dict[str, Any] = {
             "classes": class_table(one, other),
@@ -181,17 +175,6 @@ class Tag(Task):
     def knows(self, word: str) -> bool:
         """Whether training saw this word."""
         return self.source.knows(word)
-
-    @staticmethod
-    def _columns(
-        predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Tags given, tags wanted, words."""
-        return (
-            [prediction.value for prediction in predictions],
-            [example.references[0] for example in examples],
-            [example.source for example in examples],
-        )
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> TagCheck:
         """What is in the data, and what is odd."""

@@ -4,17 +4,14 @@ The options of a task make it: `options.open(place, dev)` reads its data, `optio
 makes the task from them, `options.load(folder)` from a run.
 """
 
-import itertools
 import math
 import random
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from regard.core import parallel
@@ -25,22 +22,21 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
 from regard.data.vocabulary.vocabulary import Vocabulary
 from regard.inputs.input import Input
+from regard.metrics.numbers import Measured
 from regard.objectives import Objective
 from regard.search.callbacks import Begun
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import Found, SearchRequest
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import InputRows, SourceRows
-from regard.tasks.values import Evaluation, InputItem, Prediction, Request
+from regard.tasks.task_loss import losses
+from regard.tasks.values import Evaluation, InputItem, Prediction, Request, plain
 
 __all__ = [
     "DataCheck",
     "Evaluation",
     "Prediction",
     "Task",
-    "device_of",
-    "losses",
-    "plain",
 ]
 
 SAMPLES = 5  # predictions shown at each validation
@@ -122,24 +118,32 @@ class Task(ABC):
         )
 
     @abstractmethod
-    def score(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, float]:
-        """Measures by name."""
-
-    @abstractmethod
-    def intervals(
-        self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> dict[str, tuple[float, float]]:
-        """95 % intervals of the same measures."""
-
-    @abstractmethod
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """What is in the data, and what is odd."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Writes all that `load` needs."""
+
+    def measured(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> Measured | None:
+        """What is measured of predictions; None where all comes from the loss."""
+        return None
+
+    def score(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, float]:
+        """Measures by name."""
+        measured = self.measured(predictions, examples)
+        return {} if measured is None else measured.scores()
+
+    def intervals(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> dict[str, tuple[float, float]]:
+        """95 % bootstrap intervals of the same measures."""
+        measured = self.measured(predictions, examples)
+        return {} if measured is None else measured.intervals()
 
     def parse(self, text: str) -> Any:
         """A source as it is written in a line."""
@@ -230,34 +234,3 @@ class Task(ABC):
         loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)
         scores |= self.measures(loss, parts)
         return Evaluation(scores, loss, predictions, self.details(predictions, examples))
-
-
-@torch.inference_mode()
-def losses(
-    model: nn.Module, batches: Iterator[Any], objective: Objective
-) -> tuple[float, dict[str, float]]:
-    """The loss and its parts, each divided by the count, over batches."""
-    device = device_of(model)
-    total, count, parts = 0.0, 0.0, Counter[str]()
-    for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
-        loss = objective(model, objective.prepare(model, batch.to(device)))
-        total += float(loss.sum)
-        parts.update(loss.parts)
-        count += loss.count
-    names = parallel.agreed(sorted(parts))
-    total, count, *sums = parallel.total([total, count, *(float(parts[name]) for name in names)])
-    if not count:  # no answer that training knows
-        return 0.0, {}
-    return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
-
-
-def plain(side: Any) -> str:
-    """A source or an answer as one text."""
-    if isinstance(side, str):
-        return side
-    return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in side)
-
-
-def device_of(model: nn.Module) -> torch.device:
-    """Where a model lies."""
-    return next(itertools.chain(model.parameters(), model.buffers())).device

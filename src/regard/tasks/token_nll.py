@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.data.corpus.stream import StreamCorpus
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_map
-from regard.tasks.task import device_of
+from regard.tasks.task_loss import device_of
 
 READ = 512  # symbols a model that carries its memory reads at once
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from regard.data.reading.read import Example
 from regard.data.tensors.special import EOS, SPECIALS
 
 BRIEF = ("text", "score")  # the parts of an alternative
@@ -119,3 +120,17 @@ class Evaluation:
     loss: float
     predictions: list[Prediction]
     details: dict[str, Any] = field(default_factory=dict)
+
+
+def columns(
+    predictions: Sequence[Prediction], examples: Sequence[Example]
+) -> tuple[list[Any], list[Any]]:
+    """What was predicted, and what is expected."""
+    return [p.value for p in predictions], [e.references[0] for e in examples]
+
+
+def plain(side: Any) -> str:
+    """A source or an answer as one text."""
+    if isinstance(side, str):
+        return side
+    return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in side)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
-from regard.tasks.task import plain
+from regard.tasks.values import plain
 
 TEXTS = 1000  # of each part that are looked at, at most
 CHUNK = 200  # characters of running text that count as one text

@@ -101,7 +101,8 @@ class Subject:
     def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:
         """The loss an answer over some batches; None where nothing is asked, or it is not
         finite."""
-        losses = [self.objective(model, batch) for batch in batches]
+        objective = self.objective
+        losses = [objective(model, objective.prepare(model, batch)) for batch in batches]
         total, count = sum(float(loss.sum) for loss in losses), sum(loss.count for loss in losses)
         return total / count if count and math.isfinite(total) else None
 

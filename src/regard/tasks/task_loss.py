@@ -1,0 +1,36 @@
+"""The loss of a model over batches."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from regard.core import parallel
+from regard.objectives import Objective
+
+
+@torch.inference_mode()
+def losses(
+    model: nn.Module, batches: Iterator[Any], objective: Objective
+) -> tuple[float, dict[str, float]]:
+    """The loss and its parts, each divided by the count, over batches."""
+    device = device_of(model)
+    total, count, parts = 0.0, 0.0, Counter[str]()
+    for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
+        loss = objective(model, objective.prepare(model, batch.to(device)))
+        total += float(loss.sum)
+        parts.update(loss.parts)
+        count += loss.count
+    names = parallel.agreed(sorted(parts))
+    total, count, *sums = parallel.total([total, count, *(float(parts[name]) for name in names)])
+    if not count:  # no answer that training knows
+        return 0.0, {}
+    return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model lies."""
+    return next(itertools.chain(model.parameters(), model.buffers())).device
