@@ -73,14 +73,14 @@ def wrong_shape(errors: Sequence[Any]) -> Refused:
     first = errors[0]
     at = ".".join(str(part) for part in first["loc"][1:])  # the first is "body"
     at = shortened(at, SHOWN)  # fields have any name
-    given, kind = first.get("input"), first["type"]
-    if kind in TOO_LONG:
-        what = TOO_LONG["texts" if at == "texts" else kind]
+    given, fault = first.get("input"), first["type"]
+    if fault in TOO_LONG:
+        what = TOO_LONG["texts" if at == "texts" else fault]
         said = what.format(most=first["ctx"]["max_length"], count=len(given))
         return Refused(422, f"{at}: {said}", at)
     shown = repr(given) if isinstance(given, str | int | float | None) else type(given).__name__
-    tail = "" if kind == "missing" else f", {shortened(shown, SHOWN)} given"
-    return Refused(422, f"{at or 'the body'}: {IN_JSON.get(kind, first['msg'])}{tail}", at)
+    tail = "" if fault == "missing" else f", {shortened(shown, SHOWN)} given"
+    return Refused(422, f"{at or 'the body'}: {IN_JSON.get(fault, first['msg'])}{tail}", at)
 
 
 async def on_wrong_shape(request: Request, error: Any) -> Response:

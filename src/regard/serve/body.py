@@ -20,11 +20,11 @@ class JsonRequest(Request):
 
     async def body(self) -> bytes:
         """Read it; refuse another kind of content, and what is no JSON."""
-        kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind != "application/json":
+        media = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media != "application/json":
             raise Refused(
                 415,
-                f"Content-Type: application/json expected, {kind[:80]!r} found; the body is JSON",
+                f"Content-Type: application/json expected, {media[:80]!r} found; the body is JSON",
             )
         seconds = self.app.state.service.settings.seconds
         try:

@@ -60,9 +60,8 @@ class Served:
 
 def _written(names: Iterable[str]) -> str:
     """Return ltr or rtl: as most letters of these symbols are written."""
-    kinds = [unicodedata.bidirectional(letter) for name in names for letter in name]
-    right = sum(kind in ("R", "AL") for kind in kinds)
-    return "rtl" if right > kinds.count("L") else "ltr"
+    ways = [unicodedata.bidirectional(letter) for name in names for letter in name]
+    return "rtl" if ways.count("R") + ways.count("AL") > ways.count("L") else "ltr"
 
 
 def example(folder: Path) -> str | None:
