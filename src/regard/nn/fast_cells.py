@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from regard.nn.fast import compiled
 from regard.nn.recurrent import WEIGHTS, Hidden
 
-KINDS: dict[type[nn.Module], str] = {nn.RNN: "rnn", nn.GRU: "gru", nn.LSTM: "lstm"}
+KINDS = (nn.RNN, nn.GRU, nn.LSTM)
 
 
 def tanh(x: Tensor) -> Tensor:
@@ -26,19 +26,19 @@ def tanh(x: Tensor) -> Tensor:
     return (2.0 * x).sigmoid_().mul_(2.0).sub_(1.0)
 
 
-def advance(
-    kind: str, gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor
-) -> list[Tensor]:
+def advance(gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor) -> list[Tensor]:
     """The state (R, D) after inputs that add these gates (R, G). weight: (D, G); bias: (G,).
 
-    The cell's gate of an LSTM comes doubled, so that one sigmoid does for all four.
+    An LSTM has four gates, a GRU three, a plain layer one. The cell's gate of an LSTM comes
+    doubled, so that one sigmoid does for all four.
     """
     h = hidden[0]
-    if kind == "lstm":
+    count = weight.size(1) // weight.size(0)
+    if count == 4:
         enter, forget, half, leave = torch.addmm(gates, h, weight).sigmoid_().chunk(4, 1)
         c = torch.addcmul(forget * hidden[1] - enter, enter, half, value=2.0)
         return [leave * tanh(c), c]
-    if kind == "gru":
+    if count == 3:
         x_reset, x_update, x_new = gates.chunk(3, 1)
         reset, update, new = torch.addmm(bias, h, weight).chunk(3, 1)
         seen = tanh(torch.addcmul(x_new, (x_reset + reset).sigmoid_(), new))
@@ -47,7 +47,6 @@ def advance(
 
 
 def read(
-    kind: str,
     gates: Tensor,
     parts: int,
     weight: Tensor,
@@ -65,7 +64,7 @@ def read(
     found = gates.new_empty(S, R, D)
     for i in range(S):
         t = S - 1 - i if back else i
-        hidden = advance(kind, gates[t], hidden, weight, bias)
+        hidden = advance(gates[t], hidden, weight, bias)
         if mask is not None:
             hidden = [part * mask[t] for part in hidden]
         found[t] = hidden[0]
@@ -73,17 +72,18 @@ def read(
 
 
 class FastCell:
-    """A layer: its kind, and maps (in, G) of inputs and (D, G) of states with what they add."""
+    """A layer: maps (in, G) of inputs and (D, G) of states with what they add."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
-        self.kind, self.width = KINDS[type(layer)], layer.hidden_size
-        self.parts = 2 if self.kind == "lstm" else 1
         inputs, states, bias, more = (getattr(layer, name).detach() for name in WEIGHTS)
+        self.width = layer.hidden_size
+        count = len(bias) // self.width
+        self.parts = 2 if count == 4 else 1
         scale = torch.ones_like(bias)
-        if self.kind == "lstm":
+        if count == 4:
             scale[2 * self.width : 3 * self.width] = 2.0
         self.input, self.state = inputs.t() * scale, states.t() * scale
-        self.bias = bias if self.kind == "gru" else (bias + more) * scale
+        self.bias = bias if count == 3 else (bias + more) * scale
         self.more = more  # of a GRU: it goes through the reset gate
 
     def gates(self, x: Tensor) -> Tensor:
@@ -92,12 +92,12 @@ class FastCell:
 
     def advance(self, gates: Tensor, hidden: Hidden) -> Hidden:
         """The state after an input that adds these gates (R, G)."""
-        return tuple(advance(self.kind, gates, list(hidden), self.state, self.more))
+        return tuple(advance(gates, list(hidden), self.state, self.more))
 
     def read(self, gates: Tensor, mask: Tensor | None, back: bool) -> Tensor:
         """The states (S, R, D) after inputs that add these gates (S, R, G)."""
         run = compiled(read)
-        return run(self.kind, gates, self.parts, self.state, self.more, mask, back)
+        return run(gates, self.parts, self.state, self.more, mask, back)
 
 
 def fast_cells(layers: Iterable[nn.Module]) -> list[FastCell] | None:

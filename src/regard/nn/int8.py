@@ -6,7 +6,8 @@ away, so that the answer to a text would hang on the texts beside it.
 O outputs, I inputs, V symbols, D width, B rows, T length.
 """
 
-from typing import Any, Protocol, cast
+from abc import ABC, abstractmethod
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -61,12 +62,24 @@ class Int8Matrix(nn.Module):
         return product.mul_(scale) if bias is None else torch.addcmul(bias, product, scale)
 
 
-class Weights(Protocol):
-    """Where the numbers of a model are: in itself or in a file."""
+class Weights(ABC):
+    """Where the numbers of a model are: in itself or in a file. known: the matrices so far; the
+    same one for the same weight, as an embedding and a tied head have it."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Int8Matrix] = {}
 
     def matrix(self, weight: Tensor) -> Int8Matrix:
-        """A weight matrix of the model in int8; the same one for the same weight."""
+        """A weight matrix of the model in int8."""
+        if id(weight) not in self.known:
+            self.known[id(weight)] = self.read_matrix(weight)
+        return self.known[id(weight)]
 
+    @abstractmethod
+    def read_matrix(self, weight: Tensor) -> Int8Matrix:
+        """A weight matrix of the model in int8, at its first use."""
+
+    @abstractmethod
     def tensor(self, weight: Tensor) -> Tensor:
         """A weight or a table of the model that stays as it is."""
 

@@ -7,20 +7,19 @@ from regard.core.errors import UserError
 from regard.nn.int8 import Int8, Int8Linear, Int8Matrix, Int8Recurrent, Weights
 
 
-class Own:
+class Own(Weights):
     """The numbers that a model has itself."""
 
     def __init__(self, model: nn.Module) -> None:
+        super().__init__()
         self.names = {id(weight): name for name, weight in model.named_parameters()}
         for weight in model.parameters():
             refuse_elsewhere(weight.device)
 
-    def matrix(self, weight: Tensor) -> Int8Matrix:
-        """The weight rounded."""
+    def read_matrix(self, weight: Tensor) -> Int8Matrix:
         return rounded(self.names[id(weight)], weight)
 
     def tensor(self, weight: Tensor) -> Tensor:
-        """The weight itself."""
         return weight.detach()
 
 
@@ -40,21 +39,6 @@ def rounded(name: str, weight: Tensor) -> Int8Matrix:
     return Int8Matrix.of(weight)
 
 
-class Once:
-    """The same matrix for the same weight, as an embedding and a tied head have it."""
-
-    def __init__(self, weights: Weights) -> None:
-        self.tensor = weights.tensor
-        self._weights = weights
-        self.known: dict[int, Int8Matrix] = {}
-
-    def matrix(self, weight: Tensor) -> Int8Matrix:
-        """A weight matrix of the model in int8."""
-        if id(weight) not in self.known:
-            self.known[id(weight)] = self._weights.matrix(weight)
-        return self.known[id(weight)]
-
-
 @torch.no_grad()
 def quantize(model: nn.Module, weights: Weights | None = None) -> nn.Module:
     """The model with its matrices in int8, changed in place; in eval mode for good.
@@ -62,9 +46,9 @@ def quantize(model: nn.Module, weights: Weights | None = None) -> nn.Module:
     Linear and recurrent layers are replaced by twins, and so is every module with a method `int8`,
     which gives its own twin. weights: where the numbers are, if not in the model.
     """
-    once = Once(weights or Own(model))
-    model = _replaced(model, once).eval()
-    if not once.known:
+    weights = weights or Own(model)
+    model = _replaced(model, weights).eval()
+    if not weights.known:
         raise UserError("int8: this model has no weight matrices, so nothing would be gained")
     return model
 

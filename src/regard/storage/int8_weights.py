@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.core import parallel
 from regard.core.files import write_bytes
 from regard.core.memory import give_freed_memory_back
-from regard.nn.int8 import Int8Matrix
+from regard.nn.int8 import Int8Matrix, Weights
 from regard.nn.quantize import quantize, refuse_elsewhere, rounded
 from regard.storage.weights import check_fit, once, reading
 
@@ -28,10 +28,11 @@ def weights_file(folder: Path) -> Path:
     return exported if exported.is_file() else folder / FILE
 
 
-class Stored:
+class Stored(Weights):
     """The numbers of a model that lie in a file, in fp32 or in int8; read one by one."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
+        super().__init__()
         self.path = path
         self.matrices: dict[str, Int8Matrix] = {}  # what was read, by name
         self.others: dict[str, Tensor] = {}
@@ -42,7 +43,7 @@ class Stored:
         scales = {name + SCALE for name in self._scaled}
         check_fit(model, {n: shape for n, shape in shapes.items() if n not in scales}, path)
 
-    def matrix(self, weight: Tensor) -> Int8Matrix:
+    def read_matrix(self, weight: Tensor) -> Int8Matrix:
         """A weight matrix in int8, rounded here if the file has it in fp32."""
         name = self._names[id(weight)]
         if name in self._scaled:

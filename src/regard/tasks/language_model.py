@@ -23,7 +23,6 @@ from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
 from regard.inputs import symbol_input
-from regard.models.ngram import NGram
 from regard.objectives import Objective
 from regard.search import Sample
 from regard.search.callbacks import Begun
@@ -91,8 +90,9 @@ class LanguageModelTask(Task):
 
     def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """Windows one after the other for models that carry their memory on."""
-        if not isinstance(corpus, StreamCorpus):
+        if self.masked:
             return corpus
+        assert isinstance(corpus, StreamCorpus)
         order = self.options.order
         carries = getattr(model, "carries", False)
         return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
@@ -181,8 +181,9 @@ class LanguageModelTask(Task):
         self._refuse_masked()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
-        if isinstance(model, NGram):
-            found = -model.log_probabilities(corpus.side.flat).cpu().numpy()
+        whole: Any = getattr(model, "log_probabilities", None)
+        if whole is not None:
+            found = -whole(corpus.side.flat).cpu().numpy()
         elif model.carries:
             found = carried_surprise(model, corpus, batch_size)
         else:

@@ -27,11 +27,11 @@ from regard.exchange.export.onnx_layers import (
     recurrence,
     refuse,
 )
-from regard.inputs.text import SymbolFrontend
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
 from regard.models.window import LinearEncoder, MlpEncoder, WindowEncoder
 from regard.nn.attention import SelfAttention
+from regard.nn.fast import claim
 from regard.nn.layers import TransformerLayer
 from regard.nn.recurrent import Bidirectional, Recurrence
 
@@ -80,10 +80,11 @@ def encode(graph: Graph, frontend: nn.Module, encoder: nn.Module) -> OnnxVectors
     """What an encoder makes of the inputs `symbols` and `mask` (B, S)."""
     symbols = graph.input("symbols", np.int64, "B", "S")
     mask = graph.input("mask", np.bool_, "B", "S")
-    if not isinstance(frontend, SymbolFrontend):
+    table = claim(frontend, "lookup")
+    if table is None:
         raise refuse(frontend)
-    x = embed(graph, frontend.symbols, symbols)
-    width = frontend.symbols.weight.shape[1]
+    x = embed(graph, table, symbols)
+    width = table.weight.shape[1]
     source = OnnxVectors(graph, x, mask, graph("Shape", symbols), width)
     if type(encoder) not in ENCODERS:
         raise refuse(encoder)
