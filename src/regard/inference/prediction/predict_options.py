@@ -137,7 +137,7 @@ def search_changes(
             "as in search.beam=1"
         )
     changes = {**search, **tree.get("search", {})}
-    kind = search_kinds(config).get(changes.get("kind") or config.search.kind, config.search)
-    longest = changes.pop("max_length", None)
-    changes["length" if longest and "length" in kind.model_fields else "max_length"] = longest
-    return changes
+    longest, name = changes.pop("max_length", None), changes.get("kind") or config.search.kind
+    kind = search_kinds(config).get(name, config.search) if longest else config.search
+    renamed = longest and "length" in kind.model_fields  # this search has another name for it
+    return changes | {"length" if renamed else "max_length": longest}
