@@ -13,7 +13,9 @@ from regard.core import parallel
 from regard.core.errors import UserError, say
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
-from regard.experiments.pseudo import label_file
+from regard.exchange.engine_choice import load_predictor
+from regard.inference.confident_labels import label
+from regard.inference.prediction.input_items import file_items
 from regard.storage.pseudo_labels import write_pseudo
 from regard.storage.run_files import read_config
 from regard.storage.taken_folder import clear, held
@@ -67,7 +69,7 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
         if not wish.teacher and (budget := config.training.budget):
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
-        surely = label_file(teacher, wish.unlabelled, config.task.kind, config.task.surely())
+        surely = _label_file(teacher, wish.unlabelled, config.task.kind, config.task.surely())
     train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
@@ -117,3 +119,23 @@ def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
     settings = [*wish.settings, *shorter]
     train_job(replace(wish, settings=settings, out=out, unlabelled=None), False)
     return str(out)
+
+
+def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
+    """Return the examples of a file that the teacher is so confident of, with its predictions."""
+    predictor = load_predictor(teacher)
+    kind = predictor.task.kind
+    if kind != task:
+        raise UserError(f"--teacher {teacher}: a {kind} model cannot label for {task}")
+    sources = [item.source for item in file_items(predictor, path) if item.source]
+    found = label(predictor, sources, least)
+    if not found:
+        raise UserError(
+            f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "
+            "lower task.confidence, or leave --unlabelled out"
+        )
+    say(
+        f"{path}: {len(found):,} of {len(sources):,} examples labelled by {teacher}, at least "
+        f"{least:.0%} sure; they join the training part"
+    )
+    return found
