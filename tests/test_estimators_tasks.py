@@ -183,7 +183,7 @@ def test_weights_of_classes() -> None:
     )
     rare = [float(model.predict_proba(["same text"])[0, 1]) for model in (plain, balanced)]
     assert plain.config_.task.weights == "none" and rare[0] != rare[1]
-    raw = [m.task_.logits(m.model_, ["same text"], 1)[0] for m in (plain, balanced)]
+    raw = [model.predictor_.find(["same text"])[0] for model in (plain, balanced)]
     assert raw[1][1] - raw[1][0] > raw[0][1] - raw[0][0] + 0.5
 
 

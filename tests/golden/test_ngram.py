@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
-from regard.models.ngram import NGram, discounts
+from regard.models.kneser_ney import discounts
+from regard.models.ngram import NGram
 
 V = 9
 ORDERS = [1, 2, 3, 4, 5]

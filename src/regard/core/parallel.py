@@ -217,15 +217,6 @@ def _sharded_parts(model: nn.Module) -> list[Any]:
     return [part for part in model.modules() if isinstance(part, FSDPModule)]
 
 
-def own_class(module: nn.Module) -> type:
-    """The class of a module, without the one that sharding puts in front of it."""
-    if size() == 1:
-        return type(module)
-    from torch.distributed.fsdp import FSDPModule
-
-    return next(kind for kind in type(module).__mro__ if not issubclass(kind, FSDPModule))
-
-
 def sharded(tensor: Tensor) -> bool:
     """Whether each process has only a part of a tensor."""
     if size() == 1:

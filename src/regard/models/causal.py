@@ -159,8 +159,7 @@ class CausalOptions(TextModelOptions):
 
     def build(self, shape: InputShape) -> CausalModel:
         """The model of such texts."""
-        decoder = self.decoder
-        assert not isinstance(decoder, Auto) and decoder.width
+        decoder: Any = self.decoder  # sizes must be filled
         target = Embedding(shape.size, decoder.width, decoder.scale)
         weight = target.weight
         if not self.tied:

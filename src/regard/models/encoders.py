@@ -43,9 +43,10 @@ class SourceModelOptions(ModelOptions):
 
     @model_validator(mode="after")
     def _nothing_is_lost(self) -> "SourceModelOptions":
-        if self.frontend is None or isinstance(self.encoder, Auto):
+        encoder: Any = self.encoder
+        if self.frontend is None or encoder.is_auto:
             return self
-        if refusal := what_is_lost(self.frontend, self.encoder):
+        if refusal := what_is_lost(self.frontend, encoder):
             raise ValueError(refusal)
         return self
 

@@ -162,9 +162,8 @@ class GeneratorOptions(SourceModelOptions):
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """The model of such sources and of a target vocabulary of this size; `shared`: the source
         has the same vocabulary."""
-        encoder, decoder = self.encoder, self.decoder
-        assert not isinstance(encoder, Auto) and not isinstance(decoder, Auto)
-        assert encoder.width and decoder.width
+        parts: tuple[Any, Any] = self.encoder, self.decoder  # sizes must be filled
+        encoder, decoder = parts
         sizes = self._inputs(encoder), self._inputs(decoder)
         scale = _scale(encoder, sizes[0])
         frontend = build_frontend(self.frontend, encoder, shape, sizes[0], scale)

@@ -16,7 +16,7 @@ from regard.core.options import Choice
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
-from regard.models.encoders import Auto, SourceModelOptions
+from regard.models.encoders import SourceModelOptions
 from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
@@ -167,8 +167,7 @@ class TaggerOptions(SourceModelOptions):
 
     def build(self, shape: InputShape, outputs: int) -> Labeller:
         """The model of such sources for so many labels."""
-        encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width
+        encoder: Any = self.encoder  # sizes must be filled
         # The order in which parts draw their first weights is part of a model.
         frontend = build_frontend(self.frontend, encoder, shape)
         width = encoder.output(frontend.width)
@@ -213,8 +212,8 @@ class PooledOptions(SourceModelOptions):
 
     def build(self, shape: InputShape, outputs: int) -> Labeller:
         """The model of such sources for so many outputs."""
-        encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width and self.pool
+        encoder: Any = self.encoder  # sizes must be filled
+        assert self.pool
         if shape.kind == "text" and self.pool in encoder.blind:
             raise UserError(
                 f"model.pool={self.pool}: with this encoder that symbol knows nothing of the "

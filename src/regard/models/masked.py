@@ -3,7 +3,7 @@
 B rows, S length, D width, V vocabulary, N masked symbols.
 """
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ from regard.data.tensors.padded import Batch, Outputs
 from regard.inputs.frontend import Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
-from regard.models.encoders import Auto, SourceModelOptions
+from regard.models.encoders import SourceModelOptions
 from regard.models.heads import Head
 from regard.models.model_options import TextModelOptions
 
@@ -47,8 +47,7 @@ class MaskedOptions(TextModelOptions, SourceModelOptions):
 
     def build(self, shape: InputShape) -> MaskedModel:
         """The model of such sources."""
-        encoder = self.encoder
-        assert not isinstance(encoder, Auto) and encoder.width
+        encoder: Any = self.encoder  # sizes must be filled
         frontend = build_frontend(self.frontend, encoder, shape)
         if frontend.table is None:
             raise UserError(f"model.kind=masked: no symbols to be masked in {shape.kind}")

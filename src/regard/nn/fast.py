@@ -14,12 +14,21 @@ from torch import Tensor, nn
 from regard.core import parallel
 
 
+def own_class(module: nn.Module) -> type:
+    """The class of a module, without the one that sharding puts in front of it."""
+    if parallel.size() == 1:
+        return type(module)
+    from torch.distributed.fsdp import FSDPModule
+
+    return next(kind for kind in type(module).__mro__ if not issubclass(kind, FSDPModule))
+
+
 def claim(part: nn.Module, name: str, *given: Any) -> Any:
     """What a part says of itself by the method or attribute `name`; None if its own class has none.
 
     An inherited one does not count: a subclass may compute something else, and must repeat it.
     """
-    if name not in vars(parallel.own_class(part)):
+    if name not in vars(own_class(part)):
         return None
     own = getattr(part, name)
     return own(*given) if callable(own) else own

@@ -6,10 +6,9 @@ B rows, T target length, V vocabulary.
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from regard.data.tensors.padded import Padded, pad
+from regard.data.tensors.padded import Padded, pad, shifted
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import is_recording, padding_mask, recording
@@ -41,7 +40,7 @@ def force(
     """
     scoring = scoring or Scoring()
     true = pad([[*target, EOS] for target in targets])
-    inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
+    inputs = shifted(true.data).to(source.data.device)
     width = max(1, MOST // (len(targets) * size)) if not is_recording() else inputs.shape[1]
     state, parts = stepper.start(source), []
     for at in range(0, inputs.shape[1], width):
@@ -63,7 +62,7 @@ def force(
 def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
     """For each target the attention (T + 1, S) of its symbols and EOS to its source symbols."""
     true = pad([[*target, EOS] for target in targets])
-    inputs = F.pad(true.data[:, :-1], (1, 0), value=BOS).to(source.data.device)
+    inputs = shifted(true.data).to(source.data.device)
     with recording() as seen, padding_mask(true.mask):
         stepper.step(inputs, stepper.start(source))
     weights = seen.alignment().cpu()  # (B, T, S)

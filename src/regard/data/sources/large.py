@@ -116,21 +116,23 @@ class Part(Sequence[Pair]):
         return self.base[int(self.rows[at])]
 
     def __iter__(self) -> Iterator[Pair]:
-        if isinstance(self.base, LargePairs):
+        if large_base(self) is not None:
             return itertools.chain.from_iterable(map(pairs_of, cuts(self)))
         return (self.base[row] for row in self.rows.tolist())
 
     @functools.cached_property
     def key(self) -> str:
         """A name for which pairs these are."""
-        assert isinstance(self.base, LargePairs)
-        return make_key(self.base.key, self.rows.tobytes())
+        large = large_base(self)
+        assert large is not None
+        return make_key(large.key, self.rows.tobytes())
 
 
 def split(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
     """The pairs that these are a part of, and which ones; all of them where they are no part."""
-    if isinstance(pairs, Part):
-        return pairs.base, pairs.rows
+    rows = part_rows(pairs)
+    if rows is not None:
+        return pairs.base, rows  # type: ignore[attr-defined]
     return pairs, np.arange(len(pairs), dtype=np.uint32 if len(pairs) < 1 << 32 else np.int64)
 
 
@@ -147,10 +149,9 @@ def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
 
 def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
     """The pairs in portions, as columns."""
-    if isinstance(pairs, LargePairs):
-        yield from pairs.cuts()
-    elif isinstance(pairs, Part) and isinstance(pairs.base, LargePairs):
-        yield from pairs.base.picked(pairs.rows)
+    large, rows = large_base(pairs), part_rows(pairs)
+    if large is not None:
+        yield from large.cuts() if rows is None else large.picked(rows)
     else:
         every = iter(pairs)
         while some := list(itertools.islice(every, AT_ONCE)):
@@ -159,7 +160,7 @@ def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
 
 def pick(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
     """The pairs where a mask is true: a part of them, or they themselves where it is all."""
-    if wanted.all() and not isinstance(pairs, LargePairs):
+    if wanted.all() and pairs is not large_base(pairs):
         return pairs
     base, rows = split(pairs)
     return Part(base, rows[wanted])

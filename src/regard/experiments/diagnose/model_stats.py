@@ -31,7 +31,7 @@ def inside_figures(subject: Subject) -> Figures:
     active, stuck = Found(), Found()
     with watched(model, active, stuck), recording(model) as recorded, torch.no_grad():
         for batch in batches:
-            subject.config.objective(model, batch)
+            subject.loss_of(model, batch)
     spread_out = {name: map(_entropy, calls) for name, calls in recorded.attention.calls.items()}
     entropies = {name: [e for e in each if e is not None] for name, each in spread_out.items()}
     dead = {
@@ -111,7 +111,7 @@ def gradients(subject: Subject, batches: list[Any]) -> dict[str, float]:
     twin = quieted(subject.fresh()).train()  # a GPU's recurrent layers train only in this mode
     twin.load_state_dict(model.state_dict())
     for batch in batches:
-        loss = subject.config.objective(twin, batch)
+        loss = subject.loss_of(twin, batch)
         (loss.sum / max(1, loss.count)).backward()
     squares: dict[str, list[float]] = {}
     for name, weight in twin.named_parameters():

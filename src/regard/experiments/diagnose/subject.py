@@ -18,6 +18,7 @@ from regard.data.reading.read import Pair
 from regard.data.sources.open import Place
 from regard.data.tensors.padded import Batch
 from regard.inference.predictor import Predictor
+from regard.objectives import Loss
 from regard.storage.model_folder import not_a_model
 from regard.storage.pseudo_labels import read_pseudo
 from regard.storage.run_files import read_config
@@ -96,6 +97,12 @@ class Subject:
         if getattr(objective, "smoothing", 0):
             return objective.model_copy(update={"smoothing": 0.0})
         return objective
+
+    def loss_of(self, model: nn.Module, batch: Batch) -> Loss:
+        """The loss of a batch as training computes it."""
+        objective: Any = self.config.objective
+        found: Loss = objective(model, objective.prepare(model, batch))
+        return found
 
     @torch.no_grad()
     def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:

@@ -130,7 +130,7 @@ def steps(
     for step in range(count):
         model.train()
         batch = next(fresh)
-        loss = config.objective(model, batch)
+        loss = subject.loss_of(model, batch)
         mean = loss.sum / max(loss.count, 1)
         mean.backward()
         clip_grad_norm_(model.parameters(), config.training.clip or math.inf)

@@ -1,0 +1,69 @@
+"""Counts of n-grams and their discounts, by interpolated modified Kneser-Ney smoothing.
+
+N tokens of a text, M n-grams of a level, V vocabulary.
+"""
+
+import numpy as np
+
+from regard.data.tensors.special import BOS, EOS, MASK, PAD
+
+NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
+
+
+def count(
+    symbols: np.ndarray, times: np.ndarray | None, vocabulary: int, order: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The keys and the counts of each level, from 1 to `order`, for a text (N,).
+
+    Level 1 has all V symbols, so that its places are the symbols themselves.
+    """
+    V, counted = vocabulary, ~np.isin(symbols, NOWHERE)
+    ends = symbols == EOS
+    contexts = _shift(np.where(ends, BOS, symbols), BOS)  # (N,) places one level up
+    places = symbols  # (N,) of the n-gram that ends here; -1: none
+    keys = [np.arange(V)]
+    counts = [np.bincount(symbols[counted], None if times is None else times[counted], V)]
+    for _ in range(1, order):
+        at = np.flatnonzero(counted & (contexts >= 0))
+        unique, first, inverse = np.unique(
+            contexts[at] * V + symbols[at], return_index=True, return_inverse=True
+        )
+        follows = np.bincount(places[at[first]], minlength=len(keys[-1]))
+        counts[-1] = np.where(follows > 0, follows, counts[-1])
+        keys.append(unique)
+        counts.append(np.bincount(inverse, None if times is None else times[at], len(unique)))
+        places = np.full(len(symbols), -1)
+        places[at] = inverse
+        contexts = _shift(np.where(ends, -1, places), -1)
+    return keys, counts
+
+
+def discount(
+    keys: np.ndarray, counts: np.ndarray, vocabulary: int, contexts: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The shares (M,) of the n-grams of a level, and what each of its contexts leaves over."""
+    context = keys // vocabulary  # (M,)
+    less = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3).astype(np.int64)]
+    totals = np.bincount(context, counts, contexts)
+    taken = np.bincount(context, less, contexts)
+    rest = np.divide(taken, totals, out=np.ones(contexts), where=totals > 0)
+    return (counts - less) / np.maximum(totals, 1)[context], rest
+
+
+def discounts(counts: np.ndarray) -> tuple[float, float, float]:
+    """D1, D2 and D3+, from how many n-grams have the counts 1 to 4 (Chen and Goodman 1999).
+
+    Where these are too few for the formulas: 0.5, 1 and 1.5, as in KenLM (Heafield et al. 2013).
+    """
+    n1, n2, n3, n4 = (int((counts == k).sum()) for k in (1, 2, 3, 4))
+    if min(n1, n2, n3, n4) > 0:
+        y = n1 / (n1 + 2 * n2)
+        d1, d2, d3 = 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3
+        if 0 < d1 < 1 and 0 < d2 < 2 and 0 < d3 < 3:
+            return d1, d2, d3
+    return 0.5, 1.0, 1.5
+
+
+def _shift(x: np.ndarray, first: int) -> np.ndarray:
+    """One place to the right, with `first` in front."""
+    return np.concatenate([[first], x])[:-1]
