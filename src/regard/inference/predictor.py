@@ -64,7 +64,9 @@ class Predictor:
             return cls(task, config, open_engine(folder), folder)
         rounded = quantize if engine in (None, "torch") else None
         model = _model(folder, lambda: task.build(config.model), rounded)
-        return cls.of(task, config, model.eval(), folder)
+        found = cls.of(task, config, model.eval(), folder)
+        found.engine.stepper()  # the fast path is made now, not with the first prediction
+        return found
 
     @property
     def module(self) -> nn.Module | None:

@@ -138,8 +138,11 @@ class TableVocabulary(Vocabulary):
         return self.join(self.symbols(text))
 
     def encode(self, text: str) -> list[int]:
+        return self.number(self.symbols(text))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         find = self._ids.get
-        return [find(symbol, UNK) for symbol in self.symbols(text)]
+        return [[find(symbol, UNK) for symbol in self.symbols(text)] for text in texts]
 
     def number(self, symbols: Iterable[str]) -> list[int]:
         """The ids of symbols that are cut already."""
