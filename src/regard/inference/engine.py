@@ -17,9 +17,9 @@ from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
 from regard.search.search import Found, Search, SearchRequest
+from regard.tasks.batches import FEW
 
 WORTH = 32  # sources for which copies of this process are worth their start
-FEW = 32  # sources in a batch below which threads only wait for each other
 
 Result = TypeVar("Result")
 BatchWork = Callable[["Engine", list[int]], Result]  # what an engine does with a batch of sources

@@ -10,11 +10,10 @@ from typing import Any
 import torch
 
 from regard.core.errors import UserError
-from regard.inference.engine import FEW
 from regard.search.callbacks import Begun, Outputs, Unwanted
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
-from regard.tasks.batches import Work
+from regard.tasks.batches import Work, rows_together
 from regard.tasks.values import Prediction, Request
 
 TOO_LONG = "the answer took too long; ask for less: a shorter text, a narrower beam"
@@ -57,8 +56,7 @@ class Asking:
         if not jobs:
             return
         task, threads = self.model.task, torch.get_num_threads()
-        # Each thread has its own share.
-        rows = max(FEW, -(-len(jobs) // threads)) if task.spreads else len(jobs)
+        rows = rows_together(len(jobs), threads) if task.spreads else len(jobs)
         work = Work(
             numbers=[job.number for job in jobs],
             follower=partial(_follow, jobs, until),

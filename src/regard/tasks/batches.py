@@ -9,6 +9,7 @@ from regard.search.callbacks import Follower
 
 TOKENS = 8192  # maximum tokens per batch, padding included
 ROWS = 64  # sources per batch
+FEW = 32  # sources per batch below which threads only wait for each other
 MANY_ROWS, PARTS = 256, 16  # of many sources: more, but enough batches for all cores
 
 
@@ -37,6 +38,11 @@ class Work:
 
 
 ALL = Work()  # all there is
+
+
+def rows_together(count: int, threads: int) -> int:
+    """Return the sources per batch, of some that arrive together: each thread has its own."""
+    return max(FEW, -(-count // threads))
 
 
 def plan(
