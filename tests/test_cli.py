@@ -420,3 +420,13 @@ def test_a_reader_that_goes_away_is_no_error(trained: Any) -> None:
     process.stdin.write(b"ab\n")
     process.stdin.flush()
     assert process.wait(120) == 1 and process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("name", ["predict", "inspect", "serve", "train", "evaluate"])
+def test_help_does_not_wait_for_torch(name: str) -> None:
+    """The options that are made from settings are there without it."""
+    code = (
+        "import sys; from regard.cli import main; sys.argv = ['regard', sys.argv[1], '--help']\n"
+        "try: main()\nexcept SystemExit: pass\nsys.exit('torch' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, name], check=True, capture_output=True)

@@ -12,9 +12,9 @@ from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.data.tensors.state import State
 from regard.models.ngram import NGram
 from regard.nn.recurrent import Recurrence
-from regard.search import SearchRequest
+from regard.search import Sample, SearchRequest
 from regard.search.filters import Filters, filter_logits
-from regard.search.sample import Sample, continued
+from regard.search.sample import continued
 
 from .writing import write, write_alone
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from regard.search.beam_options import Beam
 from regard.search.decide import Decide
 from regard.search.hypothesis import Hypothesis, TokenConstraints
-from regard.search.sample import Sample
+from regard.search.sample_options import Sample
 from regard.search.search import Search, SearchRequest
 
 __all__ = [

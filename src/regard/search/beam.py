@@ -5,7 +5,7 @@ B sentences, W beams of each, K continuations of a beam, V vocabulary, t symbols
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,17 +14,17 @@ from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import recording
 from regard.search.callbacks import Begun, Follower, tell
-from regard.search.constrained import Must
+from regard.search.constrained import Must, Unmet
 from regard.search.finished import Finished
-from regard.search.hypothesis import Hypothesis
+from regard.search.greedy import greedy_search
+from regard.search.hypothesis import Hypothesis, Stop
 from regard.search.live_beams import LiveBeams
-from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.rules import Rules, only_the_end, strike_specials, with_room
 from regard.search.scoring import Scoring
-from regard.search.selection import Best, Choose, Chosen, Continuations
+from regard.search.search import SearchRequest
+from regard.search.selection import Best, Choose, Chosen, Continuations, Diverse
 from regard.search.top import Step, joint, joint_fits, largest, log_normaliser, refuse_nan
 from regard.search.trace import Trace
-
-Stop = Literal["likely", "full", "exact", "first"]
 
 
 @dataclass
@@ -40,6 +40,36 @@ class Plan:
     mask: Tensor | None = None
     trace: Trace | None = None
     on_step: Follower | None = None
+
+
+@torch.inference_mode()
+def run_beam(
+    options: Any, model: Any, request: SearchRequest, trace: Trace | None = None
+) -> list[list[Hypothesis]]:
+    """Return the best outputs for each row of the source. options: of `Beam`; trace: records."""
+    source, limits, nbest = request.source, request.limits, request.nbest
+    assert source is not None and limits is not None
+    constraints = request.constraints
+    beam = options.groups * -(-max(options.beam, nbest) // options.groups)
+    choose: Choose = Best(2 * beam)
+    if options.groups > 1:
+        choose = Diverse(beam, options.groups, options.diversity)
+    if options.min_length or constraints is not None:
+        limits = with_room(limits, options.min_length, constraints)
+    must = constraints is not None and any(one.must for one in constraints)
+    if constraints is not None and must:
+        choose = Must(choose, constraints, limits.tolist())
+    rules, scoring = Rules(options.min_length, options.no_repeat, constraints), options.scoring
+    if beam == 1 and trace is None and not options.coverage and not must:
+        start = model.start(source)
+        return greedy_search(model.step, start, limits, scoring, rules, request.on_step)
+    cover = source.mask if options.coverage else None
+    plan = Plan(beam, nbest, scoring, options.stop, rules, choose, cover, trace, request.on_step)
+    found = beam_search(model.step, model.start(source), limits, plan)
+    for row, hypotheses in enumerate(found):
+        if not hypotheses:
+            raise Unmet(row)
+    return found
 
 
 @torch.inference_mode()

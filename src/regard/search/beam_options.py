@@ -1,20 +1,19 @@
 """Beam search as a setting."""
 
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import torch
 from pydantic import Field, model_validator
 
-from regard.search.beam import Plan, Stop, beam_search
-from regard.search.constrained import Must, Unmet
-from regard.search.explore import search_tree
-from regard.search.greedy import greedy_search
-from regard.search.hypothesis import Hypothesis
-from regard.search.rules import Rules, with_room
-from regard.search.scoring import Normalise, Scoring
-from regard.search.search import Explanation, PlainBeam, Search, SearchRequest
-from regard.search.selection import Best, Choose, Diverse
-from regard.search.trace import Trace
+from regard.search.hypothesis import Hypothesis, Normalise, Stop
+from regard.search.search import (
+    Explanation,
+    PlainBeam,
+    Search,
+    SearchRequest,
+)
+
+if TYPE_CHECKING:
+    from regard.search.scoring import Scoring
 
 
 class Beam(Search):
@@ -51,41 +50,23 @@ class Beam(Search):
         return self
 
     @property
-    def scoring(self) -> Scoring:
+    def scoring(self) -> "Scoring":
         """How outputs are ranked."""
+        from regard.search.scoring import Scoring
+
         return Scoring(self.normalise, self.alpha, self.coverage)
 
-    @torch.inference_mode()
-    def run(
-        self, model: Any, request: SearchRequest, trace: Trace | None = None
-    ) -> list[list[Hypothesis]]:
+    def run(self, model: Any, request: SearchRequest, trace: Any = None) -> list[list[Hypothesis]]:
         """Return the best outputs for each row of the source. trace: records the search."""
-        source, limits, nbest = request.source, request.limits, request.nbest
-        assert source is not None and limits is not None
-        constraints = request.constraints
-        beam = self.groups * -(-max(self.beam, nbest) // self.groups)
-        choose: Choose = Best(2 * beam)
-        if self.groups > 1:
-            choose = Diverse(beam, self.groups, self.diversity)
-        if self.min_length or constraints is not None:
-            limits = with_room(limits, self.min_length, constraints)
-        must = constraints is not None and any(one.must for one in constraints)
-        if constraints is not None and must:
-            choose = Must(choose, constraints, limits.tolist())
-        rules, scoring = Rules(self.min_length, self.no_repeat, constraints), self.scoring
-        if beam == 1 and trace is None and not self.coverage and not must:
-            start = model.start(source)
-            return greedy_search(model.step, start, limits, scoring, rules, request.on_step)
-        cover = source.mask if self.coverage else None
-        plan = Plan(beam, nbest, scoring, self.stop, rules, choose, cover, trace, request.on_step)
-        found = beam_search(model.step, model.start(source), limits, plan)
-        for row, hypotheses in enumerate(found):
-            if not hypotheses:
-                raise Unmet(row)
-        return found
+        from regard.search.beam import run_beam
+
+        return run_beam(self, model, request, trace)
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:
         """Return the best output with the tree of the search, and greedy search in it."""
+        from regard.search.explore import search_tree
+        from regard.search.trace import Trace
+
         trace, alone = Trace(), self.model_copy(update={"beam": 1, "groups": 1})
         ((best,),) = self.run(model, request, trace)
         ((greedy,),) = alone.run(model, request)

@@ -5,11 +5,8 @@ B rows, S length, C labels.
 
 from typing import Any, ClassVar, Literal
 
-import torch
 from pydantic import Field
 
-from regard.data.tensors.padded import Batch
-from regard.nn import crf
 from regard.search.search import Found, Search, SearchRequest
 
 
@@ -20,20 +17,27 @@ class Decide(Search):
     kind: Literal["decide"] = "decide"
     threshold: float = Field(0.5, gt=0, lt=1, description="probability from which a label is given")
 
-    @torch.inference_mode()
     def run(self, model: Any, request: SearchRequest) -> list[Found]:
         """Return for each row its scores (C,), or for each position the best label and its p."""
+        import torch
+
+        from regard.data.tensors.padded import Batch
+        from regard.nn import crf
+
         assert request.source is not None
-        outputs = model(Batch(request.source))
-        scores, transitions = outputs.logits, outputs.transitions
-        if scores.dim() == 2:
-            return list(scores.float().cpu().numpy())
-        mask = request.source.mask
-        if transitions is None:
-            p, labels = scores.softmax(-1).max(-1)  # (B, S)
-        else:
-            labels, _ = crf.viterbi(scores, transitions, mask)
-            each = crf.marginals(scores, transitions, mask)  # (B, S, C)
-            p = each.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        sizes, rows = mask.sum(1).tolist(), zip(labels.tolist(), p.tolist(), strict=True)
-        return [(own[:size], sure[:size]) for size, (own, sure) in zip(sizes, rows, strict=True)]
+        with torch.inference_mode():
+            outputs = model(Batch(request.source))
+            scores, transitions = outputs.logits, outputs.transitions
+            if scores.dim() == 2:
+                return list(scores.float().cpu().numpy())
+            mask = request.source.mask
+            if transitions is None:
+                p, labels = scores.softmax(-1).max(-1)  # (B, S)
+            else:
+                labels, _ = crf.viterbi(scores, transitions, mask)
+                each = crf.marginals(scores, transitions, mask)  # (B, S, C)
+                p = each.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+            sizes, rows = mask.sum(1).tolist(), zip(labels.tolist(), p.tolist(), strict=True)
+            return [
+                (own[:size], sure[:size]) for size, (own, sure) in zip(sizes, rows, strict=True)
+            ]

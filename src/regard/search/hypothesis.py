@@ -1,9 +1,12 @@
 """What a search finds, and what may be wished of it."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from regard.data.tensors.special import BOS, MASK, PAD, UNK
 
+Normalise = Literal["average", "gnmt", "none"]  # how scores are divided by lengths
+Stop = Literal["likely", "full", "exact", "first"]  # when a sentence is done
 NEVER = [PAD, UNK, BOS, MASK]  # symbols that are no output
 
 

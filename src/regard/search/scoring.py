@@ -4,12 +4,11 @@ B sentences, W beams, S source length.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Normalise = Literal["average", "gnmt", "none"]
+from regard.search.hypothesis import Normalise
 
 
 @dataclass(frozen=True)

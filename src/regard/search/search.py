@@ -1,18 +1,26 @@
-"""The contract of a search: a request in, outputs out."""
+"""The contract of a search: a request in, outputs out.
+
+The options of searches do not import torch until they run: commands make their own from them.
+"""
+
+from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from regard.core.options import Options
-from regard.data.tensors.padded import Padded
-from regard.search.callbacks import Follower
-from regard.search.explore import SearchTree
-from regard.search.hypothesis import Hypothesis, TokenConstraints
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+
+    from regard.data.tensors.padded import Padded
+    from regard.search.callbacks import Follower
+    from regard.search.explore import SearchTree
+    from regard.search.hypothesis import Hypothesis, TokenConstraints
+
 
 Found = Any  # what a search finds for one row: hypotheses, best first, or the scores of labels
 
@@ -36,7 +44,7 @@ class SearchRequest:
     context: int | None = None
     on_step: Follower | None = None
 
-    def to(self, device: torch.device) -> "SearchRequest":
+    def to(self, device: torch.device) -> SearchRequest:
         """Return the same request on another device."""
         source = None if self.source is None else self.source.to(device)
         limits = None if self.limits is None else self.limits.to(device)
