@@ -90,7 +90,7 @@ def draw(out: Path) -> int:
     total = sum(map(lines, rooms))
     with styled():
         figure = new_figure(
-            10.4, 6.4, f"Imports go down only: {total:,} lines in {len(rooms)} rooms"
+            8.8, 6.4, f"Imports go down only: {total:,} lines in {len(rooms)} rooms"
         )
         axes = figure.subplots()
         bare(axes)
