@@ -17,6 +17,9 @@ import regard
 from regard import Request
 from regard.core.errors import UserError
 from regard.core.workers import in_workers, workers_there
+from regard.inference import torch_engine
+from regard.inference.predictor import Predictor
+from regard.nn.fast import fast
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a system that cannot fork")
 
@@ -89,6 +92,21 @@ def test_workers_change_no_answer(
     for one, other in zip(*found, strict=True):
         assert one.text == other.text and one.score == pytest.approx(other.score, abs=1e-5)
         assert [a.text for a in one.alternatives] == [a.text for a in other.alternatives]
+
+
+def test_the_fast_path_is_made_once_for_all_workers(
+    trained: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers are copies that end: what only they had made, each later call would make again."""
+    loaded = regard.load(trained.run).predictor_
+    model = loaded.engine.inside()
+    fresh = Predictor.of(loaded.task, loaded.config, model, loaded.folder)
+    made: list[int] = []
+    monkeypatch.setattr(torch_engine, "fast", lambda module: made.append(1) or fast(module))
+    monkeypatch.setenv("REGARD_WORKERS", "2")
+    for _ in range(2):
+        fresh.predict(words[:70], rows=8)
+    assert len(made) == 1
 
 
 def test_alternatives_at_a_place(trained: Any) -> None:

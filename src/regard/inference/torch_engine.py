@@ -1,11 +1,12 @@
 """The engine that runs our own models as they are."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from regard.inference.engine import Engine
+from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.shortlist_stepper import narrow_search, output_layer
 from regard.models.max_length import SIDES, places
 from regard.nn.fast import fast
@@ -44,6 +45,10 @@ class TorchEngine(Engine):
         if not self.plain:
             return f"{folder}: with a shortlist nothing can be seen; load it without one"
         return getattr(self.module, "hidden", None)
+
+    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        self.stepper()  # the fast path is made here, once, not again in each process that helps
+        return super().spread(work, parts)
 
     def stepper(self) -> Any:
         """The fast path of the model, made again only if the model or its weights have changed."""
