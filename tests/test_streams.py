@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from regard.cli import main
 from regard.cli.streams import mend_streams
+from regard.core.version import __version__
 
 
 def test_closed_streams_are_empty_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -60,3 +62,28 @@ def test_answers_need_a_place_to_go(monkeypatch: pytest.MonkeyPatch, capsys: Any
     monkeypatch.undo()
     assert stop.value.code == 2
     assert "error: standard output is closed" in capsys.readouterr().err
+
+
+EXIT = """
+import atexit, sys
+from regard.cli import main
+atexit.register(print, "finalized")
+sys.argv = ["regard", *sys.argv[1:]]
+main()
+"""
+
+
+@pytest.mark.parametrize(("command", "code"), [("--version", 0), ("nonsense", 2)])
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_one_of_several_processes_exits_without_finalizing(
+    command: str, code: int, processes: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT, command],
+        env=os.environ | {"WORLD_SIZE": processes},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == code
+    assert ("finalized" in done.stdout) == (processes == "1")
+    assert done.stdout.startswith(__version__) if code == 0 else "nonsense" in done.stderr

@@ -1,6 +1,7 @@
 """The command line: a thin layer over the library. Answers on stdout, everything else on stderr."""
 
 import errno
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated
@@ -44,8 +45,16 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Runs a command; what the user can put right is said in a line or two, with exit code 2."""
-    debug = "--debug" in sys.argv
+    """Run a command and exit: with code 2 after an error that the user can fix."""
+    try:
+        _run(debug="--debug" in sys.argv)
+    except SystemExit as end:
+        if os.environ.get("WORLD_SIZE", "1") != "1" and isinstance(end.code, int):
+            _exit_at_once(end.code)
+        raise
+
+
+def _run(debug: bool) -> None:
     try:
         mend_streams()
         app()
@@ -61,6 +70,17 @@ def main() -> None:
         nameless = "no room for what is written" if full else "the system"
         complain(f"{error.filename or nameless}: {error.strerror or error}")
         sys.exit(2)
+
+
+def _exit_at_once(code: int) -> None:
+    """Exit without finalizing the interpreter.
+
+    Threads of gloo may still release Python objects then, which aborts a process that is done
+    ("terminate called without an active exception"), and torchrun reports a failure.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _print_version(wanted: bool) -> None:
