@@ -20,7 +20,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from surroundings import REPOSITORY
 
 from regard.views.figures.style import (
-    COLOURS,
+    COLORS,
     FAINT,
     GRID,
     INK,
@@ -95,12 +95,12 @@ def draw(out: Path) -> int:
         axes = figure.subplots()
         bare(axes)
         shades = [[np.nan if n is None else np.log1p(n) for n in row] for row in table]
-        axes.imshow(shades, cmap=LinearSegmentedColormap.from_list("", (GRID, COLOURS[0])))
+        axes.imshow(shades, cmap=LinearSegmentedColormap.from_list("", (GRID, COLORS[0])))
         for y, row in enumerate(table):
             for x, number in enumerate(row):
                 if number is not None:
-                    colour = PAPER if number > 6 else INK
-                    axes.text(x, y, str(number), ha="center", va="center", size=7.5, color=colour)
+                    color = PAPER if number > 6 else INK
+                    axes.text(x, y, str(number), ha="center", va="center", size=7.5, color=color)
         axes.plot([-0.5, len(rooms) - 0.5], [-0.5, len(rooms) - 0.5], color=FAINT, lw=0.8)
         names = [f"{WHAT[room]}   $\\bf{{{room}}}$ {lines(room):>5,}" for room in rooms]
         axes.set_yticks(range(len(rooms)), names, color=INK)

@@ -1,4 +1,4 @@
-"""Large corpora: peak memory of check and train, speed of tokenising, start of a second run.
+"""Large corpora: peak memory of check and train, speed of tokenizing, start of a second run.
 
 Makes random sentences (8 to 10 words a side, word forms by Zipf's law), runs the commands on them
 with a cache of its own, and prints each figure beside its bar. Memory is the resident memory of
@@ -26,7 +26,7 @@ BARS = {
     "check, peak GB": ("<=", 2.0),
     "train, peak GB": ("<=", 2.0),
     "second run, seconds to the first step": ("<=", 10.0),
-    "tokenising against the raw library": (">=", 0.6),
+    "tokenizing against the raw library": (">=", 0.6),
 }
 SMALL_MODEL = [
     *("model.encoder.kind=transformer", "model.encoder.width=64", "model.encoder.layers=1"),
@@ -116,13 +116,13 @@ def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[f
     os.environ.update(REGARD_MEMORY="1", REGARD_CACHE=str(folder / "cache-speed"))
     from regard.data.corpus.encode import tokens
     from regard.data.sources.open_large import read_large
-    from regard.data.vocabulary.subword import BpeVocabulary
+    from regard.data.vocabulary.subword import BpeTokenizer
 
     part = folder / "part.tsv"
     with open(data, encoding="utf-8") as file, open(part, "w", encoding="utf-8") as out:
         out.writelines(line for line, _ in zip(file, range(count), strict=False))
     texts = [text for line in part.read_text("utf-8").splitlines() for text in line.split("\t")]
-    vocabulary = BpeVocabulary.build(texts[:100_000], 8_000)
+    vocabulary = BpeTokenizer.build(texts[:100_000], 8_000)
     raw = sentencepiece.SentencePieceProcessor(model_proto=vocabulary._model)
     read = read_large([str(part)])
     assert read is not None
@@ -172,7 +172,7 @@ def measure(arguments: argparse.Namespace, regard: list[str]) -> Iterator[tuple[
         raw, ours = (statistics.median(rates) for rates in found.values())
         yield "raw library, texts/s", raw
         yield "regard, texts/s", ours
-        yield "tokenising against the raw library", ours / raw
+        yield "tokenizing against the raw library", ours / raw
 
 
 def main() -> None:

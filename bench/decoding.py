@@ -26,7 +26,7 @@ SETTINGS = [
     *(Setting(beam, 1, 200) for beam in (1, 5)),
     Setting(1, 1, 100, alone=True),
 ]
-LONGEST = 100  # symbols of an output
+LONGEST = 100  # tokens of an output
 Systems = Callable[[Path, Path, Path], list[System] | None]
 
 

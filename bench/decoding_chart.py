@@ -10,7 +10,7 @@ from pathlib import Path
 from decoding_report import median
 from surroundings import REPOSITORY, RESULTS
 
-from regard.views.figures.style import COLOURS, FAINT, INK, new_figure, panels, save, styled
+from regard.views.figures.style import COLORS, FAINT, INK, new_figure, panels, save, styled
 
 SETTINGS = {
     "beam 1, batch 32": "greedy, batch of 32",
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def draw(rates: dict[str, dict[str, dict]], out: Path) -> None:
-    """One panel a setting, a bar a system; ours in colour."""
+    """One panel a setting, a bar a system; ours in color."""
     with styled():
         figure = new_figure(7.2, 6.4, "Translations a second on two CPU cores, the same weights")
         for axes, (setting, title) in zip(panels(figure, 2, 2), SETTINGS.items(), strict=True):
@@ -53,12 +53,12 @@ def draw(rates: dict[str, dict[str, dict]], out: Path) -> None:
             axes.barh(
                 places,
                 list(shown.values()),
-                color=[COLOURS[0] if one else OTHERS for one in ours],
+                color=[COLORS[0] if one else OTHERS for one in ours],
                 height=0.72,
             )
             axes.set_yticks(places, [SYSTEMS[name] for name in shown], fontsize=10)
             for tick, one in zip(axes.get_yticklabels(), ours, strict=True):
-                tick.set_color(COLOURS[0] if one else INK)
+                tick.set_color(COLORS[0] if one else INK)
                 tick.set_fontweight("bold" if one else "normal")
             most = max(shown.values())
             for place, rate in zip(places, shown.values(), strict=True):

@@ -16,8 +16,8 @@ from interleaved import KEEP, Setting, System
 from surroundings import BENCH, REPOSITORY
 
 SETTINGS = [Setting(1, 32, 2000), Setting(5, 32, 640)]
-LONGEST = 32  # symbols of an output
-SYMBOLS = ["task.source.symbols=char", "task.target.symbols=space"]
+LONGEST = 32  # tokens of an output
+TOKENS = ["task.source.tokenizer=char", "task.target.tokenizer=whitespace"]
 LSTM = [
     *("model.encoder.kind=recurrent", "model.encoder.cell=lstm", "model.encoder.layers=1"),
     *("model.encoder.width=1024", "model.decoder.kind=recurrent", "model.decoder.cell=lstm"),
@@ -31,7 +31,7 @@ def train_ours(models: Path, data: Path) -> bool:
     place = data / "cmudict_g2p"
     files = [str(place / "train.tsv.gz"), "--dev", str(place / "dev.tsv.gz")]
     return all(
-        train(models / f"g2p_{kind}", files, "5m", [*SYMBOLS, *settings])
+        train(models / f"g2p_{kind}", files, "5m", [*TOKENS, *settings])
         for kind, settings in KINDS.items()
     )
 

@@ -11,8 +11,8 @@ from typing import Any
 from surroundings import regard_command
 
 TRANSLATION = [
-    *("task.shared=true", "task.source.symbols=bpe", "task.target.symbols=bpe"),
-    *("task.source.size=8000", "task.target.size=8000"),
+    *("task.shared=true", "task.source.tokenizer=bpe", "task.target.tokenizer=bpe"),
+    *("task.source.vocab_size=8000", "task.target.vocab_size=8000"),
 ]
 
 
@@ -63,23 +63,23 @@ def write_weights(model: Path, work: Path, data: Path) -> None:
     estimator = regard.load(model)
     task = estimator.task_
     texts, references = (read(data / f"test_2016_flickr.{side}.gz") for side in ("en", "de"))
-    pieces = [" ".join(task.source.symbols(text)) for text in texts]
+    pieces = [" ".join(task.source.tokenizer(text)) for text in texts]
     write(work / "source.txt", texts)
     write(work / "references.txt", references)
     for name in ("pieces.en", "pieces.de"):  # JoeyNMT reads both sides of its test part
         write(work / name, pieces)
     parts = Parts(task, estimator.model_)
-    symbols = json.dumps(parts.symbols)
-    write_ctranslate2(estimator, work, symbols)
+    tokens = json.dumps(parts.tokens)
+    write_ctranslate2(estimator, work, tokens)
     peer_transformers.write_transformers(parts, work / "transformers")
-    (work / "transformers" / "symbols.json").write_text(symbols, encoding="utf-8")
+    (work / "transformers" / "tokens.json").write_text(tokens, encoding="utf-8")
     far = peer_transformers.difference(estimator.model_, work / "transformers")
     assert far < 1e-4, f"transformers has other logits than ours: they differ by {far}"
     write_eole(parts, work / "eole")
     write_joey(parts, work / "joey", work / "pieces")
 
 
-def write_ctranslate2(estimator: Any, work: Path, symbols: str) -> None:
+def write_ctranslate2(estimator: Any, work: Path, tokens: str) -> None:
     """The exports of a model to CTranslate2; nothing after a message if that cannot be done."""
     from regard.core.errors import UserError
 
@@ -91,8 +91,8 @@ def write_ctranslate2(estimator: Any, work: Path, symbols: str) -> None:
         print(f"CTranslate2 is left out: {error}", file=sys.stderr)
         return
     for end in ("", "-int8"):
-        path = work / f"ctranslate2{end}" / "ctranslate2" / "symbols.json"
-        path.write_text(symbols, encoding="utf-8")
+        path = work / f"ctranslate2{end}" / "ctranslate2" / "tokens.json"
+        path.write_text(tokens, encoding="utf-8")
 
 
 def read(path: Path) -> list[str]:

@@ -76,7 +76,7 @@ def text_of(path: Path) -> list[str]:
 def print_rates(rates: Rates, settings: list[Setting]) -> None:
     """Medians of all systems and settings."""
     names = [setting.name for setting in settings]
-    print("\n| system | " + " | ".join(names) + " | symbols |")
+    print("\n| system | " + " | ".join(names) + " | tokens |")
     print("|---|" + "---|" * (len(names) + 1))
     for system, found in rates.items():
         cells = [f"{found[name]['median']:,.1f}" for name in names]

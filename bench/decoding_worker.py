@@ -4,7 +4,7 @@ usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
     SYSTEM: ours ours-int8 ours-ctranslate2 ctranslate2-1x2 ctranslate2-2x1 (also -int8)
             transformers eole joey yoyodyne-lstm yoyodyne-transformer
 A line asks {beam, batch, count, alone, output}: the first so many inputs in one call or, alone,
-each in a call of its own. The answer is {seconds, processor, sentences, symbols}, processor being
+each in a call of its own. The answer is {seconds, processor, sentences, tokens}, processor being
 the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces and joins them
 inside the clock; the others get pieces, and turn them into numbers and back inside the clock. This
 file runs in the environments of the peers, so it imports each system only where it is asked for.
@@ -36,7 +36,7 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
     def run(beam: int, batch: int, which: slice) -> Outputs:
         search = {"beam": beam, "alpha": ALPHA, "max_length": longest}
         found = estimator.predictions(texts[which], batch_size=batch, **search)
-        return [list(one.symbols) for one in found]
+        return [list(one.tokens) for one in found]
 
     return run
 
@@ -44,10 +44,10 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
 def ctranslate2(
     model: str, pieces: Outputs, longest: int, threads: tuple[int, int], kind: str
 ) -> Run:
-    """CTranslate2 with so many translators of so many threads each; symbols go by number there."""
+    """CTranslate2 with so many translators of so many threads each; tokens go by number there."""
     import ctranslate2 as package
 
-    symbols, numbers = symbols_of(model)
+    tokens, numbers = tokens_of(model)
     rows = [[str(numbers.get(piece, UNK)) for piece in row] + [str(EOS)] for row in pieces]
     inter, intra = threads
     translator = package.Translator(
@@ -63,15 +63,15 @@ def ctranslate2(
             length_penalty=ALPHA,
             max_decoding_length=longest,
         )
-        return [[symbols[int(id)] for id in one.hypotheses[0]] for one in found]
+        return [[tokens[int(id)] for id in one.hypotheses[0]] for one in found]
 
     return run
 
 
-def symbols_of(model: str) -> tuple[list[str], dict[str, int]]:
-    """Symbols by number, and numbers by symbol."""
-    symbols = json.loads(Path(model, "symbols.json").read_text(encoding="utf-8"))
-    return symbols, {symbol: id for id, symbol in enumerate(symbols)}
+def tokens_of(model: str) -> tuple[list[str], dict[str, int]]:
+    """Tokens by number, and numbers by token."""
+    tokens = json.loads(Path(model, "tokens.json").read_text(encoding="utf-8"))
+    return tokens, {token: id for id, token in enumerate(tokens)}
 
 
 def transformers(model: str, pieces: Outputs, longest: int) -> Run:
@@ -81,7 +81,7 @@ def transformers(model: str, pieces: Outputs, longest: int) -> Run:
 
     torch.set_num_threads(THREADS)
     network = PegasusForConditionalGeneration.from_pretrained(model).eval()
-    symbols, numbers = symbols_of(model)
+    tokens, numbers = tokens_of(model)
 
     @torch.inference_mode()
     def run(beam: int, batch: int, which: slice) -> Outputs:
@@ -103,14 +103,14 @@ def transformers(model: str, pieces: Outputs, longest: int) -> Run:
                 use_cache=True,
             )
             for i, row in zip(part, outputs.tolist(), strict=True):
-                found[i] = [symbols[id] for id in row[1:] if id not in (PAD, EOS)]
+                found[i] = [tokens[id] for id in row[1:] if id not in (PAD, EOS)]
         return found
 
     return run
 
 
 def eole(model: str, pieces: Outputs, longest: int) -> Run:
-    """Eole's inference engine. Its sources have no end symbol, ours have one: it is written out."""
+    """Eole's inference engine. Its sources have no end token, ours have one: it is written out."""
     import torch
 
     torch.set_num_threads(THREADS)
@@ -238,9 +238,9 @@ def main() -> None:
         if ask["output"]:
             lines = "".join(" ".join(row) + "\n" for row in found)
             Path(ask["output"]).write_text(lines, encoding="utf-8")
-        symbols = sum(map(len, found))
+        tokens = sum(map(len, found))
         record = {"seconds": seconds, "processor": processor}
-        record |= {"sentences": len(found), "symbols": symbols}
+        record |= {"sentences": len(found), "tokens": tokens}
         print(json.dumps(record), file=answers)
 
 

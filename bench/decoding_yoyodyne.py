@@ -1,7 +1,7 @@
 """yoyodyne's models as a system of the decoding bench; runs in yoyodyne's environment.
 
 The Transformer has our weights (written by peer_yoyodyne.py). The LSTM attends in another way than
-ours, so it has random weights, and its outputs are made to end after as many symbols as the word
+ours, so it has random weights, and its outputs are made to end after as many tokens as the word
 has letters, less one: so long are ours in the mean. The work of a step is that of a trained model.
 Batches are cut in the order of the words, as yoyodyne's own loader does, and no Trainer stands
 around the model.
@@ -23,13 +23,13 @@ Run = Callable[[int, int, slice], list[list[str]]]
 
 
 def transformer(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
-    """Our weights, and all symbols by their numbers."""
-    symbols = json.loads((folder / "symbols.json").read_text(encoding="utf-8"))
+    """Our weights, and all tokens by their numbers."""
+    tokens = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))
     weights = torch.load(folder / "weights.pt", weights_only=True)
     model = TransformerModel(
         source_encoder=modules.TransformerEncoder(embedding_size=256, dropout=0.1, **SIZES),
         embedding_size=256,
-        vocab_size=len(symbols),
+        vocab_size=len(tokens),
         target_vocab_size=len(weights["classifier.bias"]),
         max_target_length=longest,
         **{f"decoder_{name}": size for name, size in SIZES.items()},
@@ -37,7 +37,7 @@ def transformer(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]
     positions = [name for name in model.state_dict() if name.endswith("positional_encoding")]
     kept = {name: model.state_dict()[name] for name in positions}  # the same table as ours
     model.load_state_dict(weights | kept)
-    return model, symbols
+    return model, tokens
 
 
 class Ending(SoftAttentionLSTMModel):
@@ -46,10 +46,10 @@ class Ending(SoftAttentionLSTMModel):
     steps = 0
 
     def decode_step(
-        self, symbol: Tensor, context: Tensor, mask: Tensor, state: Any
+        self, token: Tensor, context: Tensor, mask: Tensor, state: Any
     ) -> tuple[Tensor, Any]:
-        logits, state = super().decode_step(symbol, context, mask, state)  # (B, 1, V)
-        letters = (~mask).sum(1) - 2  # without the symbols at both ends
+        logits, state = super().decode_step(token, context, mask, state)  # (B, 1, V)
+        letters = (~mask).sum(1) - 2  # without the tokens at both ends
         done = self.steps >= (letters - 1).clamp(min=1)
         logits[:, 0, : len(special.SPECIAL)] = -1e9  # no outputs
         logits[:, 0, special.END_IDX] = torch.where(done, 1e9, -1e9)
@@ -58,9 +58,9 @@ class Ending(SoftAttentionLSTMModel):
 
 
 def lstm(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
-    """Random weights, and all symbols by their numbers."""
-    symbols = json.loads((folder / "symbols.json").read_text(encoding="utf-8"))
-    targets = sum(not symbol.startswith("{") for symbol in symbols)
+    """Random weights, and all tokens by their numbers."""
+    tokens = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))
+    targets = sum(not token.startswith("{") for token in tokens)
     torch.manual_seed(1)
     model = Ending(
         source_encoder=modules.LSTMEncoder(
@@ -69,21 +69,21 @@ def lstm(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
         embedding_size=256,
         decoder_hidden_size=512,
         decoder_layers=1,
-        vocab_size=len(symbols),
+        vocab_size=len(tokens),
         target_vocab_size=targets,
         max_target_length=longest,
     )
-    return model, symbols
+    return model, tokens
 
 
 def load(kind: str, folder: str, words: list[str], longest: int, threads: int) -> Run:
     """The run function of one kind."""
     torch.set_num_threads(threads)
-    model, symbols = (transformer if kind == "transformer" else lstm)(Path(folder), longest)
+    model, tokens = (transformer if kind == "transformer" else lstm)(Path(folder), longest)
     model.eval()
     model.trainer = lightning.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False)
-    numbers = {symbol: id for id, symbol in enumerate(symbols)}
-    # The weights of ours have never seen a start symbol before a source.
+    numbers = {token: id for id, token in enumerate(tokens)}
+    # The weights of ours have never seen a start token before a source.
     first = [] if kind == "transformer" else [special.START_IDX]
 
     def encode(word: str) -> torch.Tensor:
@@ -92,7 +92,7 @@ def load(kind: str, folder: str, words: list[str], longest: int, threads: int) -
 
     def decode(row: list[int]) -> list[str]:
         end = row.index(special.END_IDX) if special.END_IDX in row else len(row)
-        return [symbols[id] for id in row[:end] if not special.isspecial(id)]
+        return [tokens[id] for id in row[:end] if not special.isspecial(id)]
 
     @torch.inference_mode()
     def run(beam: int, batch: int, which: slice) -> list[list[str]]:

@@ -71,8 +71,8 @@ FAULTS = [
     Fault(
         "a search depends on the batch",
         "search/beam.py",
-        "full = live.limits <= live.symbols.shape[-1] + 1",
-        "full = live.limits.min() <= live.symbols.shape[-1] + 1 + 0 * live.limits",
+        "full = live.limits <= live.tokens.shape[-1] + 1",
+        "full = live.limits.min() <= live.tokens.shape[-1] + 1 + 0 * live.limits",
         ("depends_on_its_batch", "alone"),
     ),
 ]

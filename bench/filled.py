@@ -44,11 +44,11 @@ SIZES = [10**2, 3 * 10**3, 10**4, 10**5, 4 * 10**5, 10**6, 10**7, 10**8]
 def stats_of(draw: random.Random, task: str) -> Tree:
     """Made-up data of a task, in the words of the oldest version."""
     tokens = draw.choice(SIZES)
-    stats: Tree = {"examples": max(1, tokens // draw.choice([1, 8, 20])), "symbols": tokens}
+    stats: Tree = {"examples": max(1, tokens // draw.choice([1, 8, 20])), "tokens": tokens}
     stats |= {"vocabulary": draw.choice([2, 60, 8000]), "subwords": draw.random() < 0.5}
     stats |= {"task": task, "source": "words" if task == "tag" else "text"}
     if task in ("classify", "regress") and draw.random() < 0.5:
-        stats |= {"vectors": 4, "source": "vectors", "symbols": stats["examples"]}
+        stats |= {"vectors": 4, "source": "vectors", "tokens": stats["examples"]}
     if task == "transduce":
         stats["inputs"] = draw.choice([60, 8000])
     return stats
@@ -120,8 +120,8 @@ def made_up(stats: Tree) -> Any:
 
         return Facts(**stats)
     task = stats["task"]
-    renamed = {"tokens": stats["symbols"], "outputs": stats["vocabulary"]}
-    kept = {k: v for k, v in stats.items() if k not in ("symbols", "vocabulary", "task")}
+    renamed = {"tokens": stats["tokens"], "outputs": stats["vocabulary"]}
+    kept = {k: v for k, v in stats.items() if k not in ("tokens", "vocabulary", "task")}
     return DataStats(**renamed, **kept, labels=task in ("tag", "classify"))
 
 

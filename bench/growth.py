@@ -1,4 +1,4 @@
-"""Decoding time against output length: outputs forced to 256 and to 512 symbols, 8 inputs at once.
+"""Decoding time against output length: outputs forced to 256 and to 512 tokens, 8 inputs at once.
 
 usage: python bench/growth.py [--repeats 5] [--models DIR]
 DIR holds the models of decoding.py: m30k and g2p_lstm, trained there if they are missing. Lengths
@@ -40,9 +40,7 @@ def main() -> int:
             ratio = round(middle[1] / middle[0], 2)
             row = {"model": name, "beam": beam, "ratio": ratio, "reached": ratio <= BAR}
             found.append(row | {str(length): times[length] for length in LENGTHS})
-            shown = ", ".join(
-                f"{n} symbols {t:.2f} s" for n, t in zip(LENGTHS, middle, strict=True)
-            )
+            shown = ", ".join(f"{n} tokens {t:.2f} s" for n, t in zip(LENGTHS, middle, strict=True))
             word = "met" if ratio <= BAR else "MISSED"
             print(f"{name}, beam {beam}: {shown}, ratio {ratio} (<= {BAR}: {word})", flush=True)
     RESULTS.mkdir(exist_ok=True)
@@ -71,7 +69,7 @@ def measure(model: Path, beam: int, repeats: int) -> dict[int, list[float]]:
             began = time.perf_counter()
             found = engine.run(search, request)
             seconds = round(time.perf_counter() - began, 3)
-            assert all(len(row[0].symbols) == length for row in found)
+            assert all(len(row[0].tokens) == length for row in found)
             if turn:
                 times[length].append(seconds)
     return times

@@ -19,7 +19,7 @@ from surroundings import REPOSITORY, RESULTS, machine
 LONG = 250  # lines of a file
 KINDS = (  # of which there are several: whoever asks which one it is climbs a ladder
     *("Task", "TaskOptions", "Estimator", "Engine", "Search", "Beam", "Sample", "Decide"),
-    *("Corpus", "Inputs", "Input", "Vocabulary", "Question", "Module"),
+    *("Corpus", "Inputs", "Input", "Tokenizer", "Question", "Module"),
 )
 OTHERS = {  # classes of Python, numpy and torch's tensor
     *(name for name in dir(builtins) if isinstance(getattr(builtins, name), type)),

@@ -1,6 +1,6 @@
 """The page of `regard inspect` for a large model: its size, and the time until it can be used.
 
-usage: python bench/inspect_page.py [--layers 6] [--heads 8] [--symbols 30] [--repeats 5]
+usage: python bench/inspect_page.py [--layers 6] [--heads 8] [--tokens 30] [--repeats 5]
 A Transformer with random weights reads 29 letters and is given 29 letters as its answer, so that
 each map has 30 rows and 30 columns. The page is opened from a file in Chromium with the network
 off. It can be used when a head that was clicked on is drawn large. The bars: 1.5 MB, 1 s.
@@ -42,7 +42,7 @@ window.usable = new Promise((done) => {
 
 
 def random_model(folder: Path, wish: argparse.Namespace) -> Path:
-    """The run folder of a Transformer that has learnt nothing."""
+    """The run folder of a Transformer that has learned nothing."""
     import torch
 
     from regard.config.load import check_config
@@ -54,8 +54,8 @@ def random_model(folder: Path, wish: argparse.Namespace) -> Path:
     torch.manual_seed(1)
     part = {"kind": "transformer", "layers": wish.layers, "heads": wish.heads}
     part |= {"width": 16 * wish.heads, "feedforward": 32 * wish.heads}
-    symbols = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
-    config = check_config({"task": symbols, "model": {"encoder": part, "decoder": part}}, "bench")
+    tokens = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
+    config = check_config({"task": tokens, "model": {"encoder": part, "decoder": part}}, "bench")
     pairs = [Pair(string.ascii_letters, string.ascii_letters[::-1], 1)]
     run = start_run(folder / "run", config, pairs, pairs)
     with torch.no_grad():
@@ -72,7 +72,7 @@ def write_page(folder: Path, wish: argparse.Namespace) -> Path:
     if regard is None:
         sys.exit(2)
     run, page = random_model(folder, wish), folder / "page.html"
-    text = string.ascii_letters[: wish.symbols - 1]
+    text = string.ascii_letters[: wish.tokens - 1]
     words = ["inspect", str(run), text, "--target", text[::-1], "--out", str(page)]
     subprocess.run([*regard, *words], check=True, stdout=subprocess.DEVNULL)
     return page
@@ -103,7 +103,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--heads", type=int, default=8)
-    parser.add_argument("--symbols", type=int, default=30)
+    parser.add_argument("--tokens", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="a file for the page")
     wish = parser.parse_args()
@@ -115,7 +115,7 @@ def main() -> int:
             shutil.copy(page, wish.keep)
     middle = statistics.median(times)
     reached = size <= SIZE and middle <= TIME
-    print(f"{wish.layers} layers, {wish.heads} heads, {wish.symbols} symbols: {size:.2f} MB")
+    print(f"{wish.layers} layers, {wish.heads} heads, {wish.tokens} tokens: {size:.2f} MB")
     print(f"can be used after {middle:.0f} ms (of {', '.join(f'{one:.0f}' for one in times)})")
     print(f"bars: {SIZE} MB, {TIME} ms: {'met' if reached else '**missed**'}")
     record = {"machine": machine(), "MB": round(size, 3), "milliseconds": times, "reached": reached}

@@ -154,7 +154,7 @@ def kernels() -> dict[str, dict[str, float]]:
     from regard.core.memory import keep_freed_memory
     from regard.nn.int8 import Int8Linear, Int8Matrix
 
-    warnings.simplefilter("ignore")  # torch means to give up its quantised tensors
+    warnings.simplefilter("ignore")  # torch means to give up its quantized tensors
     keep_freed_memory()
     torch.set_num_threads(1)
     table = {}

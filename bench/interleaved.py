@@ -147,5 +147,5 @@ def summary(answers: list[dict]) -> dict[str, object]:
             statistics.median(answer["sentences"] / answer["processor"] for answer in answers), 2
         ),
         "count": last["sentences"],
-        "length": round(last["symbols"] / last["sentences"], 2),
+        "length": round(last["tokens"] / last["sentences"], 2),
     }

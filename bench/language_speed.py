@@ -23,7 +23,7 @@ Step = Callable[[], int]
 
 
 def ours(text: str) -> Step:
-    """One update of regard's loop; symbols trained on."""
+    """One update of regard's loop; tokens trained on."""
     import tempfile
 
     import regard  # noqa: F401 -- first: it sets how threads wait
@@ -48,17 +48,17 @@ def ours(text: str) -> Step:
 
 
 def plain(text: str) -> Step:
-    """One update of a loop as anyone would write it; symbols trained on."""
+    """One update of a loop as anyone would write it; tokens trained on."""
     import torch
     from torch import nn
 
     letters = sorted(set(text))
-    symbols = torch.tensor([letters.index(letter) for letter in text])
+    tokens = torch.tensor([letters.index(letter) for letter in text])
 
     class Model(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.symbols = nn.Embedding(len(letters), WIDTH)
+            self.tokens = nn.Embedding(len(letters), WIDTH)
             self.places = nn.Embedding(CONTEXT, WIDTH)
             layer = nn.TransformerEncoderLayer(
                 WIDTH, HEADS, 4 * WIDTH, dropout=0.0, batch_first=True, norm_first=True
@@ -68,16 +68,16 @@ def plain(text: str) -> Step:
             self.mask = nn.Transformer.generate_square_subsequent_mask(CONTEXT)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            h = self.symbols(x) + self.places.weight
+            h = self.tokens(x) + self.places.weight
             return self.head(self.body(h, mask=self.mask, is_causal=True))
 
     model = Model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def step() -> int:
-        starts = torch.randint(len(symbols) - CONTEXT - 1, (ROWS,)).tolist()
-        x = torch.stack([symbols[s : s + CONTEXT] for s in starts])
-        y = torch.stack([symbols[s + 1 : s + CONTEXT + 1] for s in starts])
+        starts = torch.randint(len(tokens) - CONTEXT - 1, (ROWS,)).tolist()
+        x = torch.stack([tokens[s : s + CONTEXT] for s in starts])
+        y = torch.stack([tokens[s + 1 : s + CONTEXT + 1] for s in starts])
         loss = nn.functional.cross_entropy(model(x).flatten(0, 1), y.flatten())
         optimizer.zero_grad()
         loss.backward()
@@ -89,7 +89,7 @@ def plain(text: str) -> Step:
 
 
 def work(name: str, path: str) -> None:
-    """Trains for as many seconds as each line of stdin says, and prints the symbols a second."""
+    """Trains for as many seconds as each line of stdin says, and prints the tokens a second."""
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         step = {"regard": ours, "plain": plain}[name](file.read())
     for _ in range(20):
@@ -137,7 +137,7 @@ def main() -> int:
             worker.stdin.flush()
             rates[name].append(float(worker.stdout.readline()))
         shown = ", ".join(f"{name} {rate[-1]:,.0f}" for name, rate in rates.items())
-        print(f"slice {turn + 1}: {shown} symbols/s", flush=True)
+        print(f"slice {turn + 1}: {shown} tokens/s", flush=True)
     for worker in workers.values():
         worker.stdin.close()  # type: ignore[union-attr]
         worker.wait()

@@ -46,11 +46,11 @@ def write_eole(parts: Parts, folder: Path) -> None:
         "tgt_emb.pe.pe": table.clone(),
         "generator.bias": torch.zeros(len(embeddings)),
     }
-    symbols = [*SPECIAL.values(), *pieces]
-    vocabulary = {"src": symbols, "tgt": symbols, "decoder_start_token": "<s>", "specials": SPECIAL}
+    tokens = [*SPECIAL.values(), *pieces]
+    vocabulary = {"src": tokens, "tgt": tokens, "decoder_start_token": "<s>", "specials": SPECIAL}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights, folder / "model.00.safetensors")
-    (folder / "config.json").write_text(json.dumps(_config(parts, len(symbols)), indent=1))
+    (folder / "config.json").write_text(json.dumps(_config(parts, len(tokens)), indent=1))
     (folder / "vocab.json").write_text(json.dumps(vocabulary), encoding="utf-8")
 
 

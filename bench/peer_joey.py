@@ -73,7 +73,7 @@ def _config(parts: Parts, folder: Path, source: Path) -> dict[str, object]:
             "dataset_type": "plain",
             "src": language | {"lang": "en"},
             "trg": language | {"lang": "de"},
-            "special_symbols": names | numbers,
+            "special_tokens": names | numbers,
         },
         "testing": {"n_best": 1, "beam_size": 1, "eval_metrics": []},
         "training": {"optimizer": "adam", "batch_size": 32},

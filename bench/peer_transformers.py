@@ -8,7 +8,7 @@ from peer_weights import LENGTH, SIDES, Parts
 
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import BOS, EOS, PAD
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import sinusoids
 
 # What a part of a layer is called there. q, k, v: the three parts of our one projection.
@@ -43,7 +43,7 @@ def write_transformers(parts: Parts, folder: Path) -> None:
         **{f"model.{side}.embed_tokens.weight": parts.embeddings for side in SIDES},
         "model.shared.weight": parts.embeddings,
         "lm_head.weight": parts.embeddings,
-        "final_logits_bias": torch.zeros(1, len(parts.symbols)),
+        "final_logits_bias": torch.zeros(1, len(parts.tokens)),
     }
     model.load_state_dict(weights)
     model.save_pretrained(folder)
@@ -54,7 +54,7 @@ def _config(parts: Parts) -> Any:
 
     encoder, decoder = parts.layers
     return PegasusConfig(
-        vocab_size=len(parts.symbols),
+        vocab_size=len(parts.tokens),
         d_model=parts.width,
         encoder_layers=encoder,
         decoder_layers=decoder,
@@ -73,8 +73,8 @@ def _config(parts: Parts) -> Any:
     )
 
 
-def difference(model: Generator, folder: Path) -> float:
-    """The largest difference between our logits and those of the written model, random symbols."""
+def difference(model: EncoderDecoder, folder: Path) -> float:
+    """The largest difference between our logits and those of the written model, random tokens."""
     from transformers import PegasusForConditionalGeneration
 
     other = PegasusForConditionalGeneration.from_pretrained(folder).eval()

@@ -6,7 +6,7 @@ Pre-norm, sinusoidal, one vocabulary for both sides, tied output layer: nothing 
 from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.tasks.transduce import Transduce
 
 SIDES = ("encoder", "decoder")
@@ -16,10 +16,10 @@ LENGTH = 1024  # rows of a table of positions where a system wants one
 class Parts:
     """A trained model taken apart: embeddings, final norms, and the parts of each layer."""
 
-    def __init__(self, task: Transduce, model: Generator) -> None:
+    def __init__(self, task: Transduce, model: EncoderDecoder) -> None:
         assert task.source is task.target and model.head.weight is model.target.weight
         self.weights = {name: x.detach().clone() for name, x in model.state_dict().items()}
-        self.symbols = [task.source.symbol(id) for id in range(len(task.source))]
+        self.tokens = [task.source.token(id) for id in range(len(task.source))]
         self.embeddings = model.target.weight.detach().clone()  # (V, D)
         self.width = self.embeddings.shape[1]
         self.layers = len(model.encoder.layers), len(model.decoder.layers)
@@ -62,6 +62,6 @@ class Parts:
         }
 
     def reordered(self) -> tuple[list[str], Tensor]:
-        """Symbols and embeddings as Eole and JoeyNMT want them: UNK PAD BOS EOS, then the rest."""
-        order = [UNK, PAD, BOS, EOS, *range(len(SPECIALS), len(self.symbols))]
-        return [self.symbols[id] for id in order[4:]], self.embeddings[order]
+        """Tokens and embeddings as Eole and JoeyNMT want them: UNK PAD BOS EOS, then the rest."""
+        order = [UNK, PAD, BOS, EOS, *range(len(SPECIALS), len(self.tokens))]
+        return [self.tokens[id] for id in order[4:]], self.embeddings[order]

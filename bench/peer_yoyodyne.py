@@ -1,7 +1,7 @@
 """Our Transformer's weights for yoyodyne, whose layers are those of torch.nn with norms before.
 
-One table of embeddings holds both sides there: six special symbols, target symbols, source
-symbols in braces.
+One table of embeddings holds both sides there: six special tokens, target tokens, source
+tokens in braces.
 """
 
 import json
@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, SPECIALS
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.tasks.transduce import Transduce
 
-START, END, COUNT = 2, 3, 6  # of yoyodyne's special symbols, and how many they are
-NEVER = -1e9  # the bias of a symbol that is no output
+START, END, COUNT = 2, 3, 6  # of yoyodyne's special tokens, and how many they are
+NEVER = -1e9  # the bias of a token that is no output
 NAMES = {
     "attend.norm": "norm1",
     "attention.project": "self_attn.in_proj",
@@ -26,16 +26,16 @@ NAMES = {
 }
 
 
-def write_yoyodyne(task: Transduce, model: Generator, folder: Path) -> None:
-    """Weights and symbols, as decoding_yoyodyne.py reads them."""
+def write_yoyodyne(task: Transduce, model: EncoderDecoder, folder: Path) -> None:
+    """Weights and tokens, as decoding_yoyodyne.py reads them."""
     first = len(SPECIALS)
     source, target = (
-        [side.symbol(id) for id in range(first, len(side))] for side in (task.source, task.target)
+        [side.token(id) for id in range(first, len(side))] for side in (task.source, task.target)
     )
-    symbols = [*(f"<{i}>" for i in range(COUNT)), *target, *(f"{{{letter}}}" for letter in source)]
-    inputs = model.frontend.symbols.weight.detach()
+    tokens = [*(f"<{i}>" for i in range(COUNT)), *target, *(f"{{{letter}}}" for letter in source)]
+    inputs = model.frontend.tokens.weight.detach()
     outputs, head = model.target.weight.detach(), model.head.weight.detach()
-    embeddings = torch.zeros(len(symbols), inputs.shape[1])
+    embeddings = torch.zeros(len(tokens), inputs.shape[1])
     embeddings[START], embeddings[END] = outputs[BOS], inputs[EOS]
     embeddings[COUNT : COUNT + len(target)] = outputs[first:]
     embeddings[COUNT + len(target) :] = inputs[first:]
@@ -51,7 +51,7 @@ def write_yoyodyne(task: Transduce, model: Generator, folder: Path) -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     torch.save(weights, folder / "weights.pt")
-    (folder / "symbols.json").write_text(json.dumps(symbols), encoding="utf-8")
+    (folder / "tokens.json").write_text(json.dumps(tokens), encoding="utf-8")
 
 
 def _side(weights: dict[str, Tensor], place: str, last: str) -> dict[str, Tensor]:

@@ -76,7 +76,7 @@ PICTURES = {
 
 
 def shrink(path: Path) -> None:
-    """The picture in 256 colours, which is a third of its size."""
+    """The picture in 256 colors, which is a third of its size."""
     from PIL import Image
 
     with Image.open(path) as picture:

@@ -136,7 +136,7 @@ def another_language(bench: Bench, setup: str, out: Path) -> None:
             sides.append(file.read().splitlines()[:DEV])
     dev = list(zip(*sides, strict=True))
     files = bench.file("tatoeba", pairs[:: len(pairs) // EXAMPLES]), bench.file("german", dev)
-    words = ("task.source.symbols=word", "task.target.symbols=word")
+    words = ("task.source.tokenizer=word", "task.target.tokenizer=word")
     return bench.train(out, *files, settings_of("dates", *words), "--steps", "100")
 
 
@@ -179,7 +179,7 @@ RATES = ("learning-rate-too-high", "learning-rate-too-low")
 NARROW = ("model.encoder.width=4", "model.decoder.width=4")
 ONE_HEAD = ("model.encoder.heads=1", "model.decoder.heads=1")
 WET = ("model.encoder.dropout=0.9", "model.decoder.dropout=0.9")
-FEW_SYMBOLS = ("task.source.symbols=word", "task.source.size=6")
+FEW_TOKENS = ("task.source.tokenizer=word", "task.source.vocab_size=6")
 
 
 def narrow(bench: Bench, setup: str, out: Path) -> None:
@@ -212,7 +212,7 @@ FAULTS = [
     ),
     Planted("dev of another language", ("dev-of-another-kind",), "dates", another_language),
     Planted("attention blinded", ("source-not-used",), "dates", blinded),
-    Planted("symbols unknown", ("source-symbols-unknown",), "letters", with_settings(*FEW_SYMBOLS)),
+    Planted("tokens unknown", ("source-tokens-unknown",), "letters", with_settings(*FEW_TOKENS)),
     Planted("healthy letters", (), "letters", with_settings()),
     Planted("healthy dates", (), "dates", with_settings()),
     Planted("healthy tagger", (), "tags", tagger),

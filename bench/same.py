@@ -35,7 +35,7 @@ RENAMED = [
     (".norm_position", ".norm_place", "norm_position"),
     ("decoder.cross", "decoder.score", "RecurrentCross"),
     ("task.source.lowercase", "task.lower", "char_encoder"),
-    ("task.source.size", "task.words", "char_encoder"),
+    ("task.source.vocab_size", "task.words", "char_encoder"),
     ("model.frontend.char_encoder", "model.words.letters", "char_encoder"),
     ("model.frontend.char_width", "model.words.letter_width", "char_encoder"),
     ("model.frontend.word_dropout", "model.words.hidden", "char_encoder"),
@@ -161,14 +161,14 @@ CASES = [
 
 # What is asked of trained models: words of the command `predict`.
 PREDICTIONS: dict[str, tuple[str, ...]] = {
-    "greedy": ("--beam", "1", "--symbols"),
-    "beam": ("--beam", "5", "--symbols"),
+    "greedy": ("--beam", "1", "--tokens"),
+    "beam": ("--beam", "5", "--tokens"),
     "nbest": ("--beam", "5", "--nbest", "3", "--groups", "5"),
     "sample": ("--sample", "--seed", "3", "--top-p", "0.9"),
     "constraints": ("--beam", "3", "--min-length", "3", "--no-repeat", "2"),
     "alignments": ("--beam", "2", "--alignments"),
     "alternatives": ("--alternatives", "3"),
-    "int8": ("--beam", "1", "--quantize", "int8", "--symbols"),
+    "int8": ("--beam", "1", "--quantize", "int8", "--tokens"),
     "int8-beam": ("--beam", "5", "--quantize", "int8"),
     "onnx": ("--beam", "2", "--engine", "onnx"),
     "ctranslate2": ("--beam", "5", "--engine", "ctranslate2"),
@@ -442,7 +442,7 @@ def compare(case: Case, runs: list[Path], versions: list[Version]) -> list[str]:
     settings = [settings_of(run, v) for run, v in zip(runs, versions, strict=True)]
     moved = tuple(new for new in versions[0].renamed)
     for key in settings[0]:
-        if key.endswith((*moved, "source.symbols")) and key not in settings[1]:
+        if key.endswith((*moved, "source.tokens")) and key not in settings[1]:
             continue  # had no effect on inputs of this kind
         if settings[0][key] != settings[1].get(key):
             found.append(f"setting {key}: {settings[0][key]!r} then, {settings[1].get(key)!r} now")

@@ -31,21 +31,21 @@ def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float)
     return [f"{side}.{key}={value}" for side in sides for key, value in sizes.items()]
 
 
-# `tokens` counts padded symbols of the longer side. 2190 gives batches of 256 examples in the mean,
-# which is yoyodyne's batch; 4275 gives 4012 target symbols in the mean, as Eole has.
+# `tokens` counts padded tokens of the longer side. 2190 gives batches of 256 examples in the mean,
+# which is yoyodyne's batch; 4275 gives 4012 target tokens in the mean, as Eole has.
 SETTINGS = {
     "g2p": [
         *shape(layers=4, width=256, feedforward=1024, heads=4, dropout=0.1),
-        "task.source.symbols=char",
-        "task.target.symbols=space",
+        "task.source.tokenizer=char",
+        "task.target.tokenizer=whitespace",
         "training.tokens=2190",
     ],
     "multi30k": [
         *shape(layers=4, width=128, feedforward=256, heads=4, dropout=0.3),
-        "task.source.symbols=bpe",
-        "task.target.symbols=bpe",
-        "task.source.size=8000",
-        "task.target.size=8000",
+        "task.source.tokenizer=bpe",
+        "task.target.tokenizer=bpe",
+        "task.source.vocab_size=8000",
+        "task.target.vocab_size=8000",
         "task.shared=true",
         "training.tokens=4275",
     ],

@@ -52,7 +52,7 @@ def write_variants(work: Path) -> None:
 def _write_pieces(data: Path, folder: Path) -> None:
     """Text, joint BPE model and pieces of Multi30k, in the names that `make_work.sh` expects.
 
-    BPE of 8,000 without normalisation: regard is told to use the same, so both sides of the
+    BPE of 8,000 without normalization: regard is told to use the same, so both sides of the
     comparison count like tokens.
     """
     folder.mkdir(exist_ok=True)

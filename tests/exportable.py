@@ -44,7 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "unscaled": both(embedding_scale=False),
     "uneven": {"model.encoder.layers": 1, "model.decoder.heads": 2, "model.encoder.width": 24},
     "mixed": {"model.encoder.norm_position": "post", "model.decoder.activation": "gelu"},
-    "shared": {"task.shared": True, "task.source.symbols": "bpe", "task.target.symbols": "bpe"},
+    "shared": {"task.shared": True, "task.source.tokenizer": "bpe", "task.target.tokenizer": "bpe"},
 }
 for kind in get_args(get_args(Positions)[0]):
     name = kind.model_fields["kind"].default
@@ -93,7 +93,7 @@ def make_it_end(model: regard.Transducer) -> None:
 
 
 def sources(model: regard.Transducer, count: int, seed: int = 2) -> Padded:
-    """Random rows of symbols."""
+    """Random rows of tokens."""
     chance = random.Random(seed)
     ids = range(len(SPECIALS), len(model.task_.source.vocabulary))  # type: ignore[attr-defined]
     return pad([[*chance.choices(ids, k=chance.randint(1, 15)), EOS] for _ in range(count)])

@@ -25,13 +25,13 @@ SIZE = FIRST + len(LETTERS)
 
 
 def ids(text: str) -> tuple[int, ...]:
-    """Letters as symbols."""
+    """Letters as tokens."""
     return tuple(EOS if letter == "." else FIRST + LETTERS.index(letter) for letter in text)
 
 
 def text(hypothesis: Hypothesis) -> str:
-    """Symbols as letters."""
-    return "".join(LETTERS[symbol - FIRST] for symbol in hypothesis.symbols)
+    """Tokens as letters."""
+    return "".join(LETTERS[token - FIRST] for token in hypothesis.tokens)
 
 
 class Tables:
@@ -49,15 +49,15 @@ class Tables:
         memory = (source.data[:, 0] - FIRST, source.mask)
         return State(memory, torch.empty(len(source.data), 0, dtype=torch.long))
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         which, mask = state.memory
-        k = len(symbols) // len(which)
+        k = len(tokens) // len(which)
         before = state.past
-        seen = torch.cat([before, symbols], 1)
+        seen = torch.cat([before, tokens], 1)
         start = before.shape[1]
-        logits = torch.full((*symbols.shape, SIZE), float("-inf"))
-        attention = torch.zeros(len(symbols), 1, symbols.shape[1], mask.shape[1])
-        for row, t in product(range(len(symbols)), range(symbols.shape[1])):
+        logits = torch.full((*tokens.shape, SIZE), float("-inf"))
+        attention = torch.zeros(len(tokens), 1, tokens.shape[1], mask.shape[1])
+        for row, t in product(range(len(tokens)), range(tokens.shape[1])):
             there = [s for s in seen[row, 1 : start + t + 1].tolist() if s not in (PAD, EOS)]
             so_far = "".join(LETTERS[s - FIRST] for s in there)
             table = self.tables[int(which[row // k])]

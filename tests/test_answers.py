@@ -109,7 +109,7 @@ def test_what_came_before_an_error_is_answered() -> None:
 # Batches
 
 
-def test_batches_hold_so_many_texts_and_so_many_symbols() -> None:
+def test_batches_hold_so_many_texts_and_so_many_tokens() -> None:
     lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
     found = plan(lengths, rows=3, tokens=40)
     assert sorted(place for part in found for place in part) == list(range(10))
@@ -165,7 +165,7 @@ def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
 # Shares
 
 
-def test_shares_are_neighbours_and_make_up_the_whole() -> None:
+def test_shares_are_neighbors_and_make_up_the_whole() -> None:
     for count in (0, 1, 5, 16, 1001):
         for parts in (1, 2, 7, 16):
             bounds = [Share(k + 1, parts).bounds(count) for k in range(parts)]
@@ -268,7 +268,7 @@ def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> N
     assert bar.line() == "800 of 1,000 lines | 50 lines/s | 4 s left"
 
 
-def test_oddities_keep_a_bounded_number_of_symbols() -> None:
+def test_oddities_keep_a_bounded_number_of_tokens() -> None:
     odd = Oddities()
     for number in range(KEPT + 500):
         odd.add(Prediction("", 0.0, unknown=(f"w{number}", "often")))

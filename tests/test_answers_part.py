@@ -150,7 +150,7 @@ def test_what_was_odd_before_the_stop_is_said_at_the_end(
     Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
     given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
     stopped(2, *given)
-    assert "3 symbols that training never saw were read as unknown: '!' '?'" in command(*given).err
+    assert "3 tokens that training never saw were read as unknown: '!' '?'" in command(*given).err
 
 
 @pytest.fixture

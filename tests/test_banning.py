@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.data.vocabulary.build import build_vocabulary
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.build import build_tokenizer
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.inference.shortlist_stepper import _within
 from regard.search import Beam, Sample, TokenConstraints
 from regard.search.hypothesis import NOTHING
@@ -18,16 +18,16 @@ SENTENCES = [
 ]
 
 
-def made(kind: str) -> Vocabulary:
-    return build_vocabulary(kind, SENTENCES * 20, 70 if kind in ("bpe", "unigram") else None)
+def made(kind: str) -> Tokenizer:
+    return build_tokenizer(kind, SENTENCES * 20, 70 if kind in ("bpe", "unigram") else None)
 
 
-def holds(symbols: list[int], wish: TokenConstraints) -> bool:
+def holds(tokens: list[int], wish: TokenConstraints) -> bool:
     """Whether a sequence has something of what is banned, looked for place by place."""
-    for begin in range(len(symbols)):
-        free = begin == 0 or symbols[begin - 1] in wish.ends
+    for begin in range(len(tokens)):
+        free = begin == 0 or tokens[begin - 1] in wish.ends
         phrases = [*wish.banned, *(wish.glued if free else ())]
-        if any(tuple(symbols[begin : begin + len(phrase)]) == phrase for phrase in phrases):
+        if any(tuple(tokens[begin : begin + len(phrase)]) == phrase for phrase in phrases):
             return True
     return False
 
@@ -64,7 +64,7 @@ def test_a_part_of_another_word_is_free(kind: str) -> None:
     assert not holds(parts, wish) and holds(bracket, wish)
 
 
-@pytest.mark.parametrize("kind", ["char", "space"])
+@pytest.mark.parametrize("kind", ["char", "whitespace"])
 def test_other_vocabularies_have_one_way(kind: str) -> None:
     vocabulary = made(kind)
     wish = bans(vocabulary, ("in",))
@@ -73,7 +73,7 @@ def test_other_vocabularies_have_one_way(kind: str) -> None:
 
 def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
     vocabulary = made("bpe")
-    ends = {vocabulary.symbol(id)[-1] for id in word_ends(vocabulary)}
+    ends = {vocabulary.token(id)[-1] for id in word_ends(vocabulary)}
     assert {",", "(", "\u2581", "国"} <= ends and not ends & set("abcdefghijklmnopqrstuvwxyz")
 
 
@@ -97,7 +97,7 @@ def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam:
     assert text(free) == begun + "c"
 
 
-def test_a_glued_word_of_two_symbols_and_at_the_very_beginning() -> None:
+def test_a_glued_word_of_two_tokens_and_at_the_very_beginning() -> None:
     wish = TokenConstraints(glued=(ids("ac"),), ends=frozenset(ids("b")))
     ((found,),) = run(Beam(beam=4, alpha=0, stop="exact"), TABLE, wishes=[wish])
     assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
@@ -106,7 +106,7 @@ def test_a_glued_word_of_two_symbols_and_at_the_very_beginning() -> None:
 
 
 def test_a_shortlist_keeps_what_is_banned() -> None:
-    """In the numbers of the list 3, 5, 8: the symbol 8 is the third."""
+    """In the numbers of the list 3, 5, 8: the token 8 is the third."""
     import numpy as np
 
     wish = TokenConstraints(banned=((5,), (6,)), glued=((8, 3), (7, 3)), ends=frozenset({5, 9}))

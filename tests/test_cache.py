@@ -20,8 +20,8 @@ from regard.data.sources import textfile
 from regard.data.sources.open import Place
 from regard.data.tensors.special import EOS
 from regard.data.vocabulary import pieces
-from regard.data.vocabulary.subword import BpeVocabulary, SubwordVocabulary
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.subword import BpeTokenizer, SubwordTokenizer
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -203,23 +203,23 @@ def test_words_that_came_before_are_cut_as_whole_texts_are(
     random = np.random.default_rng(0)
     letters = list("  ab\t\r\u2581é<")
     texts = ["".join(random.choice(letters, random.integers(0, 9))) for _ in range(600)]
-    vocabulary = BpeVocabulary.build(texts[:200] + ["abba baab"] * 9, 40)
+    vocabulary = BpeTokenizer.build(texts[:200] + ["abba baab"] * 9, 40)
     assert vocabulary._words is not None
     for start in range(0, 600, 50):
         some = [*texts[start : start + 50], "ø unknown", "", " ", "  "]
         flat, lengths = vocabulary.encode_flat(some, EOS)
-        slow = super(SubwordVocabulary, vocabulary).encode_flat(some, EOS)
+        slow = super(SubwordTokenizer, vocabulary).encode_flat(some, EOS)
         assert flat.tolist() == slow[0].tolist() and lengths.tolist() == slow[1].tolist()
 
 
 def test_rows_are_closed() -> None:
-    class Letters(Vocabulary):
+    class Letters(Tokenizer):
         kind = "letters"
 
         def encode(self, text: str) -> list[int]:
             return [ord(letter) for letter in text]
 
-        build = load = symbols = join = None  # type: ignore[assignment]
+        build = load = tokens = join = None  # type: ignore[assignment]
 
     flat, lengths = Letters([]).encode_flat(["ab", "", "c"], 3)
     assert flat.tolist() == [97, 98, 3, 3, 99, 3] and lengths.tolist() == [3, 1, 2]

@@ -17,7 +17,7 @@ from regard.inference.engine import Engine
 from regard.inference.model_capture import attentions
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture_hooks import active_recorder, is_recording, recording
 from regard.nn.fast import fast
 from regard.search import Beam, SearchRequest
@@ -29,7 +29,7 @@ FIRST = torch.tensor([[BOS], [BOS]])
 
 def build(seed: int = 0) -> Any:
     torch.manual_seed(seed)
-    options = GeneratorOptions.model_validate({"encoder": SIDE, "decoder": SIDE})
+    options = EncoderDecoderOptions.model_validate({"encoder": SIDE, "decoder": SIDE})
     return options.build(InputShape("text", 9), 9, shared=False).eval()
 
 
@@ -116,7 +116,7 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
         with regard.capture(model) as seen:
             found = search.run(twin, request)
         for (one,), (other,) in zip(plain, found, strict=True):
-            assert one.symbols == other.symbols
+            assert one.tokens == other.tokens
             assert one.score == pytest.approx(other.score, abs=1e-5)
         assert sorted(seen.attention) == sorted(attentions(model))
     with regard.capture(model) as seen:
@@ -148,7 +148,7 @@ def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> 
     plain = estimator.predict(words, beam=1)
     with regard.capture(estimator) as seen:
         assert estimator.predict(words, beam=1, batch_size=64) == plain
-    assert sorted(map(len, seen.inputs.calls["frontend.symbols"])) == [56, 64]
+    assert sorted(map(len, seen.inputs.calls["frontend.tokens"])) == [56, 64]
     with regard.silence(estimator, {name: [0] for name in attentions(estimator)}):
         assert estimator.predict(words, beam=1) != plain
     estimator.predictor_.engine = TorchEngine(estimator.model_)

@@ -7,7 +7,7 @@ import pytest
 
 from regard.data.checks.check import Check, check
 from regard.data.reading.read import Pair
-from regard.data.vocabulary.build import build_vocabulary
+from regard.data.vocabulary.build import build_tokenizer
 
 WORDS = ["reading", "writing", "counting", "walking", "singing", "talking", "making", "painting"]
 
@@ -19,8 +19,8 @@ def pairs_of(*sides: tuple[str, str]) -> list[Pair]:
 def check_of(
     train: list[Pair], dev: list[Pair] | None = None, kind: str = "char", limit: int | None = None
 ) -> Check:
-    source = build_vocabulary(kind, [pair.source for pair in train])
-    target = build_vocabulary(kind, [pair.target for pair in train])
+    source = build_tokenizer(kind, [pair.source for pair in train])
+    target = build_tokenizer(kind, [pair.target for pair in train])
     return check(train, dev or [], source, target, limit)
 
 
@@ -41,7 +41,7 @@ def test_lengths() -> None:
     assert result.source.lengths == {50: 50, 90: 90, 99: 99, 100: 100}
     assert result.over_limit == 10
     assert result.over_99 == 1
-    assert "pairs longer than 90 symbols, which training leaves out: 10 (10.0%)" in result.warnings
+    assert "pairs longer than 90 tokens, which training leaves out: 10 (10.0%)" in result.warnings
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_each_oddity_is_named(pair: tuple[str, str], warning: str) -> None:
     assert f"! {warning}" in result.short()
 
 
-def test_double_spaces_matter_for_spaced_symbols() -> None:
+def test_double_spaces_matter_for_spaced_tokens() -> None:
     train = pairs_of(("a b", "A B"), ("b  a", "B A"))
     warning = "sources with double spaces, read as one: 1 (first: line 2)"
-    assert warning in check_of(train, kind="space").warnings
+    assert warning in check_of(train, kind="whitespace").warnings
     assert check_of(train, kind="char").warnings == []
 
 
@@ -81,9 +81,9 @@ def test_unknown_in_dev_and_overlap() -> None:
     result = check_of(CLEAN, dev)
     assert result.overlap == 1
     assert "dev sources that are in train as well: 1 of 2" in result.warnings
-    assert (result.source.unknown_symbols, result.source.unknown_examples) == (1, 1)
+    assert (result.source.unknown_tokens, result.source.unknown_examples) == (1, 1)
     assert result.source.unknown == {"z": 1}
-    assert any("source symbols in dev" in warning for warning in result.warnings)
+    assert any("source tokens in dev" in warning for warning in result.warnings)
 
 
 def test_several_references_are_no_duplicates() -> None:

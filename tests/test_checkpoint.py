@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.optim.average import Average, Ema
 from regard.optim.optimizers import AdamW
 from regard.storage.weights import load_weights, read_tensors, save_weights
@@ -26,7 +26,9 @@ TINY = {side: {"kind": "recurrent", **SIZES} for side in ("encoder", "decoder")}
 
 def build(seed: int, shared: bool = True, **more: object) -> nn.Module:
     torch.manual_seed(seed)
-    return GeneratorOptions.model_validate({**TINY, **more}).build(InputShape("text", 9), 9, shared)
+    return EncoderDecoderOptions.model_validate({**TINY, **more}).build(
+        InputShape("text", 9), 9, shared
+    )
 
 
 @dataclass
@@ -180,13 +182,13 @@ def test_tied_weights_are_written_once_and_stay_tied(
     path = tmp_path / "model.safetensors"
     model = build(1, shared, tied=tied)
     save_weights(model, path)
-    tables = {"frontend.symbols.weight", "target.weight", "head.weight"} & set(read_tensors(path))
+    tables = {"frontend.tokens.weight", "target.weight", "head.weight"} & set(read_tensors(path))
     assert len(tables) == 3 - tied - shared
     other = build(2, shared, tied=tied)
     load_weights(other, path)
     assert same(model, other)
     assert (other.head.weight is other.target.weight) == tied
-    assert (other.frontend.symbols.weight is other.target.weight) == shared
+    assert (other.frontend.tokens.weight is other.target.weight) == shared
 
 
 @pytest.mark.parametrize(("crash", "step"), [(1, 2), (2, 2)])

@@ -45,7 +45,7 @@ def once(command: Command, tiny: list[str]) -> Command:
 
 
 WORDS = {
-    "train": """--task --from --unlabelled --teacher
+    "train": """--task --from --unlabeled --teacher
         --source --target --dev --dev-source --dev-target --source-column --target-column
         --recipe --set --budget --steps --epochs --seed --out --resume --force --print-config
         --debug""",
@@ -84,7 +84,7 @@ def test_training_talks_on_stderr_only(trained: Any) -> None:
     assert out == ""
     for part in ("train 260 pairs", "step 30: dev exact", "done: 60 steps", "report: ", "use it: "):
         assert part in err
-    assert "\x1b" not in err  # no colours, no moving cursor outside a terminal
+    assert "\x1b" not in err  # no colors, no moving cursor outside a terminal
 
 
 def test_runs_are_named_after_the_data_and_counted(once: Command) -> None:
@@ -289,13 +289,13 @@ def test_beam(command: Command, trained: Any, words: list[str]) -> None:
     assert by_beam[1] != by_beam[9]
 
 
-def test_unknown_symbols_are_counted_and_said(command: Command, trained: Any) -> None:
+def test_unknown_tokens_are_counted_and_said(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "a!b", "ab", "?!", "--json")
     first, second, third = map(json.loads, said.out.splitlines())
     assert first["unknown"] == ["!"] and third["unknown"] == ["?", "!"]
     assert "unknown" not in second
     assert (
-        said.err == ("3 symbols that training never saw were read as unknown: '!' '?'\n")
+        said.err == ("3 tokens that training never saw were read as unknown: '!' '?'\n")
         and said.code == 0
     )
 
@@ -349,7 +349,7 @@ def test_evaluate_uses_the_test_part_of_built_in_data(command: Command, trained:
     said = command("evaluate", trained.run, "reverse", "--beam", "1", "--json")
     assert json.loads(said.out)["examples"] == 500
     assert "the test part of reverse: 500 pairs, none of them in training" in said.err
-    assert "symbols that training never saw" in said.err  # g to z
+    assert "tokens that training never saw" in said.err  # g to z
 
 
 # check, recipes
@@ -362,7 +362,7 @@ def test_check_says_what_is_in_the_data(command: Command) -> None:
     assert said.code == 0 and said.err == ""
     assert "! pairs with an empty target, which training leaves out: 1 (first: line 7)" in said.out
     assert "! pairs that repeat an earlier pair exactly: 1 (first: line 6)" in said.out
-    assert "task.source.symbols=char: short texts" in said.out
+    assert "task.source.tokenizer=char: short texts" in said.out
     Path("words.tsv").write_text(TSV)
     assert "held back as the dev part" in command("check", "words.tsv").out
 

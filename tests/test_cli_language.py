@@ -78,7 +78,7 @@ def test_a_likely_text_scores_better_than_noise(command: Command, run: Path) -> 
     assert command("score", run, "--input", "in.txt").out == said.out
     assert command("score", run, stdin=f"{LIKELY}\n{NOISE}\n").out == said.out
     records = [json.loads(row) for row in command("score", run, LIKELY, "--json").out.splitlines()]
-    assert records[0]["characters"] == len(LIKELY) == records[0]["symbols"]
+    assert records[0]["characters"] == len(LIKELY) == records[0]["tokens"]
     assert f"{records[0]['perplexity']:.4f}" == rows[0][0]
 
 
@@ -89,8 +89,8 @@ def test_the_score_of_a_text_is_that_of_its_evaluation(command: Command, run: Pa
     assert measured == {name: scored[name] for name in measured}
 
 
-def test_unknown_symbols_are_said(command: Command, run: Path) -> None:
-    expected = "1 symbol that training never saw was read as unknown: '\u00c4'\n"
+def test_unknown_tokens_are_said(command: Command, run: Path) -> None:
+    expected = "1 token that training never saw was read as unknown: '\u00c4'\n"
     assert command("predict", run, "\u00c4nna", "--length", "3").err == expected
     assert command("score", run, "\u00c4nna").err == expected
     assert command("predict", run, "--length", "3", stdin="\u00c4nna\n").err == expected

@@ -46,7 +46,7 @@ def test_every_setting_of_a_search_is_an_option() -> None:
 
 CHANGES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
     (("--alpha", "0"), {"alpha": 0}),
-    (("--normalise", "none"), {"normalise": "none"}),
+    (("--normalize", "none"), {"normalize": "none"}),
     (("--stop", "first", "--beam", "3"), {"stop": "first", "beam": 3}),
     (("--beam", "4", "--groups", "2"), {"beam": 4, "groups": 2}),
     (("--max-length", "2"), {"max_length": 2}),
@@ -79,10 +79,10 @@ def test_options_are_the_settings_of_python(
         (("--set", "training.lr=1"), "--set training: a trained model keeps all its settings"),
         (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),
         (("--stop", "never"), "stop: Input should be "),
-        (("--symbols",), "--symbols, --alignments: only JSON has room for them; add --json"),
+        (("--tokens",), "--tokens, --alignments: only JSON has room for them; add --json"),
         (("--alternatives", "2", "--nbest", "2"), "--alternatives: are answers of their own"),
         (("--input-json",), "--input-json: reads JSON lines from --input or a pipe"),
-        (("--must", "z!"), "must: 'z!' has symbols that no answer can have"),
+        (("--must", "z!"), "must: 'z!' has tokens that no answer can have"),
         (("--must", "a", "--ban", "a"), "must: 'a' is banned as well"),
         (
             ("--sample", "--min-length", "5", "--max-length", "4"),
@@ -136,7 +136,7 @@ def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> Non
         ('{"prefix": "a"}', "line 1: the key 'source' is missing"),
         ('{"source": "a", "want": 1}', "line 1: the keys source, prefix, must, ban expected"),
         ('{"source": "a", "must": "b"}', "line 1: 'must' must be a list of strings, a string"),
-        ('{"source": "a", "prefix": "!"}', "line 1: prefix: '!' has symbols that no answer"),
+        ('{"source": "a", "prefix": "!"}', "line 1: prefix: '!' has tokens that no answer"),
     ],
 )
 def test_json_lines_that_cannot_be_read(
@@ -183,17 +183,17 @@ def test_a_request_that_cannot_be_met_is_named(model: Any) -> None:
         model.predict(["abcdef", "a", "abc"], requests=requests)
 
 
-def test_json_has_symbols_and_alignments(command: Command, trained: Any, model: Any) -> None:
+def test_json_has_tokens_and_alignments(command: Command, trained: Any, model: Any) -> None:
     words = ("predict", trained.run, "abc", "--json", "--nbest", "2")
-    (record,) = records(command(*words, "--symbols"))
+    (record,) = records(command(*words, "--tokens"))
     (found,) = model.predictions(["abc"], nbest=2)
     for shown, one in zip([record, *record["nbest"]], [found, *found.alternatives], strict=True):
-        names, scores = zip(*shown["symbols"], strict=True)
-        assert names == (*one.symbols, "<eos>")
-        assert scores == pytest.approx(one.symbol_scores, abs=1e-5)
+        names, scores = zip(*shown["tokens"], strict=True)
+        assert names == (*one.tokens, "<eos>")
+        assert scores == pytest.approx(one.token_logprobs, abs=1e-5)
     (record,) = records(command(*words, "--alignments"))
-    assert record["source_symbols"] == ["a", "b", "c", "<eos>"]
-    assert len(record["alignment"]) == len(record["symbols"])
+    assert record["source_tokens"] == ["a", "b", "c", "<eos>"]
+    assert len(record["alignment"]) == len(record["tokens"])
     for row in record["alignment"]:
         assert len(row) == 4 and sum(row) == pytest.approx(1, abs=1e-3)
 
@@ -205,10 +205,10 @@ def test_alternatives_behind_a_prefix(command: Command, trained: Any) -> None:
     assert len(rows) == 3 and record["prefix"] == "c"
     chances = [float(chance) for chance, _, _ in rows]
     assert chances == sorted(chances, reverse=True) and sum(chances) <= 1
-    for (chance, symbol, text), other in zip(rows, record["alternatives"], strict=True):
-        assert (symbol, text) == (other["symbol"], other["text"])
+    for (chance, token, text), other in zip(rows, record["alternatives"], strict=True):
+        assert (token, text) == (other["token"], other["text"])
         assert float(chance) == pytest.approx(other["probability"], abs=1e-4)
-        assert text == "c" if symbol == "<eos>" else text.startswith("c" + symbol)
+        assert text == "c" if token == "<eos>" else text.startswith("c" + token)
 
 
 def test_models_answer_together(command: Command, trained: Any, models: Any) -> None:
@@ -220,7 +220,7 @@ def test_models_answer_together(command: Command, trained: Any, models: Any) -> 
     said = command("predict", trained.run, "ab", "--with", models("tag").run)
     assert said.code == 2 and "only transducers" in said.err
     said = command("predict", trained.run, "ab", "--with", models("transduce").run)
-    assert said.code == 2 and "other symbols than the first model's" in said.err
+    assert said.code == 2 and "other tokens than the first model's" in said.err
 
 
 # score
@@ -233,9 +233,9 @@ def test_given_answers_have_the_scores_of_predicted_ones(
     found = model.predictions(sources)
     pairs = [(source, one.text) for source, one in zip(sources, found, strict=True)]
     for row, one in zip(model.scores(pairs), found, strict=True):
-        assert [score for _, score in row["symbols"]] == pytest.approx(one.symbol_scores, abs=1e-4)
-        assert row["log_probability"] == pytest.approx(sum(one.symbol_scores), abs=1e-4)
-        mean = row["log_probability"] / len(one.symbol_scores)
+        assert [score for _, score in row["tokens"]] == pytest.approx(one.token_logprobs, abs=1e-4)
+        assert row["log_probability"] == pytest.approx(sum(one.token_logprobs), abs=1e-4)
+        mean = row["log_probability"] / len(one.token_logprobs)
         assert row["perplexity"] == pytest.approx(math.exp(-mean))
     Path("in.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
     Path("a").write_text("".join(f"{source}\n" for source, _ in pairs))
@@ -243,8 +243,8 @@ def test_given_answers_have_the_scores_of_predicted_ones(
     first = command("score", trained.run, "--input", "in.tsv", "--json")
     for row, expected in zip(records(first), model.scores(pairs), strict=True):
         assert row["log_probability"] == pytest.approx(expected["log_probability"], abs=1e-5)
-        assert [tuple(s) for s in row["symbols"]] == [
-            (name, round(score, 6)) for name, score in expected["symbols"]
+        assert [tuple(s) for s in row["tokens"]] == [
+            (name, round(score, 6)) for name, score in expected["tokens"]
         ]
     for words in (("--source", "a", "--target", "b"), ("abc\t" + pairs[0][1],)):
         said = command("score", trained.run, *words, "--json", "--batch-size", "2")

@@ -164,7 +164,7 @@ def test_labels_with_probabilities(command: Command, models: Any) -> None:
 
 
 def test_several_labels_and_a_threshold(command: Command) -> None:
-    rows = [f"{text}\t{label};{text[0]}\n" for text, label in corpora.labelled(120)]
+    rows = [f"{text}\t{label};{text[0]}\n" for text, label in corpora.labeled(120)]
     Path("several.tsv").write_text("".join(rows))
     train = ("train", "several.tsv", *corpora.small("classify"), "--set", "task.several=;")
     assert command(*train, "--out", "run").code == 0
@@ -201,7 +201,7 @@ def test_numbers(command: Command, models: Any) -> None:
 
 
 def test_numbers_for_texts_are_numbers_in_json(command: Command) -> None:
-    rows = [f"{text}\t{len(text)}\t{text.count('e')}\n" for text, _ in corpora.labelled(60)]
+    rows = [f"{text}\t{len(text)}\t{text.count('e')}\n" for text, _ in corpora.labeled(60)]
     Path("texts.tsv").write_text("".join(rows))
     words = ("train", "texts.tsv", *corpora.small("regress"), "--target-column", "2,3")
     assert command(*words, "--steps", "3", "--out", "run").code == 0
@@ -245,7 +245,7 @@ def test_check_draws_the_law_of_zipf(command: Command, models: Any) -> None:
 def test_evaluation_reads_the_columns_that_were_trained_on(
     command: Command, tmp_path: Path
 ) -> None:
-    rows = [f"{label}\tx\t{text}\n" for text, label in corpora.labelled(60)]
+    rows = [f"{label}\tx\t{text}\n" for text, label in corpora.labeled(60)]
     data = tmp_path / "turned.tsv"
     data.write_text("".join(rows))
     columns = ("--source-column", "3", "--target-column", "1")

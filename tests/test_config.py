@@ -35,7 +35,7 @@ def refusal(*settings: str) -> list[str]:
         ("modle.tied=false", "modle", "did you mean model?"),
         ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
         ("search.bean=3", "search.bean", "did you mean beam?"),
-        ("task.source.symbol=char", "task.source.symbol", "did you mean symbols?"),
+        ("task.source.token=char", "task.source.token", "did you mean tokens?"),
         ("xyz=1", "xyz", "known here: task, model, objective, training, search"),
     ],
 )
@@ -152,7 +152,7 @@ def test_one_direction_may_be_odd() -> None:
         ("model.tied=perhaps", "'perhaps'"),
         ("objective.smoothing=2", "2"),
         ("search.beam=0", "0"),
-        ("task.source.symbols=letters", "'letters'"),
+        ("task.source.tokenizer=letters", "'letters'"),
         ("training.optimizer.betas=0.9", "0.9"),
         ("model=3", "3"),
         ("training.schedule=3", "3"),

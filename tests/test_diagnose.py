@@ -55,7 +55,7 @@ def test_every_task_can_be_diagnosed(
     assert json.loads((run / "diagnosis.json").read_text()) == found
     assert said.code == int(any(f["severity"] == "problem" for f in found["findings"]))
     assert all(f["name"] in ORDER and f["evidence"] and f["change"] for f in found["findings"])
-    probes = {"curve", "symbols", "likeness", "dependence", "losses", "source", "answers"}
+    probes = {"curve", "tokens", "likeness", "dependence", "losses", "source", "answers"}
     probes |= {"inside", "trials"}
     assert found["figures"].keys() | found["left_out"].keys() == probes
     assert not found["figures"].keys() & found["left_out"].keys()

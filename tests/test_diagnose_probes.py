@@ -72,9 +72,9 @@ def test_dependence_sees_copies_and_not_chance() -> None:
     assert copies > 5 * dealt
 
 
-def test_presence_counts_symbols_once_and_lengths() -> None:
+def test_presence_counts_tokens_once_and_lengths() -> None:
     columns = _presence(pad([[5, 5], [6, 7, 8]]))
-    assert columns.shape == (2, 5)  # four symbols and the length
+    assert columns.shape == (2, 5)  # four tokens and the length
     assert set(columns.round(6).flatten().tolist()) == {-1.0, 1.0}
 
 
@@ -87,7 +87,7 @@ def test_entropy_is_a_share_of_the_largest() -> None:
     assert sharp is not None and float(sharp) < 0.02
 
 
-def test_repeats_are_runs_of_up_to_three_symbols() -> None:
+def test_repeats_are_runs_of_up_to_three_tokens() -> None:
     assert repeats(list("abaaaac")) and repeats(list("xabababab")) and repeats(list("abcabcabcabc"))
     assert not repeats(list("abaaac")) and not repeats(list("ababab")) and not repeats([])
 
@@ -120,7 +120,7 @@ def test_spikes_and_gains_of_curves() -> None:
 
 def test_weights_belong_to_layers() -> None:
     assert layer_of("decoder.layers.0.cross.join.weight") == "decoder.layers.0"
-    assert layer_of("frontend.symbols.weight") == "frontend.symbols"
+    assert layer_of("frontend.tokens.weight") == "frontend.tokens"
     assert layer_of("weight") == "weight"
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from regard.experiments.diagnose.findings import ORDER, Finding, ranked
 from regard.experiments.diagnose.verdicts_data import data_verdicts
-from regard.experiments.diagnose.verdicts_fit import carried, fit_verdicts, nothing_learnt
+from regard.experiments.diagnose.verdicts_fit import carried, fit_verdicts, nothing_learned
 from regard.experiments.diagnose.verdicts_inside import other_verdicts
 
 SETTINGS = {
@@ -13,8 +13,8 @@ SETTINGS = {
     "model.decoder.width": 64,
     "model.encoder.dropout": 0.1,
     "model.decoder.dropout": 0.1,
-    "task.source.size": None,
-    "task.target.size": None,
+    "task.source.vocab_size": None,
+    "task.target.vocab_size": None,
 }
 
 
@@ -26,7 +26,7 @@ def healthy() -> dict[str, Any]:
         "facts": {"counted": False},
         "curve": {"steps": 900, "finished": True, "last": 0.6, "lr": 0.003}
         | {"dev_gain_at_end": 0.005, "spikes": 0, "clipped": 0.1},
-        "symbols": {"examples": 6000}
+        "tokens": {"examples": 6000}
         | {f"{s}_{p}": dict(known) for s in ("source", "target") for p in ("train", "dev")},
         "likeness": {"source": dict(side), "target": dict(side)},
         "dependence": {"train": {"examples": 2000, "sure": 900.0}},
@@ -107,7 +107,7 @@ def test_a_short_run_is_told_to_go_on() -> None:
     assert found == [("problem", "model-too-small")]
 
 
-def test_a_source_is_unused_only_where_it_could_be_used_and_something_was_learnt() -> None:
+def test_a_source_is_unused_only_where_it_could_be_used_and_something_was_learned() -> None:
     figures = healthy()
     for part in ("train", "dev"):
         figures["source"][part] |= {"other": 0.0, "mixed": 0.001, "change": 0.1}
@@ -125,7 +125,7 @@ def test_a_source_is_unused_only_where_it_could_be_used_and_something_was_learnt
 
 def test_answers_that_hang_together_in_hidden_ways_are_left_alone() -> None:
     figures = healthy()
-    figures["dependence"]["train"]["sure"] = 0.3  # parity: no symbol alone says anything
+    figures["dependence"]["train"]["sure"] = 0.3  # parity: no token alone says anything
     assert names(figures) == []
 
 
@@ -143,18 +143,18 @@ def test_swapped_sides_come_before_another_kind() -> None:
     assert names(figures) == []
 
 
-def test_unknown_symbols_are_named_by_side() -> None:
+def test_unknown_tokens_are_named_by_side() -> None:
     figures = healthy()
     for part in ("train", "dev"):
-        figures["symbols"][f"target_{part}"]["unknown"] = 0.4
-    assert names(figures) == [("problem", "target-symbols-unknown")]
-    figures["symbols"]["target_train"]["unknown"] = 0.0
+        figures["tokens"][f"target_{part}"]["unknown"] = 0.4
+    assert names(figures) == [("problem", "target-tokens-unknown")]
+    figures["tokens"]["target_train"]["unknown"] = 0.0
     assert names(figures) == [("problem", "dev-of-another-kind")]
-    finding = next(iter(data_verdicts({"symbols": {"source_train": {"unknown": 0.9}}}, SETTINGS)))
-    assert finding.name == "source-symbols-unknown" and "90%" in finding.evidence
+    finding = next(iter(data_verdicts({"tokens": {"source_train": {"unknown": 0.9}}}, SETTINGS)))
+    assert finding.name == "source-tokens-unknown" and "90%" in finding.evidence
 
 
-def test_what_holds_on_dev_is_a_share_of_what_was_learnt() -> None:
+def test_what_holds_on_dev_is_a_share_of_what_was_learned() -> None:
     figures = healthy()
     figures["losses"] = {
         "train": {"loss": 1.0, "same": 3.0, "right": 0.6, "same_right": 0.1},
@@ -162,15 +162,15 @@ def test_what_holds_on_dev_is_a_share_of_what_was_learnt() -> None:
     }
     assert carried(figures) == 0.25  # 0.5 of 2 nats; of right answers 0.1 of 0.5
     assert names(figures) == [("problem", "overfits")]
-    figures["symbols"]["examples"] = 50
+    figures["tokens"]["examples"] = 50
     assert names(figures) == [("problem", "too-few-examples")]
-    figures["losses"]["dev"]["right"] = 0.35  # half of what was learnt: overconfident, not useless
+    figures["losses"]["dev"]["right"] = 0.35  # half of what was learned: overconfident, not useless
     assert names(figures) == [("hint", "too-few-examples")]
     figures["facts"]["counted"] = True  # n-grams know their text by heart
     assert names(figures) == []
 
 
-def test_one_batch_counts_only_where_nothing_was_learnt() -> None:
+def test_one_batch_counts_only_where_nothing_was_learned() -> None:
     figures = healthy()
     figures["trials"]["one_batch"]["after"] = 3.0
     assert names(figures) == []
@@ -183,10 +183,10 @@ def test_one_batch_counts_only_where_nothing_was_learnt() -> None:
 def test_nothing_learnt_is_the_last_word() -> None:
     figures = healthy()
     figures["losses"]["train"]["loss"] = 3.2
-    assert [f.severity for f in nothing_learnt(figures)] == ["problem"]
+    assert [f.severity for f in nothing_learned(figures)] == ["problem"]
     figures["curve"]["dev_gain_at_end"] = 0.4
-    assert [f.severity for f in nothing_learnt(figures)] == ["hint"]
-    assert list(nothing_learnt(healthy())) == []
+    assert [f.severity for f in nothing_learned(figures)] == ["hint"]
+    assert list(nothing_learned(healthy())) == []
 
 
 def test_curves_answers_and_the_inside_give_hints() -> None:
@@ -213,9 +213,9 @@ def test_problems_come_first_and_causes_before_effects() -> None:
         Finding("answers-collapsed", "problem", "", ""),
         Finding("still-improving", "hint", "", ""),
         Finding("overfits", "problem", "", ""),
-        Finding("source-symbols-unknown", "hint", "", ""),
+        Finding("source-tokens-unknown", "hint", "", ""),
     ]
     assert [f.name for f in ranked(findings)] == [
-        *("overfits", "answers-collapsed", "source-symbols-unknown", "still-improving"),
+        *("overfits", "answers-collapsed", "source-tokens-unknown", "still-improving"),
     ]
     assert len(set(ORDER)) == len(ORDER)

@@ -61,7 +61,7 @@ def test_parameters_can_be_changed() -> None:
         model.set_params(stepz=3)
 
 
-def test_clone_copies_what_was_asked_and_not_what_was_learnt(fitted: Transducer) -> None:
+def test_clone_copies_what_was_asked_and_not_what_was_learned(fitted: Transducer) -> None:
     copy = clone(fitted)
     assert copy is not fitted and copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "model_")
@@ -95,7 +95,7 @@ def test_cross_validation_scores_with_the_measure_of_the_task(pairs: list[Any]) 
 # fit
 
 
-def test_fit_gives_itself_and_keeps_what_it_learnt(fitted: Transducer, pairs: list[Any]) -> None:
+def test_fit_gives_itself_and_keeps_what_it_learned(fitted: Transducer, pairs: list[Any]) -> None:
     model = few_steps()
     assert model.fit(pairs) is model
     assert fitted.folder_.is_dir() and (fitted.folder_ / "report.html").exists()
@@ -206,7 +206,7 @@ def test_beam(fitted: Transducer, words: list[str]) -> None:
         fitted.predict(words, beam=0)
 
 
-def test_unknown_symbols_are_named(fitted: Transducer) -> None:
+def test_unknown_tokens_are_named(fitted: Transducer) -> None:
     (prediction,) = fitted.predictions(["a!b?"])
     assert prediction.unknown == ("!", "?")
 

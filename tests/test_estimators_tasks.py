@@ -19,7 +19,7 @@ from regard.estimators import Estimator
 
 SMALL = {"model.encoder.width": 16, "training.lr": 0.01, "training.validate_every": 999}
 KINDS = (Tagger, Classifier, Regressor, LanguageModel)
-TEXTS, LABELS = map(list, zip(*corpora.labelled(120), strict=True))
+TEXTS, LABELS = map(list, zip(*corpora.labeled(120), strict=True))
 VECTORS, NUMBERS = map(list, zip(*corpora.vectors(120), strict=True))
 WORDS = [[word for word, _ in sentence] for sentence in corpora.tagged(60)]
 TAGS = [[tag for _, tag in sentence] for sentence in corpora.tagged(60)]
@@ -187,17 +187,17 @@ def test_weights_of_classes() -> None:
     assert raw[1][1] - raw[1][0] > raw[0][1] - raw[0][0] + 0.5
 
 
-def test_unlabelled_examples() -> None:
-    more = [text for text, _ in corpora.labelled(40, seed=6)]
+def test_unlabeled_examples() -> None:
+    more = [text for text, _ in corpora.labeled(40, seed=6)]
     steps, few = {"task.confidence": 0.5}, slice(30)
-    model = classifier(**steps).fit(TEXTS[few], LABELS[few], unlabelled=more)
+    model = classifier(**steps).fit(TEXTS[few], LABELS[few], unlabeled=more)
     assert model.score(TEXTS, LABELS) > 0.5
     alone = classifier(**steps).fit(TEXTS[few], LABELS[few])
     assert not np.array_equal(model.predict_proba(TEXTS), alone.predict_proba(TEXTS))
     tagger = Tagger(steps=3, settings=SMALL | {"task.confidence": 0.01})
-    assert tagger.fit(WORDS, TAGS, unlabelled=WORDS[:5]).predict(WORDS)
+    assert tagger.fit(WORDS, TAGS, unlabeled=WORDS[:5]).predict(WORDS)
     with pytest.raises(UserError, match="of use to the tasks tag and classify only"):
-        Regressor(steps=1).fit(VECTORS, NUMBERS, unlabelled=VECTORS)
+        Regressor(steps=1).fit(VECTORS, NUMBERS, unlabeled=VECTORS)
 
 
 # Regressor, LanguageModel
@@ -239,7 +239,7 @@ def test_a_rare_label_is_not_held_back() -> None:
 
 
 def test_a_regressor_goes_on_in_the_units_of_the_one_it_starts_from() -> None:
-    """Before it has learnt anything of its own, it answers as the other one does."""
+    """Before it has learned anything of its own, it answers as the other one does."""
     linear = {"model.encoder.kind": "linear"}
     first = Regressor(settings=linear).fit(VECTORS, NUMBERS)
     still = {**linear, "training.optimizer.kind": "adam", "training.lr": 1e-9}

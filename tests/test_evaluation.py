@@ -78,7 +78,7 @@ def test_order_changes_nothing(model: Transducer, dev: list[Example]) -> None:
 def test_perplexity_is_that_of_the_decoder_step_by_step(
     model: Transducer, dev: list[Example]
 ) -> None:
-    """exp of the mean negative log probability of each symbol and of the end."""
+    """exp of the mean negative log probability of each token and of the end."""
     total, count = 0.0, 0
     for example in dev[:6]:
         corpus = model.task_.corpus([Pair(example.source, example.references[0], 0)])
@@ -86,9 +86,9 @@ def test_perplexity_is_that_of_the_decoder_step_by_step(
         target = [*model.task_.target.encode_all([example.references[0]])[0], EOS]
         with torch.inference_mode():
             state = model.model_.start(source)
-            for before, symbol in zip([BOS, *target], target, strict=False):
+            for before, token in zip([BOS, *target], target, strict=False):
                 logits, state = model.model_.step(torch.tensor([[before]]), state)
-                total -= float(logits[0, -1].log_softmax(-1)[symbol])
+                total -= float(logits[0, -1].log_softmax(-1)[token])
                 count += 1
     expected = math.exp(total / count)
     assert measure(model, dev[:6]).scores["perplexity"] == pytest.approx(expected, rel=1e-4)
@@ -98,7 +98,7 @@ def test_perplexity_counts_every_reference(model: Transducer) -> None:
     one, other = Example("abc", ("cba",)), Example("abc", ("ff",))
     both = Example("abc", ("cba", "ff"))
     nll = [math.log(measure(model, [example]).scores["perplexity"]) for example in (one, other)]
-    expected = math.exp((4 * nll[0] + 3 * nll[1]) / 7)  # symbols with the end: 4 and 3
+    expected = math.exp((4 * nll[0] + 3 * nll[1]) / 7)  # tokens with the end: 4 and 3
     assert measure(model, [both]).scores["perplexity"] == pytest.approx(expected, rel=1e-4)
 
 
@@ -126,12 +126,12 @@ def test_evaluating_does_not_touch_the_model(model: Transducer, dev: list[Exampl
     assert torch.equal(torch.get_rng_state(), random)  # so validating changes no training
 
 
-def test_symbols_that_training_never_saw(command: Command, trained: Any, tmp_path: Path) -> None:
+def test_tokens_that_training_never_saw(command: Command, trained: Any, tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     path.write_text("a!b\tba\n?\tx\n\u00e4\t\u00e4\n")
     said = command("evaluate", trained.run, path, "--json")
     assert said.code == 0 and json.loads(said.out)["examples"] == 3
-    assert "3 symbols that training never saw were read as unknown" in said.err
+    assert "3 tokens that training never saw were read as unknown" in said.err
 
 
 def test_an_empty_side_is_measured_too(command: Command, trained: Any, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
     ours = options.run(model.model_, request)
     theirs = engine.run(options, request)
     for one, other in zip(ours, theirs, strict=True):
-        assert [h.symbols for h in one] == [h.symbols for h in other]
+        assert [h.tokens for h in one] == [h.tokens for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
         assert [h.cut for h in one] == [h.cut for h in other]
     assert isinstance(engine, CTranslate2Engine)
@@ -58,7 +58,7 @@ def test_each_sentence_ends_at_its_own_limit(alpha: float, beam: int, exported: 
     limits = torch.tensor([1 + row % 9 for row in range(60)])
     ours = options.run(model.model_, SearchRequest(source, limits))
     theirs = open_engine(folder).run(options, SearchRequest(source, limits))
-    assert [h[0].symbols for h in ours] == [h[0].symbols for h in theirs]
+    assert [h[0].tokens for h in ours] == [h[0].tokens for h in theirs]
     assert [h[0].cut for h in ours] == [h[0].cut for h in theirs]
     assert any(h[0].cut for h in ours) and not all(h[0].cut for h in ours)
 
@@ -69,7 +69,7 @@ def test_each_sentence_ends_at_its_own_limit(alpha: float, beam: int, exported: 
         (Beam(no_repeat=1), False),
         (Beam(min_length=6), False),
         (Beam(stop="first"), False),
-        (Beam(normalise="gnmt", alpha=2.0), False),
+        (Beam(normalize="gnmt", alpha=2.0), False),
         (Beam(coverage=0.5), False),
         (Beam(beam=4, groups=2), False),
         (Beam(), True),
@@ -87,19 +87,19 @@ def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
     wished_for = replace(request, constraints=wishes)
     ours = options.run(model.model_, wished_for)
     theirs = open_engine(folder).run(options, wished_for)
-    assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]
+    assert [[h.tokens for h in one] for one in ours] == [[h.tokens for h in o] for o in theirs]
     plain = Beam(beam=getattr(options, "beam", 5)).run(model.model_, request)
-    assert [one[0].symbols for one in plain] != [one[0].symbols for one in ours]
+    assert [one[0].tokens for one in plain] != [one[0].tokens for one in ours]
 
 
-def test_a_source_without_symbols_is_answered(exported: Any) -> None:
+def test_a_source_without_tokens_is_answered(exported: Any) -> None:
     """An empty line, of which CTranslate2 gives an output without even an end."""
     model, folder = exported("pre")
     source, options = pad([[EOS], [6, 7, EOS]]), Beam(beam=2)
     request = SearchRequest(source, limits_of(source), 2)
     ours = options.run(model.model_, request)
     theirs = open_engine(folder).run(options, request)
-    assert [[h.symbols for h in one] for one in ours] == [[h.symbols for h in o] for o in theirs]
+    assert [[h.tokens for h in one] for one in ours] == [[h.tokens for h in o] for o in theirs]
 
 
 @pytest.mark.parametrize("kind", ["pre", "post, own head", "shared"])
@@ -261,10 +261,10 @@ def test_no_weights_of_torch_stay_beside_those_of_the_engine(
         assert made.pop()() is None and isinstance(loaded.model_, CTranslate2Engine)
 
 
-def test_a_source_with_more_symbols_than_places_is_refused(exported: Any) -> None:
+def test_a_source_with_more_tokens_than_places_is_refused(exported: Any) -> None:
     _, folder = exported("pre")
     long = "a" * exporter.LENGTH
-    with pytest.raises(UserError, match=r"a source of 2,048 symbols.* places for 2,047"):
+    with pytest.raises(UserError, match=r"a source of 2,048 tokens.* places for 2,047"):
         regard.load(folder).predict(["abc", long])
 
 

@@ -18,7 +18,7 @@ from regard.data.tensors.special import EOS
 from regard.exchange.export import export_model, onnx, onnx_graph
 from regard.inference.onnx_engine import OnnxEngine
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.search import Beam, Sample, SearchRequest
 from regard.tasks.values import Request
@@ -38,7 +38,7 @@ def small(**settings: Any) -> Any:
     """A Transformer that nobody trained."""
     side = {"kind": "transformer", **SIZES, **settings}
     torch.manual_seed(1)
-    options = GeneratorOptions(encoder=side, decoder=side)
+    options = EncoderDecoderOptions(encoder=side, decoder=side)
     return options.build(InputShape("text", 12), 12, shared=False).eval()
 
 
@@ -76,13 +76,13 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     request = SearchRequest(pad(rows), limits, 2)
     for search in (Sample(temperature=1.0, seed=3), Beam(beam=3, no_repeat=2, coverage=0.2)):
         found = [engine.run(search, request) for engine in engines]
-        assert [[h.symbols for h in row] for row in found[0]] == [
-            [h.symbols for h in row] for row in found[1]
+        assert [[h.tokens for h in row] for row in found[0]] == [
+            [h.tokens for h in row] for row in found[1]
         ]
     request = SearchRequest(pad(rows), limits, constraints=[begun] * len(rows))
     wished = [engine.run(Beam(), request) for engine in engines]
-    assert [row[0].symbols for row in wished[0]] == [row[0].symbols for row in wished[1]]
-    assert all(row[0].symbols[:2] == begun.prefix for row in wished[1])
+    assert [row[0].tokens for row in wished[0]] == [row[0].tokens for row in wished[1]]
+    assert all(row[0].tokens[:2] == begun.prefix for row in wished[1])
 
 
 def test_threads_share_an_engine(exported: Path) -> None:
@@ -92,7 +92,7 @@ def test_threads_share_an_engine(exported: Path) -> None:
 
     def answer(row: list[int]) -> tuple[int, ...]:
         request = SearchRequest(pad([row]), torch.tensor([12]))
-        return engine.run(Beam(), request)[0][0].symbols
+        return engine.run(Beam(), request)[0][0].tokens
 
     assert in_threads(answer, rows * 5, 2) == [answer(row) for row in rows * 5]
 
@@ -105,7 +105,7 @@ def test_rounded_weights(trained: Any, exported: Path, tmp_path: Path) -> None:
     rows = [[*ids, EOS] for ids in whole.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
     request = SearchRequest(pad(rows), torch.full((len(rows),), 9))
     answers = [
-        [row[0].symbols for row in engine.run(Beam(), request)]
+        [row[0].tokens for row in engine.run(Beam(), request)]
         for engine in (OnnxEngine(tmp_path), whole.model_)
     ]
     assert sum(a == b for a, b in zip(*answers, strict=True)) >= len(WORDS) // 2
@@ -133,7 +133,7 @@ def test_learned_places_come_to_an_end(tmp_path: Path, rounded: bool) -> None:
     assert (engine.source_places, engine.target_places) == (6, 6)
     state = engine.start(pad([[5, 6, 7, 8, 9, EOS]]))
     _, state = engine.step(torch.full((1, 6), 5), state)
-    with pytest.raises(UserError, match=r"7 symbols .* model.decoder.positions.length=6"):
+    with pytest.raises(UserError, match=r"7 tokens .* model.decoder.positions.length=6"):
         engine.step(torch.full((1, 1), 5), state)
     with pytest.raises(UserError, match=r"model.encoder.positions.length=6"):
         engine.start(pad([[5, 6, 7, 8, 9, 10, EOS]]))
@@ -161,15 +161,15 @@ def test_what_differs_is_not_exported(
     trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a kind changed since its nodes were written."""
-    monkeypatch.setattr(onnx, "embed", lambda graph, embedding, symbols: _numbered(graph, symbols))
+    monkeypatch.setattr(onnx, "embed", lambda graph, embedding, tokens: _numbered(graph, tokens))
     with pytest.raises(UserError, match="logits are up to"):
         export_model(regard.load(trained.run).predictor_, "onnx", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
-def _numbered(graph: Any, symbols: str) -> str:
-    """Vectors that are no embedding: the number of the symbol, 32 times."""
-    column = graph.cast(graph.reshape(symbols, -1, 1), np.float32)
+def _numbered(graph: Any, tokens: str) -> str:
+    """Vectors that are no embedding: the number of the token, 32 times."""
+    column = graph.cast(graph.reshape(tokens, -1, 1), np.float32)
     return graph("Mul", column, graph.changed(torch.ones(1, 32)))
 
 

@@ -1,4 +1,4 @@
-"""An imported Marian model gives the numbers, symbols and answers of transformers."""
+"""An imported Marian model gives the numbers, tokens and answers of transformers."""
 
 import random
 from collections.abc import Callable
@@ -14,8 +14,8 @@ from torch import Tensor
 import regard
 from regard.data.tensors.padded import Batch, pad
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
-from regard.exchange.importing.marian_model import Imported, _symbols, import_marian
-from regard.exchange.importing.marian_tokens import MarianSymbols
+from regard.exchange.importing.marian_model import Imported, _tokens, import_marian
+from regard.exchange.importing.marian_tokens import MarianTokens
 from regard.exchange.importing.torch_checkpoint import read_checkpoint
 from regard.search import Beam, SearchRequest
 from regard.search.force import force
@@ -40,18 +40,18 @@ class Pair:
     folder: Path
     theirs: Any
     ours: Imported
-    source: MarianSymbols
-    target: MarianSymbols
+    source: MarianTokens
+    target: MarianTokens
 
-    def ids(self, rows: list[list[int]], symbols: MarianSymbols) -> Tensor:
-        """Rows of our symbols as theirs, padded."""
-        return torch.tensor(symbols.rows)[pad(rows).data]
+    def ids(self, rows: list[list[int]], tokens: MarianTokens) -> Tensor:
+        """Rows of our tokens as theirs, padded."""
+        return torch.tensor(tokens.rows)[pad(rows).data]
 
     def answer(self, output: Tensor) -> list[int]:
-        """An answer of theirs as our symbols, up to its end."""
+        """An answer of theirs as our tokens, up to its end."""
         ours = {row: id for id, row in enumerate(self.target.rows) if id not in (BOS, MASK)}
-        symbols = [ours[row] for row in output[1:].tolist()]
-        return symbols[: symbols.index(EOS)]
+        tokens = [ours[row] for row in output[1:].tolist()]
+        return tokens[: tokens.index(EOS)]
 
 
 @pytest.fixture(scope="module")
@@ -63,17 +63,17 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Pair]:
         if kind not in known:
             folder = tmp_path_factory.mktemp("marian")
             theirs = write_checkpoint(folder, **KINDS[kind])
-            source, target, _ = _symbols(read_checkpoint(folder))
+            source, target, _ = _tokens(read_checkpoint(folder))
             known[kind] = Pair(folder, theirs, import_marian(folder), source, target)
         return known[kind]
 
     return made
 
 
-def rows(symbols: MarianSymbols, longest: int, seed: int, count: int = 12) -> list[list[int]]:
+def rows(tokens: MarianTokens, longest: int, seed: int, count: int = 12) -> list[list[int]]:
     """Random sequences, closed with EOS."""
     draw = random.Random(seed)
-    known = [UNK, *range(len(SPECIALS), len(symbols.rows))]
+    known = [UNK, *range(len(SPECIALS), len(tokens.rows))]
     return [[*draw.choices(known, k=draw.randint(0, longest)), EOS] for _ in range(count)]
 
 
@@ -121,7 +121,7 @@ def test_same_answers(make: Callable[[str], Pair], kind: str, beam: int, alpha: 
     cut = [one[0].cut or len(answer) == 48 for one, answer in zip(found, answers, strict=True)]
     whole = [i for i in range(25) if beam == 1 or not cut[i]]
     assert len(whole) > 12 and len({tuple(answers[i]) for i in whole}) > 4
-    assert [list(found[i][0].symbols) for i in whole] == [answers[i] for i in whole]
+    assert [list(found[i][0].tokens) for i in whole] == [answers[i] for i in whole]
     if beam > 1:
         scores = torch.tensor([found[i][0].score for i in whole])
         torch.testing.assert_close(scores, output.sequences_scores[whole], atol=1e-4, rtol=1e-4)
@@ -139,7 +139,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("kind", ["one list", "two lists"])
-def test_same_symbols(make: Callable[[str], Pair], kind: str) -> None:
+def test_same_tokens(make: Callable[[str], Pair], kind: str) -> None:
     transformers = pytest.importorskip("transformers")
     pair = make(kind)
     tokenizer = transformers.MarianTokenizer.from_pretrained(pair.folder)
@@ -148,7 +148,7 @@ def test_same_symbols(make: Callable[[str], Pair], kind: str) -> None:
     strange = ["".join(draw.choices(letters, k=draw.randint(1, 30))) for _ in range(60)]
     for text in [*ODD, *made_up_texts(7, 60), *strange]:
         ours = pair.ours.task.source.vocabulary.encode(text)
-        cut = pair.ours.task.source.vocabulary.symbols(text)
+        cut = pair.ours.task.source.vocabulary.tokenize(text)
         assert len(cut) == len(ours)
         assert [pair.source.rows[id] for id in [*ours, EOS]] == tokenizer(text).input_ids, text
         ours = pair.ours.task.target.encode(text)
@@ -163,11 +163,9 @@ def test_same_texts(make: Callable[[str], Pair], kind: str) -> None:
     tokenizer = transformers.MarianTokenizer.from_pretrained(pair.folder)
     target = pair.ours.task.target
     for row in rows(pair.target, 12, 5, 60):
-        symbols = [id for id in row if id not in (UNK, EOS)]
-        theirs = tokenizer.decode(
-            [pair.target.rows[id] for id in symbols], skip_special_tokens=True
-        )
-        assert target.decode(symbols) == theirs
+        tokens = [id for id in row if id not in (UNK, EOS)]
+        theirs = tokenizer.decode([pair.target.rows[id] for id in tokens], skip_special_tokens=True)
+        assert target.decode(tokens) == theirs
     known = [text for text in made_up_texts(2, 60) if UNK not in target.encode(text)]
     assert len(known) > 5 and all(target.decode(target.encode(text)) == text for text in known)
     assert "\u2047" in target.decode([UNK])
@@ -179,7 +177,7 @@ def test_the_run_folder_is_one_like_any_other(
     pair, run = make("one list"), tmp_path / "run"
     said = command("import", pair.folder, "--out", run)
     assert said.code == 0 and said.out == f"{run}\n", said.err
-    assert f"{len(pair.target.rows):,} symbols" in said.err
+    assert f"{len(pair.target.rows):,} tokens" in said.err
     texts = made_up_texts(8, 6)
     transformers = pytest.importorskip("transformers")
     tokenizer = transformers.MarianTokenizer.from_pretrained(pair.folder)

@@ -134,7 +134,7 @@ def test_files_that_are_missing(folder: Path, name: str, message: str) -> None:
         ("config.json", b"{", "config.json: not valid JSON"),
         ("config.json", b"[1]", "config.json: an object expected"),
         ("target.spm", b"nonsense", "target.spm: subword model damaged"),
-        ("vocab.json", b'{"a": 0}', "the symbol <pad> is missing"),
+        ("vocab.json", b'{"a": 0}', "the token <pad> is missing"),
         ("model.safetensors", b"nonsense", "model.safetensors: damaged or cut short"),
     ],
 )
@@ -222,7 +222,7 @@ def test_search_settings_are_taken_over_or_said() -> None:
 
 def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
     found = import_marian(folder)
-    assert found.config.search.max_length == 48  # 50 with the first symbol and the end
+    assert found.config.search.max_length == 48  # 50 with the first token and the end
     assert found.task.limit(1, Beam()) > 48
     change(folder / "generation_config.json", max_length=None)
     found = import_marian(folder)
@@ -249,8 +249,10 @@ def test_nothing_is_overwritten(folder: Path, command: Command, tmp_path: Path) 
     assert (out / "model.safetensors").read_bytes() == before
 
 
-def test_marian_symbols_cannot_be_learnt(command: Command, tmp_path: Path) -> None:
+def test_marian_tokens_cannot_be_learned(command: Command, tmp_path: Path) -> None:
     data = tmp_path / "data.tsv"
     data.write_text("".join(f"a{i}\tb{i}\n" for i in range(50)))
-    said = command("train", data, "--set", "task.source.symbols=marian", "--out", tmp_path / "run")
+    said = command(
+        "train", data, "--set", "task.source.tokenizer=marian", "--out", tmp_path / "run"
+    )
     assert said.code == 2 and "it comes with an imported model: train --from that" in said.err

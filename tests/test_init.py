@@ -1,4 +1,4 @@
-"""Initialisations: deviations against the formulas, and what is left alone."""
+"""Initializations: deviations against the formulas, and what is left alone."""
 
 import math
 
@@ -10,7 +10,7 @@ from regard.config.load import check_config
 from regard.core.errors import UserError
 from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.attention import SelfAttention
 from regard.optim.init import (
     Default,
@@ -40,7 +40,7 @@ RECURRENT = {"kind": "recurrent", **SIZES}
 
 def build(side: dict = TRANSFORMER) -> nn.Module:
     torch.manual_seed(1)
-    options = GeneratorOptions.model_validate({"encoder": side, "decoder": side})
+    options = EncoderDecoderOptions.model_validate({"encoder": side, "decoder": side})
     return options.build(InputShape("text", 9), 9, False)
 
 

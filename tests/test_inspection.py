@@ -31,10 +31,10 @@ def loaded(models: Any) -> Callable[[str], Any]:
 def test_the_answer_is_that_of_predict(reverser: Any) -> None:
     found = regard.inspect(reverser, "abcd")
     (answer,) = reverser.predictions(["abcd"])
-    assert found.source.symbols == ("a", "b", "c", "d", "<eos>")
-    assert found.target.text == answer.text and found.inputs == ("<bos>", *answer.symbols)
+    assert found.source.tokens == ("a", "b", "c", "d", "<eos>")
+    assert found.target.text == answer.text and found.inputs == ("<bos>", *answer.tokens)
     scores = [math.log(step.p) for step in found.steps if step.p]
-    assert scores == pytest.approx(answer.symbol_scores, abs=1e-4)
+    assert scores == pytest.approx(answer.token_logprobs, abs=1e-4)
     assert found.model["name"] == "run" and found.model["parameters"] > 1000
     assert "recurrent (gru, both ways" in found.model["description"]
 
@@ -46,7 +46,7 @@ def test_attention_is_the_alignment_of_predict(reverser: Any) -> None:
     torch.testing.assert_close(score.heads[0], torch.tensor(answer.alignment), atol=1e-5, rtol=0)
 
 
-def test_saliency_is_the_gradient_of_each_symbol_by_itself(reverser: Any) -> None:
+def test_saliency_is_the_gradient_of_each_token_by_itself(reverser: Any) -> None:
     """One backward pass for all rows gives what a pass for each gives."""
     found = regard.inspect(reverser, "abc", target="cb")
     model, source = (
@@ -54,14 +54,14 @@ def test_saliency_is_the_gradient_of_each_symbol_by_itself(reverser: Any) -> Non
         torch.tensor([[*reverser.task_.source.vocabulary.encode("abc"), 3]]),
     )
     true = [*reverser.task_.target.encode("cb"), 3]
-    for row, symbol in enumerate(true):
+    for row, token in enumerate(true):
         with regard.capture(model) as seen:
             state = model.start(Padded(source, torch.ones_like(source, dtype=torch.bool)))
             logits, _ = model.step(torch.tensor([[2, *true[:-1]]]), state)
-        p = logits[0, row].softmax(-1)[symbol]
+        p = logits[0, row].softmax(-1)[token]
         one = seen.saliency(p.log() - (1 - p).log())
         assert found.saliency is not None and found.saliency.before is not None
-        torch.testing.assert_close(found.saliency.values[row], one["frontend.symbols"][0])
+        torch.testing.assert_close(found.saliency.values[row], one["frontend.tokens"][0])
         torch.testing.assert_close(found.saliency.before.values[row], one["target"][0])
 
 
@@ -92,7 +92,7 @@ def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
 
 def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> None:
     found = regard.inspect(reverser, "abc", target="fafa")
-    assert found.given and found.target.symbols == ("f", "a", "f", "a", "<eos>")
+    assert found.given and found.target.tokens == ("f", "a", "f", "a", "<eos>")
     assert found.tree is not None and found.tree["best"] == reverser.predict(["abc"])[0]
     (row,) = reverser.scores([("abc", "fafa")])
     assert sum(math.log(step.p or 0) for step in found.steps) == pytest.approx(
@@ -100,11 +100,11 @@ def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> N
     )
 
 
-def test_unknown_symbols_are_named_on_both_sides(reverser: Any) -> None:
+def test_unknown_tokens_are_named_on_both_sides(reverser: Any) -> None:
     found = regard.inspect(reverser, "aжb", target="bя")
     assert found.unknown == ("ж", "я")
-    assert found.source.symbols[1] == "ж"
-    assert found.target.symbols[1] == found.steps[1].symbol == found.inputs[2] == "я"
+    assert found.source.tokens[1] == "ж"
+    assert found.target.tokens[1] == found.steps[1].token == found.inputs[2] == "я"
 
 
 def test_a_drawn_answer_has_no_tree(reverser: Any) -> None:
@@ -115,9 +115,9 @@ def test_a_drawn_answer_has_no_tree(reverser: Any) -> None:
 
 
 def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -> None:
-    assert regard.inspect(reverser, "").source.symbols == ("<eos>",)
-    assert regard.inspect(loaded("classify"), "").source.symbols == ("<bos>", "<eos>")
-    assert regard.inspect(loaded("language-model"), "").target.symbols
+    assert regard.inspect(reverser, "").source.tokens == ("<eos>",)
+    assert regard.inspect(loaded("classify"), "").source.tokens == ("<bos>", "<eos>")
+    assert regard.inspect(loaded("language-model"), "").target.tokens
     with pytest.raises(regard.UserError, match="a sentence without words"):
         regard.inspect(loaded("tag"), " ")
     with pytest.raises(regard.UserError, match="2 finite numbers expected"):
@@ -128,13 +128,13 @@ def test_tags_and_their_probabilities(loaded: Any) -> None:
     model, words = loaded("tag"), ["Anna", "sees", "Rome"]
     found = regard.inspect(model, words)
     (answer,) = model.predictions([words])
-    assert found.target.symbols == answer.value and found.source.symbols == tuple(words)
-    assert [step.p for step in found.steps] == pytest.approx(answer.symbol_scores, abs=1e-5)
+    assert found.target.tokens == answer.value and found.source.tokens == tuple(words)
+    assert [step.p for step in found.steps] == pytest.approx(answer.token_logprobs, abs=1e-5)
     assert regard.inspect(model, " ".join(words)).target == found.target
     held = regard.inspect(model, words, target="O O O")
-    assert held.given and held.target.symbols == ("O", "O", "O")
+    assert held.given and held.target.tokens == ("O", "O", "O")
     for step, other in zip(held.steps, found.steps, strict=True):
-        chances = dict([(other.symbol, other.p), *other.others])
+        chances = dict([(other.token, other.p), *other.others])
         assert step.p == pytest.approx(chances["O"], abs=1e-6)
 
 
@@ -143,8 +143,8 @@ def test_a_label_and_its_probability(loaded: Any) -> None:
     found = regard.inspect(model, "the lovely house")
     (answer,) = model.predictions(["the lovely house"])
     (step,) = found.steps
-    assert {step.symbol: step.p, **dict(step.others)} == pytest.approx(answer.probabilities)
-    assert found.target.text == answer.text == step.symbol
+    assert {step.token: step.p, **dict(step.others)} == pytest.approx(answer.probabilities)
+    assert found.target.text == answer.text == step.token
     held = regard.inspect(model, "the lovely house", target="bad")
     assert held.steps[0].p == pytest.approx(answer.probabilities["bad"], abs=1e-6)
 
@@ -163,8 +163,8 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
     found = regard.inspect(model, [0.5, 4.0])
     (value,) = model.predict([[0.5, 4.0]])
     (step,) = found.as_dict()["steps"]
-    assert step == {"symbol": f"{value:.6g}", "value": round(value, 6), "others": []}
-    assert found.source.symbols == ("x1=0.5", "x2=4") and found.saliency is not None
+    assert step == {"token": f"{value:.6g}", "value": round(value, 6), "others": []}
+    assert found.source.tokens == ("x1=0.5", "x2=4") and found.saliency is not None
     inputs, near = model.task_.source, 1e-3
     for place in range(2):
         moved = [0.5, 4.0]
@@ -183,7 +183,7 @@ def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
     assert chances == pytest.approx(nats[:4].tolist(), abs=1e-4)
     held = regard.inspect(model, "Anna", target=" xy")
     assert held.given and held.target.text == "Anna xy" and held.unknown == ("x", "y")
-    assert held.target.symbols == ("A", "n", "n", "a", "␣", "x", "y")
+    assert held.target.tokens == ("A", "n", "n", "a", "␣", "x", "y")
     drawn = regard.inspect(model, "Anna", temperature=1.0, seed=7, length=8)
     assert drawn.target.text == model.predict(["Anna"], temperature=1.0, seed=7, length=8)[0]
 
@@ -212,7 +212,7 @@ def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> N
 
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("transduce", "a" * 20, {"most": 20}, "text: 21 symbols.*--most 21"),
+    ("transduce", "a" * 20, {"most": 20}, "text: 21 tokens.*--most 21"),
     (
         "transduce",
         "abc",
@@ -228,13 +228,13 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("tag", 5, {}, "a text expected, 5 found"),
     ("tag", "Anna sees", {"target": "O"}, "2 tags expected, one for each word, 1 found"),
     ("tag", "Anna sees", {"target": "O B-PAR"}, "no tag 'B-PAR'; did you mean B-PER"),
-    ("tag", "a b c", {"most": 2}, "text: 3 symbols"),
+    ("tag", "a b c", {"most": 2}, "text: 3 tokens"),
     ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
     ("classify", "the", {"target": "godo"}, "no label 'godo'; did you mean good"),
     ("classify", [1.0, 2.0], {}, "a text expected"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
-    ("language-model", "Anna " * 9, {"most": 20}, "text: 45 symbols"),
+    ("language-model", "Anna " * 9, {"most": 20}, "text: 45 tokens"),
     ("language-model", "Anna", {"length": 20, "most": 20}, "text and what follows: 2"),
     ("language-model", ["Anna"], {}, "a text expected"),
 ]

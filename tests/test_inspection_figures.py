@@ -50,9 +50,9 @@ def gate(name: str, part: str, rows: str, length: int, direction: str) -> dict[s
     return {**about, "gate": name, "rows": rows, "mean": units.mean(1).tolist(), "units": units}
 
 
-def node(id: int, parent: int | None, symbol: str, p: float, fate: str, **marks: Any) -> Any:
+def node(id: int, parent: int | None, token: str, p: float, fate: str, **marks: Any) -> Any:
     about = {"total": -0.5 * id, "score": None, "best": False, "greedy": False}
-    return {"id": id, "parent": parent, "symbol": symbol, "p": p, "fate": fate, **about, **marks}
+    return {"id": id, "parent": parent, "token": token, "p": p, "fate": fate, **about, **marks}
 
 
 def sample() -> dict[str, Any]:
@@ -71,14 +71,14 @@ def sample() -> dict[str, Any]:
         "format": 1,
         "version": "0.1.0",
         "model": {"name": "g2p", "task": "transduce", "description": "", "parameters": 1},
-        "source": {"text": "cat", "symbols": SOURCE},
-        "target": {"text": "K AE", "symbols": TARGET, "given": False},
+        "source": {"text": "cat", "tokens": SOURCE},
+        "target": {"text": "K AE", "tokens": TARGET, "given": False},
         "inputs": ["<s>", "K", "AE"],
         "score": -0.3,
         "cut": False,
         "unknown": [],
         "steps": [
-            {"symbol": one, "p": 0.7 - 0.1 * n, "others": others} for n, one in enumerate(TARGET)
+            {"token": one, "p": 0.7 - 0.1 * n, "others": others} for n, one in enumerate(TARGET)
         ],
         "attention": [
             *attention("encoder", "source", "source", (4, 4)),
@@ -134,7 +134,7 @@ def written(figure: Any, path: Path) -> bytes:
 
 @pytest.mark.parametrize("part", ["cross", "decoder", "encoder"])
 def test_the_grid_has_every_head_in_its_place(part: str) -> None:
-    """A row a layer; symbols stand at the left and at the bottom only; all have one scale."""
+    """A row a layer; tokens stand at the left and at the bottom only; all have one scale."""
     inspection = sample()
     entries = [one for one in inspection["attention"] if one["part"] == part]
     found = maps_of(draw(inspection, part))
@@ -207,10 +207,10 @@ def test_steps_are_bars_with_what_else_might_have_come() -> None:
     assert feet == [0, 0.7, 0.9, 0, 0.6, 0.8, 0, 0.5, 0.7]
     assert [text.get_text() for text in axes.texts][:3] == ["0.70", "G", "T"]
     inspection = sample()
-    inspection["steps"] *= 11  # 33 symbols take two rows
+    inspection["steps"] *= 11  # 33 tokens take two rows
     first, second = draw(inspection, "steps").axes
     assert len(ticks(first, "x")) + len(ticks(second, "x")) == 33
-    inspection["steps"] = [{"symbol": "good", "p": 0.8, "others": [["bad", 0.2]]}]
+    inspection["steps"] = [{"token": "good", "p": 0.8, "others": [["bad", 0.2]]}]
     (axes,) = draw(inspection, "steps").axes
     assert ticks(axes, "y") == ["good", "bad"]
     assert [round(bar.get_width(), 6) for bar in axes.patches] == [0.8, 0.2]
@@ -254,8 +254,8 @@ def test_the_tree_has_both_ways() -> None:
 def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -> None:
     """No sign without ink: it is in a font of the figure, or stands there as its number."""
     inspection = sample()
-    inspection["source"]["symbols"] = ["你", "سلام", "$a$", "\n"]
-    inspection["target"]["symbols"] = ["\ud800", "\U000e0fff", " "]
+    inspection["source"]["tokens"] = ["你", "سلام", "$a$", "\n"]
+    inspection["target"]["tokens"] = ["\ud800", "\U000e0fff", " "]
     inspection["source"]["text"] = "你 $a$\x07"
     figure = draw(inspection)
     found = maps_of(figure)
@@ -311,14 +311,14 @@ def test_a_model_without_attention_says_what_there_is() -> None:
     for settings in ({"show": "alignment"}, {"show": "tree"}, {"layer": 0}):
         with pytest.raises(UserError, match=r"can draw: steps, saliency, gates\. A note of why"):
             draw(inspection, **settings)  # type: ignore[arg-type]
-    inspection |= {"saliency": None, "gates": [], "steps": [{"symbol": "", "value": 3.5}]}
+    inspection |= {"saliency": None, "gates": [], "steps": [{"token": "", "value": 3.5}]}
     with pytest.raises(UserError, match="there is nothing to draw"):
         draw(inspection)
 
 
 def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
     inspection = {**sample(), "attention": [], "gates": [], "tree": None}
-    inspection["steps"] = [{"symbol": "3.5", "value": 3.5}]
+    inspection["steps"] = [{"token": "3.5", "value": 3.5}]
     inspection["saliency"] = {"rows": "one", "columns": "source", "values": [[1, 2, 3, 4]]}
     assert shows_of(inspection) == ["saliency"] and len(SHOWS) == 9
     (axes,) = maps_of(draw(inspection))

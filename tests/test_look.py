@@ -20,7 +20,7 @@ from regard.views.report.label_report import details_section
 
 from .unpacking import unpacked
 
-LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 symbols
+LARGEST_PAGE = 600_000  # bytes, for 6 layers of 8 heads and 30 tokens
 NAMESPACE = "http://www.w3.org/2000/svg"  # a name, which is never fetched
 HOSTILE = "</script><script>alert(1)</script><!-- <b>&amp;\u2028 \ud800 كلب 两"
 
@@ -45,20 +45,20 @@ def attention(part: str, layer: int, rows: str, columns: str, heads: int, size: 
 
 
 def inspection(size: int = 4, layers: int = 1, heads: int = 2, text: str = "abc") -> Any:
-    """An inspection of a Transformer, with this text as source, answer and every symbol."""
+    """An inspection of a Transformer, with this text as source, answer and every token."""
     axes = (("encoder", "source", "source"), ("decoder", "target", "inputs"))
-    node = {"id": 0, "parent": None, "symbol": text, "p": 0.5, "total": -0.7, "score": -0.7}
+    node = {"id": 0, "parent": None, "token": text, "p": 0.5, "total": -0.7, "score": -0.7}
     return {
         "format": 1,
         "version": "0.1.0",
         "model": {"name": text, "task": "transduce", "description": text, "parameters": 9},
-        "source": {"text": text, "symbols": [text] * size},
-        "target": {"text": text, "symbols": [text] * size, "given": False},
+        "source": {"text": text, "tokens": [text] * size},
+        "target": {"text": text, "tokens": [text] * size, "given": False},
         "inputs": [text] * size,
         "score": -1.0,
         "cut": False,
         "unknown": [text],
-        "steps": [{"symbol": text, "p": 0.5, "others": [[text, 0.25]] * 5}] * size,
+        "steps": [{"token": text, "p": 0.5, "others": [[text, 0.25]] * 5}] * size,
         "attention": [
             attention(*names[:1], layer, *names[1:], heads, size)
             for names in (*axes, ("cross", "target", "source"))
@@ -141,7 +141,7 @@ def test_numbers_come_through() -> None:
     assert numpy.abs(numpy.subtract(values, given["saliency"]["values"])).max() < 1e-5
 
 
-def test_a_page_of_six_layers_eight_heads_and_thirty_symbols_is_small() -> None:
+def test_a_page_of_six_layers_eight_heads_and_thirty_tokens_is_small() -> None:
     page = inspection_page(inspection(size=30, layers=6, heads=8))
     assert len(page.encode()) < LARGEST_PAGE
     assert len(data_of(page)["attention"]) == 18
@@ -212,13 +212,13 @@ def test_every_word_that_is_said_is_known_and_every_known_word_is_said() -> None
     assert not [key for key in english if key not in literal and not made.match(key)]
 
 
-def colours(block: str) -> dict[str, str]:
+def colors(block: str) -> dict[str, str]:
     return dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{3,6});", block))
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """As the Web Content Accessibility Guidelines define it."""
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     ]
@@ -228,7 +228,7 @@ def luminance(colour: str) -> float:
 def test_dark_is_the_same_by_choice_and_by_system_and_text_has_contrast() -> None:
     style = assets(["base.css"])
     light, chosen, system = (
-        colours(re.findall(rf"^\s*{re.escape(name)} {{(.*?)}}", style, re.DOTALL | re.MULTILINE)[0])
+        colors(re.findall(rf"^\s*{re.escape(name)} {{(.*?)}}", style, re.DOTALL | re.MULTILINE)[0])
         for name in (":root", ":root[data-theme=dark]", ":root:not([data-theme=light])")
     )
     assert chosen == system and light.keys() == chosen.keys() and light != chosen

@@ -66,7 +66,7 @@ def test_edit_distance_of_texts_longer_than_a_machine_word(text, place):
 
 
 def test_rates_by_hand():
-    # symbols: 1 of 3 and 0 of 2 wrong; characters "k a t" / "k e t": 1 of 5 and 0 of 3.
+    # tokens: 1 of 3 and 0 of 2 wrong; characters "k a t" / "k e t": 1 of 5 and 0 of 3.
     scores = score(["k a t", "d o"], [["k e t"], ["d o"]], str.split)
     assert scores["exact"] == 50.0
     assert scores["ser"] == pytest.approx(100 * 1 / 5)
@@ -111,7 +111,7 @@ def test_bleu_d2l_is_a_mean_over_examples_of_the_best_reference():
     assert scores["bleu_d2l"] == pytest.approx(100 * (first + 1) / 2)
 
 
-def test_bleu_d2l_counts_symbols_where_all_references_are_single_words():
+def test_bleu_d2l_counts_tokens_where_all_references_are_single_words():
     expected = math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (3 / 4) ** 0.25
     assert score(["abbcd"], [["abcdef"]], list)["bleu_d2l"] == pytest.approx(100 * expected)
 

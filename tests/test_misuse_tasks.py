@@ -121,7 +121,7 @@ SETTINGS = [
     ("clasify", (), "did you mean classify?"),
     ("tag", ("model.decoder.kind=transformer",), "model.decoder: no such setting"),
     ("tag", ("search.beam=3",), "search.beam: no such setting; known here: kind, threshold"),
-    ("classify", ("task.target.symbols=char",), "task.target: no such setting"),
+    ("classify", ("task.target.tokenizer=char",), "task.target: no such setting"),
     ("classify", ("task.metric=f1",), "task.metric=f1: texts here have one label"),
     ("classify", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
     ("tag", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
@@ -134,7 +134,11 @@ SETTINGS = [
         ("task.order=sequential", "model.decoder.kind=transformer"),
         "\n  task.order=sequential carries memory on, which a Transformer lacks; choose random",
     ),
-    ("language-model", ("task.symbols=words",), "task.symbols=words is for model.kind=masked"),
+    (
+        "language-model",
+        ("task.tokenizer=word_char",),
+        "task.tokenizer=word_char is for model.kind=masked",
+    ),
     (
         "language-model",
         ("model.kind=ngram", "objective.kind=masked"),
@@ -156,7 +160,7 @@ def test_settings_that_do_not_fit(
     assert message in refusal(train(data, "--task", task, *words))
 
 
-# --from, --unlabelled, --resume, check
+# --from, --unlabeled, --resume, check
 
 
 def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None:
@@ -173,21 +177,21 @@ def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None
         data, _ = corpora.write(task, Path())
         folder = models(origin).run if origin else "folder"
         assert message in refusal(train(data, "--task", task, "--from", folder))
-    words = ("--from", models("classify").run, "--set", "task.source.symbols=word")
+    words = ("--from", models("classify").run, "--set", "task.source.tokenizer=word")
     said = train(corpora.write("classify", Path())[0], "--task", "classify", *words)
-    assert "--from: that model reads char symbols, word were asked for" in refusal(said)
+    assert "--from: that model reads char tokens, word were asked for" in refusal(said)
 
 
-def test_unlabelled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:
+def test_unlabeled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:
     for task in ("regress", "language-model", "transduce"):
         data, _ = corpora.write(task, Path())
-        said = train(data, "--task", task, "--unlabelled", data)
+        said = train(data, "--task", task, "--unlabeled", data)
         assert "of use to the tasks tag and classify only" in refusal(said)
     data, _ = corpora.write("classify", Path())
-    said = train(data, "--task", "classify", "--unlabelled", "nowhere.txt")
+    said = train(data, "--task", "classify", "--unlabeled", "nowhere.txt")
     assert "nowhere.txt: no such file" in refusal(said)
     said = train(data, "--task", "classify", "--teacher", models("classify").run)
-    assert "--teacher labels the examples of --unlabelled FILE" in refusal(said)
+    assert "--teacher labels the examples of --unlabeled FILE" in refusal(said)
     assert not list(Path().glob("run*"))  # no teacher was trained in vain
 
 

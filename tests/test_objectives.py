@@ -85,7 +85,7 @@ def test_half_precision_is_summed_in_full() -> None:
 
 
 def test_by_hand() -> None:
-    """Logits 0 and log 3: p = (1/4, 3/4). Smoothing .2 of two symbols: q = (.1, .9).
+    """Logits 0 and log 3: p = (1/4, 3/4). Smoothing .2 of two tokens: q = (.1, .9).
 
     Loss = .1 log 4 + .9 log 4/3; without smoothing log 4/3.
     """
@@ -100,7 +100,7 @@ def test_by_hand() -> None:
     assert model.logits.grad[0].tolist() == pytest.approx([0.25 - 0.1, 0.75 - 0.9], abs=1e-6)
 
 
-def test_uniform_logits_cost_log_v_a_symbol() -> None:
+def test_uniform_logits_cost_log_v_a_token() -> None:
     source = Padded(torch.zeros(2, 1).long(), torch.ones(2, 1).bool())
     target = Padded(
         torch.tensor([[5, 6, 3], [3, 0, 0]]), torch.tensor([[True] * 3, [True, False, False]])
@@ -129,7 +129,7 @@ class Searching(CrossEntropy):
         request = SearchRequest(batch.source, torch.full((batch.rows,), 3))
         found = context.decode(Beam(beam=2), request)
         assert model.training and torch.is_grad_enabled()
-        rows = [[*best[0].symbols[:2], EOS] for best in found]
+        rows = [[*best[0].tokens[:2], EOS] for best in found]
         sampled = torch.rand(batch.rows)
         return batch._replace(target=pad(rows), prepared={"share": sampled})
 

@@ -1,4 +1,4 @@
-"""Optimisers: which weights they move, how, and what they refuse."""
+"""Optimizers: which weights they move, how, and what they refuse."""
 
 from typing import Any
 
@@ -12,8 +12,8 @@ from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
-from regard.models.labeller import PooledOptions, TaggerOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
+from regard.models.encoder_model import PooledOptions, TaggerOptions
 from regard.optim.muon import PreciseMuon
 from regard.optim.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
 
@@ -40,7 +40,7 @@ TORCH = {
 def transducer() -> nn.Module:
     """A small Transformer, seeded, with a gradient for each weight."""
     torch.manual_seed(1)
-    options = GeneratorOptions.model_validate({"encoder": TRANSFORMER, "decoder": TRANSFORMER})
+    options = EncoderDecoderOptions.model_validate({"encoder": TRANSFORMER, "decoder": TRANSFORMER})
     return with_gradients(options.build(InputShape("text", 9), 11, shared=False))
 
 
@@ -58,7 +58,7 @@ def with_gradients(model: nn.Module) -> nn.Module:
 
 
 def owners(model: nn.Module, built: list[torch.optim.Optimizer]) -> dict[str, list[tuple]]:
-    """By the name of a weight: the optimisers and groups it is in."""
+    """By the name of a weight: the optimizers and groups it is in."""
     return {
         name: [
             (optimizer, group)
@@ -155,7 +155,7 @@ def test_muon_takes_hidden_matrices_only() -> None:
     for model, no_hidden in [(transducer(), ("frontend.", "target.")), (tagger(), ("head.",))]:
         for name, ((optimizer, group),) in owners(model, Muon().build(model, 0.1, {})).items():
             weight = model.get_parameter(name)
-            embedding = name.endswith(("symbols.weight", "words.weight", "letters.weight"))
+            embedding = name.endswith(("tokens.weight", "words.weight", "letters.weight"))
             hidden = weight.dim() == 2 and not embedding and not name.startswith(no_hidden)
             assert isinstance(optimizer, torch.optim.Muon) == hidden, name
             assert group["factor"] == (10.0 if hidden else 1.0)
@@ -179,7 +179,7 @@ def test_muon_on_a_cpu_is_torch_s_muon_but_more_exact() -> None:
 
 def test_muon_without_hidden_matrices_is_refused() -> None:
     tree = {"encoder": {"kind": "linear", "width": 8, "dropout": 0.0}, "pool": "mean"}
-    tree["frontend"] = {"kind": "symbols"}
+    tree["frontend"] = {"kind": "tokens"}
     model = PooledOptions.model_validate(tree).build(InputShape("text", 9), 2)
     with pytest.raises(UserError, match=r"optimizer\.kind=muon: .*this model has none.*adamw"):
         Muon().build(model, 0.1, {})

@@ -28,8 +28,8 @@ def run(
         name: SIZES | {"dropout": 0.0, "positions": {"kind": "learned", "length": length}}
         for name, length in (("encoder", encoder), ("decoder", decoder))
     }
-    tree = {"model": sides, "training": {"steps": 1}, "task": {"source": {"symbols": "char"}}}
-    tree["task"]["target"] = {"symbols": "char"}
+    tree = {"model": sides, "training": {"steps": 1}, "task": {"source": {"tokenizer": "char"}}}
+    tree["task"]["target"] = {"tokenizer": "char"}
     return start_run(Path("nowhere"), check_config(tree | more, "test"), train, dev)
 
 
@@ -47,7 +47,7 @@ def test_longer_examples_are_refused_before_training(
     parts = {"train": short, "dev": short} | {part: PAIRS}
     with pytest.raises(UserError) as error:
         run(*sizes, **parts)
-    assert "a sequence of 5 symbols" in str(error.value)
+    assert "a sequence of 5 tokens" in str(error.value)
     assert f"model.{side}.positions.length=4" in str(error.value)
     assert f"model.{side}.positions.length=5 or" in str(error.value)
 
@@ -57,12 +57,12 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
     tree = {"model": {"decoder": decoder}, "training": {"steps": 1}}
     text = [Pair("", "abcabcabcabcabc", 1)]
     for context, fits in ((6, True), (7, False)):
-        task = {"kind": "language-model", "symbols": "char", "context": context}
+        task = {"kind": "language-model", "tokenizer": "char", "context": context}
         config = check_config(tree | {"task": task}, "test")
         if fits:
             start_run(Path("nowhere"), config, text, text)
             continue
-        with pytest.raises(UserError, match="a sequence of 7 symbols"):
+        with pytest.raises(UserError, match="a sequence of 7 tokens"):
             start_run(Path("nowhere"), config, text, text)
 
 
@@ -70,12 +70,12 @@ def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_p
     made = run(5, 5)
     model = made.model.eval()
     predictor = Predictor.of(made.task, made.config, model, made.folder)
-    with pytest.raises(UserError, match=r"a sequence of 6 symbols.*model.encoder.positions"):
+    with pytest.raises(UserError, match=r"a sequence of 6 tokens.*model.encoder.positions"):
         predictor.predict(["ab", "abcda"], Beam())
     model.head = Head(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would go on for ever
     (found,) = predictor.predict(["abcd"], Beam(beam=1))
-    assert len(found.symbols) == 4 and found.cut  # and the end
+    assert len(found.tokens) == 4 and found.cut  # and the end
 
 
 def test_places_are_tables_that_neither_decay_nor_count_as_hidden_matrices() -> None:

@@ -57,9 +57,9 @@ def test_a_product_is_that_of_the_rounded_matrix(
 
 
 def test_an_embedding_gives_the_rounded_rows() -> None:
-    matrix, symbols = Int8Matrix.of(random(6, 4)), torch.tensor([[5, 0], [3, 3]])
-    found = Int8Embedding(matrix, 2.5)(symbols)
-    torch.testing.assert_close(found, matrix.whole()[symbols] * 2.5)
+    matrix, tokens = Int8Matrix.of(random(6, 4)), torch.tensor([[5, 0], [3, 3]])
+    found = Int8Embedding(matrix, 2.5)(tokens)
+    torch.testing.assert_close(found, matrix.whole()[tokens] * 2.5)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])

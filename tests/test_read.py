@@ -1,4 +1,4 @@
-"""Reading: every format gives the same pairs, and what was recognised is said."""
+"""Reading: every format gives the same pairs, and what was recognized is said."""
 
 import gzip
 import io

@@ -131,7 +131,7 @@ def test_the_page_is_whole_and_needs_no_network(folder):
 
 def test_embedded_numbers_are_those_of_the_run(folder):
     shown = figures(page(folder))
-    series = embedded(shown["Loss, nats per symbol"])["series"]
+    series = embedded(shown["Loss, nats per token"])["series"]
     assert series[0] == {"name": "train", "points": [list(point) for point in LOSSES]}
     assert series[1] == {"name": "dev", "points": [[20, 1.5], [40, 0.5]]}
     exact = embedded(shown["Exact match on dev"])["series"][0]
@@ -140,7 +140,7 @@ def test_embedded_numbers_are_those_of_the_run(folder):
 
 
 def test_drawn_lines_can_be_read_off_the_axes(folder):
-    figure = figures(page(folder))["Loss, nats per symbol"]
+    figure = figures(page(folder))["Loss, nats per token"]
     x_axis, y_axis = axis(figure, "x", 0), axis(figure, "y", 4)
     line = re.search(r'class="line s0" points="(.*?)"', figure).group(1)
     drawn = [tuple(map(float, pixel.split(","))) for pixel in line.split()]
@@ -265,7 +265,7 @@ def test_numbers_on_an_axis_are_short():
     assert short(0.5, 2) == "0.5"
 
 
-def test_many_points_become_means_of_neighbours():
+def test_many_points_become_means_of_neighbors():
     points = [(float(step), float(step % 2)) for step in range(1, 2 * MOST_POINTS + 1)]
     assert thin(points) == [(float(step), 0.5) for step in range(2, 2 * MOST_POINTS + 1, 2)]
     assert thin(points[:MOST_POINTS]) == points[:MOST_POINTS]

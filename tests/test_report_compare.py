@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import lines, make_run
 
-from regard.views.report.curves import COLOURS, Series, draw
+from regard.views.report.curves import COLORS, Series, draw
 
 Command = Callable[..., Any]
 EVIL = "</script><img src=x>&\"'"
@@ -106,7 +106,7 @@ def test_curves_of_all_runs_by_step_and_by_minute(command: Command, two: Any) ->
     assert train["series"][0]["points"] == [[20, 3.0], [40, 1.5]]
 
 
-def test_a_run_keeps_its_colour_where_another_has_no_curve(command: Command, two: Any) -> None:
+def test_a_run_keeps_its_color_where_another_has_no_curve(command: Command, two: Any) -> None:
     empty = make_run(Path("runs/empty"), exact=(), final=False)
     html = compare(command, empty, *two)
     assert all(numbers["styles"] == ["s1", "s2"] for _, numbers in figures(html))
@@ -247,10 +247,10 @@ def test_report_needs_a_run(command: Command) -> None:
     assert command("report").code == 2
 
 
-def test_more_lines_than_colours_are_dashed() -> None:
-    many = [Series(str(place), [(1.0, place), (2.0, place)]) for place in range(COLOURS + 1)]
+def test_more_lines_than_colors_are_dashed() -> None:
+    many = [Series(str(place), [(1.0, place), (2.0, place)]) for place in range(COLORS + 1)]
     drawn = re.findall(r'class="line (.*?)"', draw("title", many))
-    assert drawn[0] == "s0" and drawn[-1] == "s0 dashed" and len(set(drawn)) == COLOURS + 1
+    assert drawn[0] == "s0" and drawn[-1] == "s0 dashed" and len(set(drawn)) == COLORS + 1
 
 
 def test_a_real_run_beside_itself(command: Command, trained: Any) -> None:

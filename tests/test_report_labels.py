@@ -209,7 +209,7 @@ def test_a_run_with_labels(tmp_path):
     facts = {"task": "classify", "metric": "accuracy"}
     final = {"scores": {"accuracy": 70.0, "f1": 60.0}, "details": details}
     html = write_run(tmp_path, facts, final, samples, CHECK)
-    assert "Loss, nats per example" in html and "nats per symbol" not in html
+    assert "Loss, nats per example" in html and "nats per token" not in html
     assert re.search(r'class="value">70\.0<small>%', html)
     assert 'class="matrix"' in html and 'class="zipf"' in html
     assert "1 of 2 right at step 2" in html
@@ -218,7 +218,7 @@ def test_a_run_with_labels(tmp_path):
 
 @pytest.mark.parametrize(
     ("task", "title"),
-    [("regress", "<span>Loss</span>"), ("tag", "Loss, nats per symbol"), (None, "nats per symbol")],
+    [("regress", "<span>Loss</span>"), ("tag", "Loss, nats per token"), (None, "nats per token")],
 )
 def test_the_loss_says_its_unit(tmp_path, task, title):
     html = write_run(tmp_path, {"task": task}, {"scores": {"f1": 50.0}}, [], {})

@@ -10,7 +10,7 @@ import pytest
 from made_up import make_run
 from rich.cells import cell_len
 
-from regard.views.report.overview import differing, find_runs, is_run, plain, short_names, summarise
+from regard.views.report.overview import differing, find_runs, is_run, plain, short_names, summarize
 from regard.views.report.run_table import in_short, row, table
 
 Command = Callable[..., Any]
@@ -134,7 +134,7 @@ def test_folders_that_are_named(command: Command) -> None:
     [
         (["nowhere"], "error: nowhere: no such folder"),
         (["file"], "error: file: a file, where a folder of runs is expected"),
-        (["--sort", "colour"], "error: --sort colour: newest, name, best, minutes, parameters"),
+        (["--sort", "color"], "error: --sort color: newest, name, best, minutes, parameters"),
     ],
 )
 def test_misuse(command: Command, words: list[str], message: str) -> None:
@@ -180,12 +180,12 @@ def encoder(**settings: Any) -> dict[str, Any]:
 
 
 def test_settings_of_one_kind_count_among_runs_of_that_kind(tmp_path: Path) -> None:
-    gru = summarise(make_run(tmp_path / "gru", encoder(kind="recurrent", cell="gru", layers=2)))
-    lstm = summarise(make_run(tmp_path / "lstm", encoder(kind="recurrent", cell="lstm", layers=2)))
+    gru = summarize(make_run(tmp_path / "gru", encoder(kind="recurrent", cell="gru", layers=2)))
+    lstm = summarize(make_run(tmp_path / "lstm", encoder(kind="recurrent", cell="lstm", layers=2)))
     folder = make_run(tmp_path / "other", encoder(kind="transformer", heads=4, layers=2))
     changed = {"changed": {"model.encoder.heads": [None, 4]}}
     (folder / "settings.json").write_text(json.dumps(changed))
-    other = summarise(folder)
+    other = summarize(folder)
     assert differing([gru, lstm]) == ["model.encoder.cell"]
     assert differing([gru, other]) == ["model.encoder.kind"]
     assert differing([gru, lstm, other]) == ["model.encoder.kind", "model.encoder.cell"]
@@ -194,9 +194,9 @@ def test_settings_of_one_kind_count_among_runs_of_that_kind(tmp_path: Path) -> N
 
 def test_a_setting_that_an_older_run_lacks_counts_where_it_was_changed(tmp_path: Path) -> None:
     old = {"training": {"steps": 40, "seed": 1}}
-    without = summarise(make_run(tmp_path / "without", old))
-    changed = summarise(make_run(tmp_path / "changed"))  # its settings.json names training.lr
-    default = summarise(make_run(tmp_path / "default", old | {"search": {"beam": 5}}))
+    without = summarize(make_run(tmp_path / "without", old))
+    changed = summarize(make_run(tmp_path / "changed"))  # its settings.json names training.lr
+    default = summarize(make_run(tmp_path / "default", old | {"search": {"beam": 5}}))
     assert differing([without, changed]) == ["training.lr"]
     assert differing([without, default]) == []
 
@@ -220,7 +220,7 @@ def test_only_settings_of_the_same_task_and_data_are_compared(command: Command) 
 
 def drawn(width: int | None, folders: list[Path]) -> list[str]:
     names = {"model.encoder.kind": "encoder.kind", "training.lr": "lr", "search.beam": "beam"}
-    runs = [row(summarise(folder), list(names)[:2], names, None) for folder in folders]
+    runs = [row(summarize(folder), list(names)[:2], names, None) for folder in folders]
     return [line.plain for line in table(runs, width)]
 
 

@@ -35,8 +35,8 @@ class Recurrent(nn.Module):
     def start(self, rows: int) -> State:
         return State({}, {"hidden": (torch.zeros(rows, 2, 12),)})
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        h, hidden = self.body(self.embedding(symbols), state.past["hidden"])
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        h, hidden = self.body(self.embedding(tokens), state.past["hidden"])
         return 2 * self.head(h), State({}, {"hidden": hidden})
 
 
@@ -51,9 +51,9 @@ class Fixed:
         self.fed.append([])
         return State({}, {})
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        self.fed[-1] += symbols[0].tolist()
-        return self.logits.expand(*symbols.shape, -1), state
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        self.fed[-1] += tokens[0].tolist()
+        return self.logits.expand(*tokens.shape, -1), state
 
 
 def ngram() -> NGram:
@@ -68,7 +68,7 @@ def model(request: pytest.FixtureRequest) -> nn.Module:
     return request.param()
 
 
-HALVES = torch.tensor([[0.125, 0.5, 0.0, 0.25, 0.125]]).log()  # one symbol is impossible
+HALVES = torch.tensor([[0.125, 0.5, 0.0, 0.25, 0.125]]).log()  # one token is impossible
 
 
 @pytest.mark.parametrize(
@@ -122,18 +122,18 @@ def test_frequencies_are_the_probabilities(temperature: float) -> None:
     possible = [EOS, 5, 6, 7, 8]
     p = weights[possible] ** (1 / temperature)
     expected = (4000 * p / p.sum()).tolist()
-    counts = [found[symbol] for symbol in possible]
+    counts = [found[token] for token in possible]
     assert sum(counts) == 4000
     assert sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True)) < 18.5
 
 
-def test_special_symbols_never_come() -> None:
+def test_special_tokens_never_come() -> None:
     """Even where the decoder finds them most probable."""
     source = Fixed([50.0, 50.0, 50.0, -9.0, 50.0, 0.0, 0.0])
     for temperature in (0.0, 1.0, 5.0):
         options = Sample(temperature=temperature, length=50, top_p=0.9)
-        symbols = write_alone(source, [], options)
-        assert symbols and not {PAD, UNK, BOS, EOS, MASK} & set(symbols)
+        tokens = write_alone(source, [], options)
+        assert tokens and not {PAD, UNK, BOS, EOS, MASK} & set(tokens)
 
 
 def test_temperature_0_is_greedy(model: nn.Module) -> None:
@@ -144,7 +144,7 @@ def test_temperature_0_is_greedy(model: nn.Module) -> None:
             fed = torch.tensor([[BOS, *prompt, *expected]])
             with torch.no_grad():
                 logits, _ = model.step(fed, model.start(1))
-            best = max([EOS, 5, 6, 7, 8, 9], key=lambda symbol: float(logits[0, -1, symbol]))
+            best = max([EOS, 5, 6, 7, 8, 9], key=lambda token: float(logits[0, -1, token]))
             if best == EOS:
                 break
             expected.append(best)
@@ -174,18 +174,18 @@ def test_answers_come_one_by_one() -> None:
     """Nothing is computed before it is asked for, and a `length` is never passed."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
     steps = continued(source, [[5]], [0], Sample(length=4))
-    symbols = (symbol for step in steps for symbol in step.values())
+    tokens = (token for step in steps for token in step.values())
     assert source.fed == []
-    first = next(symbols)
+    first = next(tokens)
     assert source.fed == [[BOS, 5]]
-    second = next(symbols)
+    second = next(tokens)
     assert source.fed == [[BOS, 5, first]]
-    assert len([first, second, *symbols]) == 4
+    assert len([first, second, *tokens]) == 4
     assert not torch.is_inference_mode_enabled()
 
 
 def test_context_restarts() -> None:
-    """After 4 symbols the state starts anew with the last 2; BOS only while it is among them."""
+    """After 4 tokens the state starts anew with the last 2; BOS only while it is among them."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0, 1.0, 1.0])
     answer = write_alone(source, [7], Sample(length=7), context=4)
     seen = [BOS, 7, *answer]
@@ -196,7 +196,7 @@ def test_context_restarts() -> None:
 
 
 def test_context_makes_no_difference_to_a_short_memory() -> None:
-    """A trigram looks back on two symbols, so a context of 6 is as good as none."""
+    """A trigram looks back on two tokens, so a context of 6 is as good as none."""
     model, options = ngram(), Sample(length=40)
     assert write(model, PROMPTS, options, context=6) == write(model, PROMPTS, options)
 
@@ -208,7 +208,7 @@ def test_a_model_that_looks_back_on_all_is_never_started_again() -> None:
     source = Endless([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
     request = SearchRequest(prompts=[[5]], context=4)
     ((answer,),) = Sample(length=7).run(source, request)
-    assert source.fed == [[BOS, 5, *answer.symbols[:-1]]]
+    assert source.fed == [[BOS, 5, *answer.tokens[:-1]]]
 
 
 def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> None:
@@ -218,7 +218,7 @@ def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> 
     found = options.run(model, request)
     for prompt, index, answers in zip(request.prompts, request.indices, found, strict=True):
         for copy, one in enumerate(answers):
-            assert list(one.symbols) == write_alone(model, prompt, options, 3 * index + copy)
+            assert list(one.tokens) == write_alone(model, prompt, options, 3 * index + copy)
 
 
 @pytest.mark.parametrize(

@@ -35,22 +35,22 @@ def step_of(*tables: dict[int, dict[int, float]]) -> tuple[object, State]:
     The state remembers what it was fed; a search that mixes up rows is caught at once.
     """
 
-    def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        k = len(symbols) // len(state.memory)
+    def step(tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        k = len(tokens) // len(state.memory)
         seen = state.past
         if seen is None:
-            seen = torch.empty(len(symbols), 0, dtype=torch.long)
+            seen = torch.empty(len(tokens), 0, dtype=torch.long)
             sentences = state.memory
         else:
             sentences = state.memory.repeat_interleave(k)
             assert torch.equal(seen[:, 0], sentences), "a beam left its sentence"
-        seen = torch.cat([seen, symbols if seen.shape[1] else sentences[:, None]], 1)
-        logits = torch.full((len(symbols), 1, 8), float("-inf"))
+        seen = torch.cat([seen, tokens if seen.shape[1] else sentences[:, None]], 1)
+        logits = torch.full((len(tokens), 1, 8), float("-inf"))
         for row, (sentence, last) in enumerate(
-            zip(sentences.tolist(), symbols[:, 0].tolist(), strict=True)
+            zip(sentences.tolist(), tokens[:, 0].tolist(), strict=True)
         ):
-            for symbol, p in tables[sentence].get(last, {EOS: 1.0}).items():
-                logits[row, 0, symbol] = math.log(p)
+            for token, p in tables[sentence].get(last, {EOS: 1.0}).items():
+                logits[row, 0, token] = math.log(p)
         return logits, State(state.memory, seen)
 
     return step, State(torch.arange(len(tables)), None)
@@ -71,7 +71,7 @@ def search(
 
 
 def text(hypothesis: Hypothesis) -> str:
-    return "".join(NAMES[symbol] for symbol in hypothesis.symbols)
+    return "".join(NAMES[token] for token in hypothesis.tokens)
 
 
 def test_greedy_loses_and_a_beam_of_two_wins() -> None:
@@ -79,12 +79,12 @@ def test_greedy_loses_and_a_beam_of_two_wins() -> None:
     ((best,),) = search(TABLE, beam=2)
     assert text(greedy) == "ac" and math.exp(greedy.score) == pytest.approx(0.24)
     assert text(best) == "b" and math.exp(best.score) == pytest.approx(0.36)
-    assert [math.exp(s) for s in best.symbol_scores] == pytest.approx([0.4, 0.9])
+    assert [math.exp(s) for s in best.token_logprobs] == pytest.approx([0.4, 0.9])
     assert math.exp(best.log_probability) == pytest.approx(0.36)
 
 
 def test_all_outputs_in_order() -> None:
-    """Of at most three symbols: b .36, ac .24, a .18, aa .6 x .3 x .3, bb .4 x .1 x .9."""
+    """Of at most three tokens: b .36, ac .24, a .18, aa .6 x .3 x .3, bb .4 x .1 x .9."""
     (found,) = search(TABLE, beam=30, nbest=30, limit=3)
     assert [text(h) for h in found] == ["b", "ac", "a", "aa", "bb"]
     assert [math.exp(h.score) for h in found] == pytest.approx([0.36, 0.24, 0.18, 0.054, 0.036])
@@ -92,7 +92,7 @@ def test_all_outputs_in_order() -> None:
 
 @pytest.mark.parametrize(("alpha", "best"), [(0.0, "b"), (0.75, "b"), (1.0, "ac")])
 def test_longer_outputs_gain_with_alpha(alpha: float, best: str) -> None:
-    """log .36 = -1.022 over 2 symbols, log .24 = -1.427 over 3 (the end counts).
+    """log .36 = -1.022 over 2 tokens, log .24 = -1.427 over 3 (the end counts).
 
     alpha .75: -.608 and -.626; alpha 1: -.511 and -.476.
     """
@@ -112,8 +112,8 @@ def test_a_finished_output_waits_for_a_better_one() -> None:
 
 def test_a_table_that_ends_at_once() -> None:
     ((empty,),) = search({BOS: {EOS: 1.0}}, beam=3)
-    assert empty.symbols == () and empty.score == pytest.approx(0.0, abs=1e-6)
-    assert len(empty.symbol_scores) == 1
+    assert empty.tokens == () and empty.score == pytest.approx(0.0, abs=1e-6)
+    assert len(empty.token_logprobs) == 1
 
 
 def test_the_limit_counts_the_end_and_leaves_only_it() -> None:
@@ -135,7 +135,7 @@ def test_sentences_leave_when_they_are_over() -> None:
     assert [[text(h) for h in found] for found in together] == [
         [text(h) for h in found] for found in alone
     ]
-    assert [len(found[0].symbols) for found in alone] == [1, 1, 0, 1]
+    assert [len(found[0].tokens) for found in alone] == [1, 1, 0, 1]
 
 
 def test_fewer_outputs_than_asked_for() -> None:
@@ -143,7 +143,7 @@ def test_fewer_outputs_than_asked_for() -> None:
     assert sorted(text(h) for h in found) == ["", "a"]
 
 
-def test_symbols_that_are_no_output_never_come() -> None:
+def test_tokens_that_are_no_output_never_come() -> None:
     """Whatever the model thinks of them."""
     table = {BOS: {PAD: 0.3, UNK: 0.2, BOS: 0.2, MASK: 0.2, A: 0.06, EOS: 0.04}}
     (found,) = search(table, beam=6, nbest=6)
@@ -159,9 +159,9 @@ class Diverged:
     def start(self, source: Padded) -> State:
         return State(torch.arange(len(source.mask)), {"at": 0})
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         value = float("nan") if state.past["at"] else 0.0
-        logits = torch.full((*symbols.shape, 8), value)
+        logits = torch.full((*tokens.shape, 8), value)
         logits[..., EOS] -= 50
         return logits, State(state.memory, {"at": 1})
 

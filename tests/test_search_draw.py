@@ -106,11 +106,11 @@ def test_limits_and_rules_hold() -> None:
     after = {"a": 0.5, "b": 0.4, ".": 0.1}
     endless = {"": {"a": 0.9, "b": 0.1}, "a": after, "b": after}
     (found,) = run(Sample(), endless, limit=4, nbest=40)
-    assert max(len(one.symbols) for one in found) == 3
-    assert all(one.cut == (len(one.symbols) == 3) for one in found)
+    assert max(len(one.tokens) for one in found) == 3
+    assert all(one.cut == (len(one.tokens) == 3) for one in found)
     (found,) = run(Sample(no_repeat=1), endless, limit=9, nbest=40)
     assert {text(one) for one in found} <= {"a", "ab", "b", "ba"}
     (found,) = run(Sample(min_length=3), endless, limit=4, nbest=20)
-    assert {len(one.symbols) for one in found} == {3}
+    assert {len(one.tokens) for one in found} == {3}
     (found,) = run(Sample(), endless, nbest=20, wishes=[wish("bb", ban="aa")])
     assert all(text(one).startswith("bb") and "aa" not in text(one) for one in found)

@@ -41,7 +41,7 @@ def test_all_words_are_there(must: str, beam: int, room: int) -> None:
     limit = sum(map(len, words)) + 1 + room
     (found,) = run(Beam(beam=beam), FREE, limit=limit, nbest=beam, wishes=[wish(must=must)])
     assert found and all(word in text(one) for one in found for word in words)
-    assert all(len(one.symbols) < limit for one in found)
+    assert all(len(one.tokens) < limit for one in found)
     assert len(set(texts(found))) == len(found)
 
 

@@ -37,7 +37,7 @@ def test_what_three_groups_choose(strength: float, letters: str) -> None:
     stepper, trace = Tables(THREE), Trace()
     search = Beam(beam=3, groups=3, diversity=strength)
     search.run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
-    goes = {branch.symbol for branch in trace.steps[0][0] if branch.fate == "goes"}
+    goes = {branch.token for branch in trace.steps[0][0] if branch.fate == "goes"}
     assert goes == set(ids(letters))
 
 
@@ -100,7 +100,7 @@ def stopped(stop: str, alpha: float, beam: int = 2) -> Hypothesis:
 def test_when_a_sentence_is_done() -> None:
     """alpha 1. a: log .5 / 2 = -.347. bcd: log (.45 x .9) / 4 = -.226.
 
-    After two symbols a ends and is the best of the step: `first` stops. One output more must end
+    After two tokens a ends and is the best of the step: `first` stops. One output more must end
     for `full`, which bcd is. At its length of two, bc has log .45 / 2 = -.399, behind a: so
     `likely` stops. `exact` knows that bc may come to log .45 / 10 = -.080, and goes on.
     """
@@ -131,14 +131,14 @@ def test_the_trace() -> None:
     request = SearchRequest(stepper.source(), torch.tensor([5]), nbest=2)
     Beam(beam=2, alpha=0, stop="exact").run(stepper, request, trace)
     first, second = trace.steps[0][:2]
-    fates = {branch.symbol: (branch.fate, math.exp(branch.total)) for branch in first}
+    fates = {branch.token: (branch.fate, math.exp(branch.total)) for branch in first}
     a, b, c, d, end = ids("abcd.")
     assert fates == {
         a: ("goes", pytest.approx(0.5)),
         b: ("goes", pytest.approx(0.3)),
         c: ("dropped", pytest.approx(0.2)),
     }
-    known = {(branch.prefix, branch.symbol): branch for branch in second}
+    known = {(branch.prefix, branch.token): branch for branch in second}
     assert {key: branch.fate for key, branch in known.items()} == {
         ((a,), end): "ends",
         ((b,), end): "ends",
@@ -152,5 +152,5 @@ def test_the_trace_of_an_end_that_comes_too_late() -> None:
     table = {"": {"a": 0.5, "b": 0.4, ".": 0.1}}
     stepper, trace = Tables(table), Trace()
     Beam(beam=2).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
-    fates = {branch.symbol: branch.fate for branch in trace.steps[0][0]}
+    fates = {branch.token: branch.fate for branch in trace.steps[0][0]}
     assert fates == dict(zip(ids("ab."), ("goes", "goes", "dropped"), strict=True))

@@ -21,7 +21,7 @@ PLAIN = Beam(beam=4, alpha=0, stop="exact")
     ("shortest", "best", "p"), [(0, "", 0.6), (1, "a", 0.36), (2, "aa", 0.4 * 0.1 * 0.9)]
 )
 @pytest.mark.parametrize("beam", [1, 3])
-def test_at_least_so_many_symbols(shortest: int, best: str, p: float, beam: int) -> None:
+def test_at_least_so_many_tokens(shortest: int, best: str, p: float, beam: int) -> None:
     """'' .6; a .4 x .9; aa .4 x .1 x .9."""
     search = Beam(beam=beam, alpha=0, min_length=shortest, stop="exact")
     ((found,),) = run(search, SHORT)
@@ -80,7 +80,7 @@ def test_a_beginning(beam: int) -> None:
     search = Beam(beam=beam, alpha=0)
     ((free,),), ((c,),) = (run(search, table, wishes=[wish(p)]) for p in ("", "c"))
     assert text(free) == "a" and text(c) == "ca"
-    assert [math.exp(s) for s in c.symbol_scores] == pytest.approx([0.01, 0.7, 1.0])
+    assert [math.exp(s) for s in c.token_logprobs] == pytest.approx([0.01, 0.7, 1.0])
     ((cb,),) = run(search, table, wishes=[wish("cb")])
     assert text(cb) == "cb" and chances([cb]) == pytest.approx([0.003])
     ((whole,),) = run(search, table, wishes=[wish("cb.")])  # the end may be part of it

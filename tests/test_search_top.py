@@ -58,7 +58,7 @@ def test_log_normaliser_is_logsumexp(scale: float) -> None:
 @pytest.mark.parametrize("size", [12 * CHUNK, 12 * CHUNK + 9])
 @pytest.mark.parametrize("k", [2, 10])
 def test_all_beams_together(beams: int, size: int, k: int) -> None:
-    """The best of log p + total over all beams of a sentence; symbols that are no output never."""
+    """The best of log p + total over all beams of a sentence; tokens that are no output never."""
     chance = torch.Generator().manual_seed(size + k + beams)
     logits = 3 * torch.randn(3 * beams, size, generator=chance)
     logits[:, NEVER] = 9.0  # the most probable of all
@@ -69,7 +69,7 @@ def test_all_beams_together(beams: int, size: int, k: int) -> None:
     logp[:, NEVER] = float("-inf")
     true = (logp.view(3, beams, size) + total[..., None]).flatten(1).topk(k)
     assert joint_fits(logits, k) and not joint_fits(logits, 13)
-    parent, symbol, gained, found = joint(logits.clone(), total, k)
+    parent, token, gained, found = joint(logits.clone(), total, k)
     assert torch.allclose(found, true.values, atol=1e-5)
-    assert torch.equal(parent * size + symbol, true.indices)
+    assert torch.equal(parent * size + token, true.indices)
     assert torch.allclose(gained + total.gather(1, parent), found, atol=1e-5)

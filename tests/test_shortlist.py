@@ -15,12 +15,12 @@ import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
-from regard.data.vocabulary.vocabulary import CharVocabulary
+from regard.data.vocabulary.vocabulary import CharTokenizer
 from regard.inference.shortlisted import with_shortlist
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
+from regard.models.encoder_decoder import EncoderDecoder, EncoderDecoderOptions, FastEncoderDecoder
 from regard.models.ensemble import Ensemble
-from regard.models.generator import FastGenerator, Generator, GeneratorOptions
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
 from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
@@ -69,7 +69,7 @@ def test_the_lexicon_does_not_depend_on_its_parts(monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(sums[[DAS, HAUS, BUCH, EIN]], 1)
 
 
-def test_the_best_of_each_symbol_and_the_frequent_ones() -> None:
+def test_the_best_of_each_token_and_the_frequent_ones() -> None:
     found = Shortlist.learn(*BOOKS, 10, 9, best=1, frequent=0)
     always = list(range(FIRST))
     assert found.of([DAS]).tolist() == [*always, THE]
@@ -80,19 +80,19 @@ def test_the_best_of_each_symbol_and_the_frequent_ones() -> None:
     assert found.coverage([[DAS, HAUS], [9]], [[THE, BOOK], [A]]) == (6.0, 1 / 3)
 
 
-def built(kind: str, bias: bool = False, seed: int = 1) -> Generator:
+def built(kind: str, bias: bool = False, seed: int = 1) -> EncoderDecoder:
     side = {"kind": kind, "layers": 2, "width": 8, "dropout": 0.0}
     side |= {"heads": 2, "feedforward": 12} if kind == "transformer" else {}
     torch.manual_seed(seed)
     tree = {"encoder": side, "decoder": side, "embedding": 0, "head_bias": bias}
-    model = GeneratorOptions.model_validate(tree).build(InputShape("text", SIZE), SIZE, False)
+    model = EncoderDecoderOptions.model_validate(tree).build(InputShape("text", SIZE), SIZE, False)
     if model.head.bias is not None:
         torch.nn.init.normal_(model.head.bias)
     return model.eval()
 
 
 def listed() -> Shortlist:
-    """Random symbols, more for some source symbols than for others; none for symbol 30."""
+    """Random tokens, more for some source tokens than for others; none for token 30."""
     draw = np.random.default_rng(1)
     own = [draw.choice(np.arange(FIRST, SIZE), 1 + s % 5, replace=False) for s in range(30)]
     starts = np.concatenate([[0], np.cumsum([len(one) for one in own]), [75 + 15] * (SIZE - 30)])
@@ -100,10 +100,10 @@ def listed() -> Shortlist:
 
 
 def same(one: list[list[Hypothesis]], other: list[list[Hypothesis]]) -> None:
-    assert [[h.symbols for h in row] for row in one] == [[h.symbols for h in row] for row in other]
+    assert [[h.tokens for h in row] for row in one] == [[h.tokens for h in row] for row in other]
     for left, right in zip(chain(*one), chain(*other), strict=True):
         assert left.score == pytest.approx(right.score, abs=1e-4)
-        assert left.symbol_scores == pytest.approx(right.symbol_scores, abs=1e-4)
+        assert left.token_logprobs == pytest.approx(right.token_logprobs, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
@@ -118,7 +118,7 @@ def test_the_batch_is_invisible(kind: str, search: Beam | Sample) -> None:
     same(together, alone)
 
 
-def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
+def test_who_follows_is_told_the_tokens_of_the_vocabulary() -> None:
     engine, told = TorchEngine(built("recurrent"), shortlist=listed()), dict[int, Any]()
 
     def follow(rows: Sequence[int], outputs: Outputs) -> None:
@@ -126,9 +126,9 @@ def test_who_follows_is_told_the_symbols_of_the_vocabulary() -> None:
 
     found = engine.run(Beam(beam=1), SearchRequest(pad(SOURCES), LIMITS, on_step=follow))
     assert set(told) == set(range(len(SOURCES)))
-    for row, (symbols, scores) in told.items():
-        assert tuple(symbols) == found[row][0].symbols[: len(symbols)]
-        assert tuple(scores) == found[row][0].symbol_scores[: len(symbols)]
+    for row, (tokens, scores) in told.items():
+        assert tuple(tokens) == found[row][0].tokens[: len(tokens)]
+        assert tuple(scores) == found[row][0].token_logprobs[: len(tokens)]
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -154,7 +154,7 @@ def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narr
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
-def test_a_list_of_all_symbols_changes_nothing(kind: str, search: Beam | Sample) -> None:
+def test_a_list_of_all_tokens_changes_nothing(kind: str, search: Beam | Sample) -> None:
     model, every = built(kind, bias=kind == "recurrent"), np.arange(SIZE, dtype=np.int32)
     shortlist = Shortlist(np.zeros(SIZE + 1, np.int64), every[:0], every)
     short, request = TorchEngine(model, shortlist=shortlist), SearchRequest(pad(SOURCES), LIMITS, 3)
@@ -163,26 +163,26 @@ def test_a_list_of_all_symbols_changes_nothing(kind: str, search: Beam | Sample)
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
-    """Against the whole output layer, its other symbols struck out."""
+    """Against the whole output layer, its other tokens struck out."""
     model, shortlist = built(kind), listed()
     request = SearchRequest(pad(SOURCES), LIMITS, 2)
     found = TorchEngine(model, shortlist=shortlist).run(Beam(beam=3), request)
     for source, row in zip(SOURCES, found, strict=True):
         own = shortlist.of(source).tolist()
         for one in row:
-            inputs = torch.tensor([[2, *one.symbols]])
+            inputs = torch.tensor([[2, *one.tokens]])
             with torch.no_grad():
                 logits = model.step(inputs, model.start(pad([source])))[0][0, :, own]
             logp = logits.log_softmax(-1)
-            true = [float(logp[t, own.index(s)]) for t, s in enumerate((*one.symbols, EOS))]
-            assert one.symbol_scores == pytest.approx(true, abs=1e-4)
-            assert set(one.symbols) <= set(own)
+            true = [float(logp[t, own.index(s)]) for t, s in enumerate((*one.tokens, EOS))]
+            assert one.token_logprobs == pytest.approx(true, abs=1e-4)
+            assert set(one.tokens) <= set(own)
 
 
 def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
     model = built("transformer")
     twin, source = fast(model), pad(SOURCES)
-    assert isinstance(twin, FastGenerator)
+    assert isinstance(twin, FastEncoderDecoder)
     first = torch.full((4, 1), 2)
     with torch.inference_mode():
         expected, _ = model.vectors(first, model.start(source))
@@ -207,7 +207,7 @@ def test_wishes_reach_outside_of_the_list() -> None:
         TokenConstraints(),
     ]
     found = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, constraints=wishes))
-    texts = [row[0].symbols for row in found]
+    texts = [row[0].tokens for row in found]
     assert texts[0][:2] == (one, 5)
     assert (other, one) in zip(texts[1], texts[1][1:], strict=False)
     assert 5 not in texts[2] and third not in texts[2]
@@ -219,18 +219,18 @@ def test_wishes_reach_outside_of_the_list() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    one, other = CharVocabulary(list("abcdefgh")), CharVocabulary(list("abcdefgx"))
+    one, other = CharTokenizer(list("abcdefgh")), CharTokenizer(list("abcdefgx"))
     found = Shortlist.learn(*BOOKS, len(one), len(other), 2, 1)
     path = tmp_path / "shortlist.safetensors"
     found.save(path, one, other)
     again = Shortlist.load(path, one, other)
-    for name in ("starts", "symbols", "frequent"):
+    for name in ("starts", "tokens", "frequent"):
         assert np.array_equal(getattr(found, name), getattr(again, name))
     with pytest.raises(UserError, match="made for another model: its target vocabulary"):
         Shortlist.load(path, one, one)
     with pytest.raises(UserError, match="made for another model: its source size is 13"):
-        Shortlist.load(path, CharVocabulary(list("abc")), other)
-    Shortlist(found.starts, found.symbols + 9, found.frequent).save(path, one, other)
+        Shortlist.load(path, CharTokenizer(list("abc")), other)
+    Shortlist(found.starts, found.tokens + 9, found.frequent).save(path, one, other)
     with pytest.raises(UserError, match="damaged; make it anew"):
         Shortlist.load(path, one, other)
     path.write_bytes(save({"starts": np.zeros(3)}))
@@ -248,7 +248,7 @@ def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_
     file, asked = tmp_path / "short", ("abc", "fed", "cafe")
     said = command("shortlist", trained.run, trained.train, "--out", file, "--best", "2")
     assert said.code == 0, said.err
-    assert "true symbols among them" in said.out and "100.00%" in said.out
+    assert "true tokens among them" in said.out and "100.00%" in said.out
     assert not (trained.run / "shortlist.safetensors").exists()
     given = ("--shortlist-file", file)
     said = command("predict", trained.run, *asked, *given)

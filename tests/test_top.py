@@ -34,18 +34,18 @@ def test_all_beams_together(vocabulary: int, sentences: int, beams: int) -> None
     expected = plain(logits, total, k)
     found = [x.tolist() for x in joint(logits.clone(), total, k)]
     for b, row in enumerate(expected):
-        for n, (parent, symbol, gained, whole) in enumerate(row):
-            assert (found[0][b][n], found[1][b][n]) == (parent, symbol)
+        for n, (parent, token, gained, whole) in enumerate(row):
+            assert (found[0][b][n], found[1][b][n]) == (parent, token)
             assert found[2][b][n] == pytest.approx(gained, abs=1e-5)
             assert found[3][b][n] == pytest.approx(whole, abs=1e-5)
 
 
-def test_the_last_symbols_are_looked_at_too() -> None:
+def test_the_last_tokens_are_looked_at_too() -> None:
     """Those behind the last whole chunk."""
     logits = torch.zeros(2, 645)
     logits[0, 644], logits[1, 642] = 9.0, 8.0
-    parent, symbol, *_ = joint(logits, torch.zeros(1, 2), 2)
-    assert (parent.tolist(), symbol.tolist()) == ([[0, 1]], [[644, 642]])
+    parent, token, *_ = joint(logits, torch.zeros(1, 2), 2)
+    assert (parent.tolist(), token.tolist()) == ([[0, 1]], [[644, 642]])
 
 
 def test_few_chunks_are_left_to_others() -> None:

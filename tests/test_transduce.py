@@ -6,7 +6,7 @@ import pytest
 
 from regard.core.errors import UserError
 from regard.data.reading.read import Example, Pair
-from regard.data.vocabulary.vocabulary import SpaceVocabulary
+from regard.data.vocabulary.vocabulary import WhitespaceTokenizer
 from regard.inputs.text import Text
 from regard.inputs.tokenizers import SideOptions
 from regard.tasks.task import Prediction
@@ -22,24 +22,24 @@ def sentences(seed: int) -> list[Pair]:
 
 
 def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
-    options = TransduceOptions(source=Text(symbols="bpe", size=60))
-    task, filled, _ = options.model_copy(update={"target": SideOptions(symbols="bpe")}).fit(
+    options = TransduceOptions(source=Text(tokenizer="bpe", vocab_size=60))
+    task, filled, _ = options.model_copy(update={"target": SideOptions(tokenizer="bpe")}).fit(
         sentences(0)
     )
     assert filled.shared
-    assert filled.source.size == filled.target.size == 60
+    assert filled.source.vocab_size == filled.target.vocab_size == 60
     assert task.source_vocabulary() is task.target
 
 
 def test_two_given_sizes_are_two_vocabularies() -> None:
-    sides = (Text(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
     assert not filled.shared
     assert task.source_vocabulary() is not task.target
 
 
 def test_sharing_that_was_asked_for_needs_equal_sides() -> None:
-    sides = (Text(symbols="bpe", size=60), SideOptions(symbols="bpe", size=80))
+    sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     options = TransduceOptions(source=sides[0], target=sides[1], shared=True)
     with pytest.raises(UserError, match=r"task\.shared: both sides must have the same"):
         options.fit(sentences(0))
@@ -51,14 +51,14 @@ def test_scripts_without_spaces_get_a_vocabulary_that_holds_their_characters() -
     texts = ["".join(generator.choices(characters, k=20)) for _ in range(600)]
     pairs = [Pair(text, text, line) for line, text in enumerate(texts, 1)]
     _, filled, chosen = TransduceOptions().fit(pairs)
-    assert filled.source.symbols == "unigram"
-    assert filled.source.size is not None and filled.source.size > 1500
-    assert any(choice.key == "task.source.size" for choice in chosen)
+    assert filled.source.tokenizer == "unigram"
+    assert filled.source.vocab_size is not None and filled.source.vocab_size > 1500
+    assert any(choice.key == "task.source.vocab_size" for choice in chosen)
 
 
 def test_a_reference_with_odd_spaces_can_be_met() -> None:
     pairs = [Pair("ab", "A  B ", 1), Pair("ba", "B A", 2)]
-    options = TransduceOptions(target=SideOptions(symbols="space"), metric="exact")
+    options = TransduceOptions(target=SideOptions(tokenizer="whitespace"), metric="exact")
     task, _, _ = options.fit(pairs)
     given = [Prediction("A B", 0.0), Prediction("B A", 0.0)]
     scores = task.score(given, [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
@@ -69,14 +69,14 @@ def test_a_reference_with_odd_spaces_can_be_met() -> None:
 def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """By all that a run asks for before its first step, also where some pairs are left out."""
     seen: list[int] = []
-    encode = SpaceVocabulary.encode_flat
+    encode = WhitespaceTokenizer.encode_flat
     monkeypatch.setattr(
-        SpaceVocabulary,
+        WhitespaceTokenizer,
         "encode_flat",
         lambda self, texts, end: seen.append(len(texts)) or encode(self, texts, end),
     )
-    side = SideOptions(symbols="space")
-    options = TransduceOptions(source=Text(symbols="space"), target=side, max_length=8)
+    side = SideOptions(tokenizer="whitespace")
+    options = TransduceOptions(source=Text(tokenizer="whitespace"), target=side, max_length=8)
     train = [*sentences(0), Pair("", "no source", 401), Pair("long " * 9, "short", 402)]
     task, filled, _ = options.fit(options.usable(train)[0])
     kept, notes = filled.usable(train, task)

@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
-from regard.data.vocabulary.build import KINDS, build_vocabulary, load_vocabulary
-from regard.data.vocabulary.tokenizer_choice import choose_symbols
+from regard.data.vocabulary.build import KINDS, build_tokenizer, load_tokenizer
+from regard.data.vocabulary.tokenizer_choice import choose_tokenizer
 
 SENTENCES = [
     "The quick brown fox, aged 3, jumps over the lazy dog.",
@@ -23,7 +23,7 @@ texts = some.lists(some.text(max_size=30), min_size=1, max_size=5)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_specials_have_the_same_ids_in_every_kind(kind: str) -> None:
-    vocabulary = build_vocabulary(kind, SENTENCES)
+    vocabulary = build_tokenizer(kind, SENTENCES)
     assert (PAD, UNK, BOS, EOS, MASK) == (0, 1, 2, 3, 4)
     assert tuple(vocabulary.name(id) for id in range(5)) == SPECIALS
     assert all(id > MASK for text in SENTENCES for id in vocabulary.encode(text))
@@ -31,7 +31,7 @@ def test_specials_have_the_same_ids_in_every_kind(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
 def test_text_comes_back_exactly(kind: str) -> None:
-    vocabulary = build_vocabulary(kind, SENTENCES)
+    vocabulary = build_tokenizer(kind, SENTENCES)
     encoded = vocabulary.encode_all(SENTENCES)
     assert [vocabulary.decode(ids) for ids in encoded] == SENTENCES
     assert encoded == [vocabulary.encode(text) for text in SENTENCES]
@@ -39,20 +39,20 @@ def test_text_comes_back_exactly(kind: str) -> None:
 
 @given(texts)
 def test_any_text_comes_back_from_characters(given_texts: list[str]) -> None:
-    vocabulary = build_vocabulary("char", given_texts)
+    vocabulary = build_tokenizer("char", given_texts)
     assert [vocabulary.decode(vocabulary.encode(text)) for text in given_texts] == given_texts
 
 
 @given(texts)
 def test_any_text_comes_back_from_words_up_to_white_space(given_texts: list[str]) -> None:
-    vocabulary = build_vocabulary("word", given_texts)
+    vocabulary = build_tokenizer("word", given_texts)
     for text in given_texts:
         assert vocabulary.decode(vocabulary.encode(text)) == " ".join(text.split())
 
 
 @given(some.lists(some.text("ab \t\u2028", max_size=20), max_size=5))
-def test_spaced_symbols_come_back_with_single_spaces(given_texts: list[str]) -> None:
-    vocabulary = build_vocabulary("space", given_texts)
+def test_spaced_tokens_come_back_with_single_spaces(given_texts: list[str]) -> None:
+    vocabulary = build_tokenizer("whitespace", given_texts)
     for text in given_texts:
         kept = " ".join(part for part in text.split(" ") if part)
         assert vocabulary.decode(vocabulary.encode(text)) == kept
@@ -61,20 +61,20 @@ def test_spaced_symbols_come_back_with_single_spaces(given_texts: list[str]) -> 
 @settings(max_examples=40, deadline=None)
 @given(texts.filter(any), some.sampled_from(["bpe", "unigram"]))
 def test_any_text_comes_back_from_subwords(given_texts: list[str], kind: str) -> None:
-    vocabulary = build_vocabulary(kind, given_texts)
+    vocabulary = build_tokenizer(kind, given_texts)
     assert [vocabulary.decode(vocabulary.encode(text)) for text in given_texts] == given_texts
 
 
 def test_words_and_punctuation_are_apart() -> None:
-    vocabulary = build_vocabulary("word", ["Go, go on!"])
-    assert vocabulary.symbols("Go, go!") == ["Go", "\uffed,", "go", "\uffed!"]
-    assert vocabulary.symbols("\u0939\u093f\u0928\u094d\u0926\u0940") == [
+    vocabulary = build_tokenizer("word", ["Go, go on!"])
+    assert vocabulary.tokenize("Go, go!") == ["Go", "\uffed,", "go", "\uffed!"]
+    assert vocabulary.tokenize("\u0939\u093f\u0928\u094d\u0926\u0940") == [
         "\u0939\u093f\u0928\u094d\u0926\u0940"
     ]
 
 
 def test_most_frequent_words_are_kept() -> None:
-    vocabulary = build_vocabulary("word", ["a a a b b c"], size=2)
+    vocabulary = build_tokenizer("word", ["a a a b b c"], size=2)
     assert len(vocabulary) == 7
     assert vocabulary.encode("a b c") == [5, 6, UNK]
     assert vocabulary.decode([BOS, 5, UNK, EOS, PAD, MASK]) == "a \u2047"
@@ -82,18 +82,18 @@ def test_most_frequent_words_are_kept() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_is_marked(kind: str) -> None:
-    vocabulary = build_vocabulary(kind, ["a b", "b a"])
+    vocabulary = build_tokenizer(kind, ["a b", "b a"])
     ids = vocabulary.encode("a \u20ac")
     assert UNK in ids
-    assert len(ids) == len(vocabulary.symbols("a \u20ac"))
+    assert len(ids) == len(vocabulary.tokenize("a \u20ac"))
     assert "\u2047" in vocabulary.decode(ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_is_loaded(kind: str, tmp_path: Path) -> None:
-    vocabulary = build_vocabulary(kind, SENTENCES)
+    vocabulary = build_tokenizer(kind, SENTENCES)
     vocabulary.save(tmp_path, "source")
-    loaded = load_vocabulary(tmp_path, "source")
+    loaded = load_tokenizer(tmp_path, "source")
     assert (loaded.kind, len(loaded)) == (kind, len(vocabulary))
     assert loaded.encode_all(SENTENCES) == vocabulary.encode_all(SENTENCES)
     names = {path.name for path in tmp_path.iterdir()}
@@ -101,49 +101,49 @@ def test_what_is_saved_is_loaded(kind: str, tmp_path: Path) -> None:
 
 
 def test_the_file_is_readable(tmp_path: Path) -> None:
-    build_vocabulary("char", ["\u00e9a"]).save(tmp_path, "target")
+    build_tokenizer("char", ["\u00e9a"]).save(tmp_path, "target")
     assert '"\u00e9"' in (tmp_path / "target.json").read_text(encoding="utf-8").split("\n")
 
 
 def test_missing_and_damaged_vocabularies_are_explained(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"source\.json: vocabulary missing"):
-        load_vocabulary(tmp_path, "source")
-    for content in ("{", "[]", '{"kind": "char", "symbols": 3}', '{"kind": "char"}'):
+        load_tokenizer(tmp_path, "source")
+    for content in ("{", "[]", '{"kind": "char", "tokens": 3}', '{"kind": "char"}'):
         (tmp_path / "source.json").write_text(content)
         with pytest.raises(UserError, match=r"source\.json: vocabulary damaged"):
-            load_vocabulary(tmp_path, "source")
-    (tmp_path / "source.json").write_text('{"kind": "morse", "symbols": []}')
+            load_tokenizer(tmp_path, "source")
+    (tmp_path / "source.json").write_text('{"kind": "morse", "tokens": []}')
     with pytest.raises(UserError, match="newer than this regard: kind 'morse'"):
-        load_vocabulary(tmp_path, "source")
+        load_tokenizer(tmp_path, "source")
 
 
 def test_damaged_subwords_are_explained(tmp_path: Path) -> None:
-    build_vocabulary("bpe", SENTENCES).save(tmp_path, "source")
+    build_tokenizer("bpe", SENTENCES).save(tmp_path, "source")
     model = tmp_path / "source.model"
     model.write_bytes(model.read_bytes()[:100])
     with pytest.raises(UserError, match=r"source\.model"):
-        load_vocabulary(tmp_path, "source")
-    build_vocabulary("bpe", ["another text"]).save(tmp_path, "other")
+        load_tokenizer(tmp_path, "source")
+    build_tokenizer("bpe", ["another text"]).save(tmp_path, "other")
     (tmp_path / "other.model").replace(model)
     with pytest.raises(UserError, match="not the model that"):
-        load_vocabulary(tmp_path, "source")
+        load_tokenizer(tmp_path, "source")
     model.unlink()
     with pytest.raises(UserError, match="vocabulary missing"):
-        load_vocabulary(tmp_path, "source")
+        load_tokenizer(tmp_path, "source")
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_too_large_a_size_is_reduced_in_silence_on_the_terminal(
     kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert 5 < len(build_vocabulary(kind, ["hello there", "hello you"], size=8000)) < 100
+    assert 5 < len(build_tokenizer(kind, ["hello there", "hello you"], size=8000)) < 100
     output = capfd.readouterr()
     assert output.out == output.err == ""
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_subwords_are_the_same_each_time(kind: str) -> None:
-    first, second = (build_vocabulary(kind, SENTENCES, size=60) for _ in range(2))
+    first, second = (build_tokenizer(kind, SENTENCES, size=60) for _ in range(2))
     assert [first.name(id) for id in range(len(first))] == [
         second.name(id) for id in range(len(second))
     ]
@@ -151,26 +151,26 @@ def test_subwords_are_the_same_each_time(kind: str) -> None:
 
 def test_wrong_requests_are_explained() -> None:
     with pytest.raises(UserError, match="char word space bpe unigram expected, 'morse' found"):
-        build_vocabulary("morse", ["a"])
+        build_tokenizer("morse", ["a"])
     with pytest.raises(UserError, match="1 or more expected, 0 found"):
-        build_vocabulary("char", ["a"], size=0)
+        build_tokenizer("char", ["a"], size=0)
     with pytest.raises(UserError, match="size 3 is smaller than the 7 characters"):
-        build_vocabulary("bpe", ["abcd ef"], size=3)
+        build_tokenizer("bpe", ["abcd ef"], size=3)
     with pytest.raises(UserError, match="every text is empty"):
-        build_vocabulary("unigram", ["", ""])
+        build_tokenizer("unigram", ["", ""])
 
 
 def test_names_can_be_seen() -> None:
-    vocabulary = build_vocabulary("char", [" \t\u0301a"])
-    shown = {vocabulary.symbol(id): vocabulary.name(id) for id in range(5, len(vocabulary))}
+    vocabulary = build_tokenizer("char", [" \t\u0301a"])
+    shown = {vocabulary.token(id): vocabulary.name(id) for id in range(5, len(vocabulary))}
     assert shown == {" ": "\u2423", "\t": "U+0009", "\u0301": "\u25cc\u0301", "a": "a"}
 
 
 @pytest.mark.parametrize(
     ("texts", "kind", "reason"),
     [
-        (["T R IH P AH L EY", "AA B ER G", "AA K AH N"], "space", "5.0 symbols a line"),
-        (["\u0254 t e l", "k a\u0320\u02d0 \u0261 e\u031e"] * 20, "space", "set of 8"),
+        (["T R IH P AH L EY", "AA B ER G", "AA K AH N"], "whitespace", "5.0 tokens a line"),
+        (["\u0254 t e l", "k a\u0320\u02d0 \u0261 e\u031e"] * 20, "whitespace", "set of 8"),
         (["attention", "is", "needed"], "char", "1 word "),
         (["3 May 2021", "May 3, 2021", "Monday 3rd May 2021"] * 30, "char", "3.3 words"),
         (["Ada Lovelace", "Grace Brewster Hopper"] * 30, "char", "2.5 words"),
@@ -186,6 +186,6 @@ def test_names_can_be_seen() -> None:
     ],
 )
 def test_automatic_choice(texts: list[str], kind: str, reason: str) -> None:
-    chosen, why = choose_symbols(texts)
+    chosen, why = choose_tokenizer(texts)
     assert chosen == kind
     assert reason in why

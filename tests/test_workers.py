@@ -113,14 +113,14 @@ def test_alternatives_at_a_place(trained: Any) -> None:
     """The most probable first, each leading to the best answer that goes on with it."""
     model = regard.load(trained.run)
     best = model.predictor_.predict(["abcd"])[0]
-    begun = best.symbols[0]
+    begun = best.tokens[0]
     found = model.predictor_.alternatives("abcd", Request(begun), 3)
     assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
-    assert len({symbol for symbol, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
-    for symbol, p, answer in found:
-        goes_on = (*answer.symbols, "<eos>")
-        assert goes_on[:2] == (begun, symbol)
-        assert answer.symbol_scores[1] == pytest.approx(torch.tensor(p).log().item(), abs=1e-4)
+    assert len({token for token, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
+    for token, p, answer in found:
+        goes_on = (*answer.tokens, "<eos>")
+        assert goes_on[:2] == (begun, token)
+        assert answer.token_logprobs[1] == pytest.approx(torch.tensor(p).log().item(), abs=1e-4)
 
 
 def test_workers_end_with_their_original() -> None:

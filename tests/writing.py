@@ -23,7 +23,7 @@ def write(
         some = [prompts[row] for row in part]
         request = SearchRequest(prompts=some, indices=part, context=context)
         for row, (one,) in zip(part, search.run(bounded(model), request), strict=True):
-            found[row] = list(one.symbols)
+            found[row] = list(one.tokens)
     return [found[row] for row in range(len(prompts))]
 
 

@@ -10,7 +10,7 @@ DRAWN = "new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(g
 
 
 def part(page: Page, name: str, pane: str = "a") -> Any:
-    """A part of an answer: text, symbols, facts."""
+    """A part of an answer: text, tokens, facts."""
     return page.locator(f"[data-pane={pane}] [data-role={name}]")
 
 
@@ -71,5 +71,5 @@ def sideways(page: Page) -> int:
 
 def expect_background(page: Page, test: str) -> None:
     """Waits until the brightness of the background, 0 to 255, is as it should be."""
-    colour = "getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)"
-    page.wait_for_function(f"() => {colour}.reduce((sum, one) => sum + Number(one), 0) / 3 {test}")
+    color = "getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)"
+    page.wait_for_function(f"() => {color}.reduce((sum, one) => sum + Number(one), 0) / 3 {test}")

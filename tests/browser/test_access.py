@@ -27,10 +27,10 @@ def faults(page: Page) -> list[str]:
 
 @both
 def test_the_served_page(tab: Tab, server: Served, theme: str) -> None:
-    """With an answer, with other symbols for it, with all that is inside, with two models."""
+    """With an answer, with other tokens for it, with all that is inside, with two models."""
     page = tab(server.address, color_scheme=theme)
     ask(page, "abc")
-    part(page, "symbols").locator("[data-place='1']").click()
+    part(page, "tokens").locator("[data-place='1']").click()
     expect(page.locator("button.option").first).to_be_visible()
     look_inside(page)
     open_tree(page)

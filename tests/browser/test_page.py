@@ -27,8 +27,8 @@ from .steps import (
 def test_a_text_is_answered(page: Page, server: Served) -> None:
     ask(page, "abcd")
     expect(part(page, "text")).to_have_text(server.answer("letters", "abcd"))
-    symbols = server.post("/predict", {"texts": ["abcd"]})["answers"][0]["symbols"]
-    expect(part(page, "symbols").locator("[data-place]")).to_have_count(len(symbols) + 1)
+    tokens = server.post("/predict", {"texts": ["abcd"]})["answers"][0]["tokens"]
+    expect(part(page, "tokens").locator("[data-place]")).to_have_count(len(tokens) + 1)
     page.locator("#text").fill("fade")
     page.locator("#text").press("Enter")
     expect(part(page, "text")).to_have_text(server.answer("letters", "fade"))
@@ -44,7 +44,7 @@ HOLD = """() => {
       start(sent) {
         const encoder = new TextEncoder();
         const scores = [0, Math.log(0.25)];
-        const so_far = {text: "so far", symbols: ["so ", "far"], symbol_scores: scores};
+        const so_far = {text: "so far", tokens: ["so ", "far"], token_logprobs: scores};
         const part = JSON.stringify(so_far);
         sent.enqueue(encoder.encode(`event: grow\\ndata: ${part}\\n\\n`));
         window.release = () => { sent.enqueue(encoder.encode(whole)); sent.close(); };
@@ -61,22 +61,22 @@ def test_the_answer_grows_before_it_is_there(page: Page, server: Served) -> None
     page.locator("#run").click()
     expect(part(page, "text")).to_have_text("so far")
     expect(page.locator("#run")).to_have_attribute("data-busy", "true")
-    expect(part(page, "symbols").locator("small")).to_have_text(["100\u202f%", "25.0\u202f%"])
-    expect(part(page, "symbols").locator(".meter.low")).to_have_count(1)  # in colour, as when whole
+    expect(part(page, "tokens").locator("small")).to_have_text(["100\u202f%", "25.0\u202f%"])
+    expect(part(page, "tokens").locator(".meter.low")).to_have_count(1)  # in color, as when whole
     page.evaluate("window.release()")
     answered(page)
     expect(part(page, "text")).to_have_text(server.answer("letters", "abcd"))
 
 
-def test_another_symbol_is_chosen_and_the_answer_goes_on(page: Page) -> None:
+def test_another_token_is_chosen_and_the_answer_goes_on(page: Page) -> None:
     ask(page, "abc")
     first = part(page, "text").inner_text()
-    part(page, "symbols").locator("[data-place='0']").click()
+    part(page, "tokens").locator("[data-place='0']").click()
     option = page.locator("button.option").first
-    symbol = option.get_attribute("data-symbol")
+    token = option.get_attribute("data-token")
     option.click()
-    expect(part(page, "prefix")).to_contain_text(symbol)
-    expect(part(page, "text")).to_have_text(re.compile(f"^{symbol}"))
+    expect(part(page, "prefix")).to_contain_text(token)
+    expect(part(page, "text")).to_have_text(re.compile(f"^{token}"))
     answered(page)
     now = part(page, "text").inner_text()
     assert now != first
@@ -141,7 +141,7 @@ def test_shares_of_the_source_and_of_what_was_written_sum_to_one(page: Page) -> 
     assert sums == pytest.approx([1, 1], abs=6e-3)
 
 
-def test_pointing_at_a_symbol_marks_it_everywhere(page: Page) -> None:
+def test_pointing_at_a_token_marks_it_everywhere(page: Page) -> None:
     ask(page, "abcd")
     look_inside(page)
     page.locator("[data-step='1']").hover()
@@ -163,7 +163,7 @@ def test_the_tree_of_the_search(page: Page, server: Served) -> None:
     expect(nodes).to_have_count(len(kept))
     best = next(node for node in tree["nodes"] if node["best"])
     page.locator(f"[data-node='{best['id']}']").click()
-    expect(page.locator("[data-says=tree]")).to_contain_text(best["symbol"])
+    expect(page.locator("[data-says=tree]")).to_contain_text(best["token"])
 
 
 def test_a_recurrent_model_shows_its_gates(page: Page) -> None:

@@ -34,14 +34,14 @@ def test_the_interface_speaks_chinese(page: Page) -> None:
     expect(page.locator("#run")).to_have_text("Answer")
 
 
-def test_very_long_symbols_stay_in_their_places(page: Page) -> None:
+def test_very_long_tokens_stay_in_their_places(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     word = "Donaudampfschifffahrt" * 9
-    answer = {"text": word, "value": word, "symbols": [word], "symbol_scores": [-0.1, -0.2]}
-    found = {"model": "letters", "alternatives": [{"symbol": word, "p": 0.5, "answer": answer}]}
+    answer = {"text": word, "value": word, "tokens": [word], "token_logprobs": [-0.1, -0.2]}
+    found = {"model": "letters", "alternatives": [{"token": word, "p": 0.5, "answer": answer}]}
     page.route("**/alternatives", lambda route: route.fulfill(json=found))
     ask(page, "abcd")
-    part(page, "symbols").locator("[data-place='0']").click()
+    part(page, "tokens").locator("[data-place='0']").click()
     option = page.locator("button.option")
     expect(option).to_be_visible()
     assert sideways(page) <= 0
@@ -75,7 +75,7 @@ def test_dark_as_the_system_and_by_choice(page: Page) -> None:
 
 
 def test_by_keyboard_alone(page: Page, server: Served) -> None:
-    """From the text to an answer, to its symbols, to another one, and to a head of the model."""
+    """From the text to an answer, to its tokens, to another one, and to a head of the model."""
     keys = page.keyboard
     expect(page.locator("#text")).to_be_focused()
     keys.type("abcd")
@@ -113,7 +113,7 @@ def test_other_scripts(page: Page, server: Served, script: str, direction: str) 
     text = SCRIPTS[script][:4]
     ask(page, text)
     expect(part(page, "text")).to_have_text(server.answer("letters", text))
-    for place in ("#text", "[data-pane=a] [data-role=symbols]"):
+    for place in ("#text", "[data-pane=a] [data-role=tokens]"):
         found = page.locator(place).evaluate("(e) => getComputedStyle(e).direction")
         assert found == direction
     look_inside(page)

@@ -79,11 +79,11 @@ def test_transformer(place: str, activation: str) -> None:
     out, _ = ours.decoder(x, ours.decoder.start(None))
     close(out, expected)
 
-    symbols = torch.randint(5, V, (B, T))
-    inputs = F.pad(symbols[:, :-1], (1, 0), value=BOS)
+    tokens = torch.randint(5, V, (B, T))
+    inputs = F.pad(tokens[:, :-1], (1, 0), value=BOS)
     weight = ours.target.weight
     logits = theirs(weight[inputs] * D**0.5, mask=future) @ weight.T
-    found, carry, *_ = ours(Batch(target=Padded(symbols, torch.ones(B, T, dtype=torch.bool))))
+    found, carry, *_ = ours(Batch(target=Padded(tokens, torch.ones(B, T, dtype=torch.bool))))
     close(found, logits.flatten(0, 1))
     assert carry is None
 
@@ -94,10 +94,10 @@ def test_recurrent(cell: str) -> None:
     ours = build(tied=False, kind="recurrent", cell=cell)
     first, second = ours.decoder.body.layers
     assert type(first) is {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
-    symbols = torch.randint(5, V, (B, T))
-    h, _ = first(ours.target.weight[symbols] * D**0.5)
+    tokens = torch.randint(5, V, (B, T))
+    h, _ = first(ours.target.weight[tokens] * D**0.5)
     top, _ = second(h)
-    logits, _ = ours.step(symbols, ours.start(B))
+    logits, _ = ours.step(tokens, ours.start(B))
     close(logits, (h + top) @ ours.head.weight.T)
 
 
@@ -105,12 +105,12 @@ def test_recurrent(cell: str) -> None:
 def test_window(reach: int) -> None:
     """A plain loop: at each place the last vectors, zeros before the first, through an MLP."""
     ours = build(kind="window", reach=reach)
-    symbols = torch.randint(5, V, (B, T))
-    logits, _ = ours.step(symbols, ours.start(B))
+    tokens = torch.randint(5, V, (B, T))
+    logits, _ = ours.step(tokens, ours.start(B))
     for row in range(B):
         for t in range(T):
             places = range(t - reach, t + 1)
-            seen = [ours.target(symbols[row, i]) if i >= 0 else torch.zeros(D) for i in places]
+            seen = [ours.target(tokens[row, i]) if i >= 0 else torch.zeros(D) for i in places]
             h = torch.cat(seen)
             for layer in ours.decoder.mlp.layers:
                 h = torch.relu(layer.weight @ h + layer.bias)
@@ -119,6 +119,6 @@ def test_window(reach: int) -> None:
 
 def test_the_end_of_a_document_is_a_beginning() -> None:
     ours = build(kind="recurrent")
-    ends, begins = (torch.tensor([[6, symbol, 7]]) for symbol in (EOS, BOS))
-    one, two = (ours.step(symbols, ours.start(1))[0] for symbols in (ends, begins))
+    ends, begins = (torch.tensor([[6, token, 7]]) for token in (EOS, BOS))
+    one, two = (ours.step(tokens, ours.start(1))[0] for tokens in (ends, begins))
     assert torch.equal(one, two)

@@ -27,7 +27,7 @@ def text(seed: int = 0, documents: int = 12, skew: float = 1.0) -> list[list[int
 
 
 def flat(documents: list[list[int]]) -> np.ndarray:
-    return np.array([symbol for document in documents for symbol in document], dtype=np.int64)
+    return np.array([token for document in documents for token in document], dtype=np.int64)
 
 
 def solved(order: int, documents: list[list[int]], vocabulary: int = V) -> NGram:
@@ -57,11 +57,11 @@ class Slow:
                 self.counts[n][gram] = count if whole else len(before[gram])
         self.less = [discounts(np.array(list(c.values()))) for c in self.counts]
 
-    def p(self, symbol: int, context: Gram) -> float:
+    def p(self, token: int, context: Gram) -> float:
         context = context[len(context) - min(len(context), self.order - 1) :]
-        if symbol in (PAD, BOS, MASK):
+        if token in (PAD, BOS, MASK):
             return 0.0
-        shorter = self.p(symbol, context[1:]) if context else 1 / (V - 3)
+        shorter = self.p(token, context[1:]) if context else 1 / (V - 3)
         counts = self.counts[len(context) + 1]
         found = {gram[-1]: count for gram, count in counts.items() if gram[:-1] == context}
         if not found:
@@ -69,7 +69,7 @@ class Slow:
         less = self.less[len(context) + 1]
         total = sum(found.values())
         rest = sum(less[min(count, 3) - 1] for count in found.values()) / total
-        own = found.get(symbol, 0)
+        own = found.get(token, 0)
         taken = less[min(own, 3) - 1] if own else 0
         return (own - taken) / total + rest * shorter
 
@@ -83,7 +83,7 @@ def test_equals_dictionaries(order: int, skew: float) -> None:
         logits, _ = model.step(torch.tensor([[BOS, *document[:-1]]]), model.start(1))
         for t, found in enumerate(logits[0].exp()):
             context = (BOS, *document[:t])
-            expected = [slow.p(symbol, context) for symbol in range(V)]
+            expected = [slow.p(token, context) for token in range(V)]
             assert found.tolist() == pytest.approx(expected, abs=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_steps_equal_one_pass_and_rows_are_their_own(order: int) -> None:
         logits, state = model.step(part, state)
         parts.append(logits)
     assert torch.equal(torch.cat(parts, 1), whole)
-    assert torch.equal(state.past["symbols"], end.past["symbols"])
+    assert torch.equal(state.past["tokens"], end.past["tokens"])
     for row in range(5):
         alone, _ = model.step(rows[row : row + 1], model.start(1))
         assert torch.equal(alone[0], whole[row])
@@ -134,7 +134,7 @@ def test_log_probabilities_are_entries_of_the_distribution(order: int) -> None:
 
 
 def test_an_empty_text() -> None:
-    """Nothing is known: all six possible symbols are equally probable."""
+    """Nothing is known: all six possible tokens are equally probable."""
     model = solved(3, [])
     assert model.log_probabilities(np.array([], dtype=np.int64)).tolist() == []
     found = model.log_probabilities(np.array([5, EOS]))
@@ -142,7 +142,7 @@ def test_an_empty_text() -> None:
 
 
 def test_weights_repeat() -> None:
-    """A text whose symbols count twice is the text twice."""
+    """A text whose tokens count twice is the text twice."""
     documents = text()
     once, twice = NGram(V, 3), solved(3, documents + documents)
     once.solve(flat(documents), weights=np.full(len(flat(documents)), 2))
@@ -161,7 +161,7 @@ def test_tables_survive_a_file(order: int, tmp_path: Path) -> None:
 
 
 def test_bigram_by_hand() -> None:
-    """The documents "aab" and "ab", with a = 5 and b = 6; V = 7, so four symbols are possible.
+    """The documents "aab" and "ab", with a = 5 and b = 6; V = 7, so four tokens are possible.
 
     Bigrams: BOS-a 2, aa 1, ab 2, b-EOS 2. Continuations: a follows {BOS, a}, b {a}, EOS {b}: 4.
     Too few for the formulas: discounts 0.5, 1 and 1.5. Unigrams: a (2 - 1)/4, b and EOS
@@ -184,7 +184,7 @@ def test_discounts_by_hand() -> None:
 
 
 def test_longer_contexts_help_with_a_chain_of_their_length() -> None:
-    """A Markov chain of order 2: three symbols a gram are better than two, two better than one."""
+    """A Markov chain of order 2: three tokens a gram are better than two, two better than one."""
     draw = np.random.default_rng(0)
     chain = draw.dirichlet([0.3] * 4, (4, 4))
 

@@ -46,7 +46,7 @@ def build_encoder(cell: str, layers: int, both: bool) -> nn.Module:
 
 @pytest.mark.parametrize("cell", list(CELLS))
 def test_encoder_in_one_direction(cell: str) -> None:
-    """The states are those of torch.nn; the summary is the state after the last real symbol."""
+    """The states are those of torch.nn; the summary is the state after the last real token."""
     torch.manual_seed(0)
     ours = build_encoder(cell, 1, False)
     theirs = CELLS[cell](D, D, batch_first=True)

@@ -15,21 +15,21 @@ from regard.core.options import Options
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import EOS
 from regard.inputs.input import InputShape
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 
 from .unions import SIDES, Tree, each_once, model_trees, name_of, plain_trees, sized, slot
 
 WIDTHS = [(8, 12), (12, 12)]  # encoder, decoder; equal only where they must be
 SOURCES = [[5, 6, 7, 8, EOS], [6, 5, EOS], [EOS], [8, 8, 5, EOS]]
 TARGETS = [[5, 7, EOS], [6, 6, 5, 7, 5, EOS], [EOS], [7, 5, 6, EOS]]
-SOURCE_SIZE, TARGET_SIZE = 9, 8  # the five special symbols, and four or three letters
+SOURCE_SIZE, TARGET_SIZE = 9, 8  # the five special tokens, and four or three letters
 
 
-def filled(tree: Tree) -> GeneratorOptions:
+def filled(tree: Tree) -> EncoderDecoderOptions:
     """The options of a tiny model with these settings."""
     refusal: UserError | None = None
     for widths in WIDTHS:
-        model = sized(tree, GeneratorOptions, **dict(zip(SIDES, widths, strict=True)))
+        model = sized(tree, EncoderDecoderOptions, **dict(zip(SIDES, widths, strict=True)))
         try:
             return fill(check_config({"model": model}, "laws"), DataStats(4, 40, 9, False))[0].model
         except UserError as error:
@@ -39,14 +39,14 @@ def filled(tree: Tree) -> GeneratorOptions:
 
 def goes_stepwise(tree: Tree) -> bool:
     """Whether a model with these settings gives steps, which these laws are about."""
-    return GeneratorOptions.model_validate(tree).gives == "steps"
+    return EncoderDecoderOptions.model_validate(tree).gives == "steps"
 
 
-TREES = [tree for tree in model_trees(GeneratorOptions) if goes_stepwise(tree)]
+TREES = [tree for tree in model_trees(EncoderDecoderOptions) if goes_stepwise(tree)]
 BOTH_RECURRENT = [t for t in TREES if {t[side]["kind"] for side in SIDES} == {"recurrent"}]
 TREES.append(BOTH_RECURRENT[0] | {"embedding": 5})  # vectors narrower than layers
 MODELS = [filled(tree) for tree in TREES]
-NAMES = [name_of(tree, GeneratorOptions) for tree in TREES]
+NAMES = [name_of(tree, EncoderDecoderOptions) for tree in TREES]
 SLOTS = ("kind", "cell", "cross", "feeding", "norm_position")
 
 
@@ -58,7 +58,7 @@ def _word(part: Options, slot: str) -> str:
 
 SOME = {"-".join(_word(m.decoder, slot) for slot in SLOTS): m for m in MODELS}
 SOME |= {m.encoder.kind + _word(m.encoder, "norm_position"): m for m in MODELS}
-FEW = len([tree for tree in plain_trees(GeneratorOptions) if goes_stepwise(tree)])
+FEW = len([tree for tree in plain_trees(EncoderDecoderOptions) if goes_stepwise(tree)])
 # For laws that take long: without the models that mix choices.
 few = pytest.mark.parametrize("options", MODELS[:FEW], ids=NAMES[:FEW])
 TRAINING = [tree for part in slot(TransduceConfig, "training") for tree in each_once(part)]
@@ -74,7 +74,7 @@ def one_of_each() -> list[int]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`options`: every tiny transducer; `pair`: one of each pair of kinds; `training`:
-    optimisers and schedules."""
+    optimizers and schedules."""
     given = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
     if "options" in metafunc.fixturenames and "options" not in given:
         metafunc.parametrize("options", MODELS, ids=NAMES)
@@ -91,14 +91,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @cache
-def tiny(options: GeneratorOptions) -> nn.Module:
+def tiny(options: EncoderDecoderOptions) -> nn.Module:
     """The model, with biases and norms that are not zeros and ones."""
     torch.manual_seed(3)
     with torch.inference_mode(False):  # whoever asks for it first
         return _tiny(options)
 
 
-def _tiny(options: GeneratorOptions) -> nn.Module:
+def _tiny(options: EncoderDecoderOptions) -> nn.Module:
     model = options.build(InputShape("text", SOURCE_SIZE), TARGET_SIZE, shared=False).eval()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -107,7 +107,7 @@ def _tiny(options: GeneratorOptions) -> nn.Module:
 
 
 @pytest.fixture
-def model(options: GeneratorOptions) -> nn.Module:
+def model(options: EncoderDecoderOptions) -> nn.Module:
     """The tiny model of these options, for looking only: it is built once for all tests."""
     return tiny(options).eval()
 

@@ -74,7 +74,7 @@ class Case:
 
     @cached_property
     def sources(self) -> list[list[int]]:
-        """Sources of one to nine symbols, 64 or fewer of them."""
+        """Sources of one to nine tokens, 64 or fewer of them."""
         letters, many = range(5, SOURCE_SIZE), self.chance.choice([64, 16, 12, 9])
         lengths = [self.chance.choice([0, 1, 2, 3, 5, 8]) for _ in range(many)]
         return [[*self.chance.choices(letters, k=n), EOS] for n in lengths]
@@ -104,7 +104,7 @@ class Case:
         beam = chance.randint(1, 5)
         return Beam(
             beam=beam,
-            normalise=chance.choice(["average", "gnmt", "none"]),
+            normalize=chance.choice(["average", "gnmt", "none"]),
             alpha=chance.choice([0, 0.6, 0.75, 1, 1.5]),
             coverage=chance.choice([0, 0, 0.3]) if self.attends else 0,
             stop=chance.choice(["likely", "full", "exact", "first"]),

@@ -26,8 +26,8 @@ def test_no_search_depends_on_its_batch(kind: str, fifth: int) -> None:
                 for row, found in zip(rows, case.run(stepper, rows, padding), strict=True):
                     where = f"{case}, sentence {row} in {rows}: {case.search}"
                     true = whole[row]
-                    assert [h.symbols for h in found] == [h.symbols for h in true], where
+                    assert [h.tokens for h in found] == [h.tokens for h in true], where
                     for one, other in zip(found, true, strict=True):
                         assert one.score == pytest.approx(other.score, abs=1e-4), where
-                        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-4)
+                        assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-4)
                         assert one.cut == other.cut, where

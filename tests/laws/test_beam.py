@@ -8,7 +8,7 @@ from torch import nn
 
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.search import Beam, Hypothesis, SearchRequest
 
 from .conftest import MODELS, few
@@ -35,7 +35,7 @@ def test_the_batch_is_invisible(model: nn.Module) -> None:
     batches = [[0], [1], [2], [7], [0, 1, 2], [3, 4, 5], [6, 7], [3, 0, 7, 5, 1, 2, 6, 4]]
     for rows in batches:
         for row, found in zip(rows, search(model, rows, nbest=3), strict=True):
-            assert [h.symbols for h in found] == [h.symbols for h in whole[row]]
+            assert [h.tokens for h in found] == [h.tokens for h in whole[row]]
             scores = [h.score for h in whole[row]]
             assert [h.score for h in found] == pytest.approx(scores, abs=1e-4)
 
@@ -43,26 +43,26 @@ def test_the_batch_is_invisible(model: nn.Module) -> None:
 @few
 def test_beam_1_is_greedy(model: nn.Module) -> None:
     for row, (hypothesis,) in enumerate(search(model, list(range(8)), beam=1)):
-        assert hypothesis.symbols == greedy(model, pad([MANY[row]]), int(LIMITS[row]))
+        assert hypothesis.tokens == greedy(model, pad([MANY[row]]), int(LIMITS[row]))
 
 
 @torch.no_grad()
 def greedy(model: nn.Module, source: Padded, limit: int) -> tuple[int, ...]:
-    """The most probable symbol each time, by running the whole prefix anew."""
-    symbols: list[int] = []
-    while len(symbols) + 1 < limit:
-        logits, _ = model.step(torch.tensor([[BOS, *symbols]]), model.start(source))
-        best = max([EOS, *LETTERS], key=lambda symbol: float(logits[0, -1, symbol]))
+    """The most probable token each time, by running the whole prefix anew."""
+    tokens: list[int] = []
+    while len(tokens) + 1 < limit:
+        logits, _ = model.step(torch.tensor([[BOS, *tokens]]), model.start(source))
+        best = max([EOS, *LETTERS], key=lambda token: float(logits[0, -1, token]))
         if best == EOS:
             break
-        symbols.append(best)
-    return tuple(symbols)
+        tokens.append(best)
+    return tuple(tokens)
 
 
 def test_a_wide_beam_is_exhaustive(
-    model: nn.Module, options: GeneratorOptions, source: Padded
+    model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
-    """With room for all 40 outputs of at most four symbols, all are found in their true order;
+    """With room for all 40 outputs of at most four tokens, all are found in their true order;
     every other model with lengths that count."""
     limits, alpha = torch.full((len(source.data),), 4), [0.0, 0.75][MODELS.index(options) % 2]
     search = Beam(beam=40, alpha=alpha)
@@ -72,7 +72,7 @@ def test_a_wide_beam_is_exhaustive(
     for row, hypotheses in enumerate(found):
         true = enumerate_outputs(model, source, row, alpha)
         assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)
-        assert {h.symbols: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4)
+        assert {h.tokens: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4)
         assert first[row][0].score == pytest.approx(max(true.values()), abs=1e-4)
 
 
@@ -93,18 +93,18 @@ def enumerate_outputs(
 
 
 def test_n_best_are_sorted_distinct_and_within_limits(
-    model: nn.Module, options: GeneratorOptions
+    model: nn.Module, options: EncoderDecoderOptions
 ) -> None:
     """Fewer than the beam is wide or more, in turns."""
     (beam, nbest), alpha = [(4, 2), (2, 5)][MODELS.index(options) % 2], Beam().alpha
     for row, hypotheses in enumerate(search(model, list(range(8)), beam, nbest)):
         scores = [h.score for h in hypotheses]
         assert 1 <= len(scores) <= nbest and scores == sorted(scores, reverse=True)
-        assert len({h.symbols for h in hypotheses}) == len(hypotheses)
+        assert len({h.tokens for h in hypotheses}) == len(hypotheses)
         for h in hypotheses:
-            length = len(h.symbols) + 1
-            assert length <= LIMITS[row] and set(h.symbols) <= set(LETTERS)
-            assert len(h.symbol_scores) == length
+            length = len(h.tokens) + 1
+            assert length <= LIMITS[row] and set(h.tokens) <= set(LETTERS)
+            assert len(h.token_logprobs) == length
             assert h.score == pytest.approx(h.log_probability / length**alpha, abs=1e-5)
 
 
@@ -113,8 +113,8 @@ def test_search_and_training_score_alike(model: nn.Module) -> None:
     rows = [0, 2, 5]
     for row, hypotheses in zip(rows, search(model, rows, nbest=2), strict=True):
         for h in hypotheses:
-            symbols = torch.tensor([[BOS, *h.symbols]])
+            tokens = torch.tensor([[BOS, *h.tokens]])
             with torch.no_grad():
-                logits, _ = model.step(symbols, model.start(pad([MANY[row]])))
-            logp = logits[0].log_softmax(-1)[range(len(h.symbols) + 1), [*h.symbols, EOS]]
-            assert list(h.symbol_scores) == pytest.approx(logp.tolist(), abs=1e-4)
+                logits, _ = model.step(tokens, model.start(pad([MANY[row]])))
+            logp = logits[0].log_softmax(-1)[range(len(h.tokens) + 1), [*h.tokens, EOS]]
+            assert list(h.token_logprobs) == pytest.approx(logp.tolist(), abs=1e-4)

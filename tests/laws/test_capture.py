@@ -14,7 +14,7 @@ import regard
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS
 from regard.inference.model_capture import attentions
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture import Seen
 from regard.nn.quantize import quantize
 
@@ -131,8 +131,8 @@ def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
         model.step(LETTERS, model.start(source))
     state = model.start(source)
     with regard.capture(model) as seen:
-        for symbol in LETTERS.split(1, 1):
-            _, state = model.step(symbol, state)
+        for token in LETTERS.split(1, 1):
+            _, state = model.step(token, state)
     for name, calls in seen.calls.items():
         for t, weights in enumerate(calls):
             close(weights, whole[name][:, :, t : t + 1, : weights.shape[3]])
@@ -146,7 +146,7 @@ def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
 
 @torch.no_grad()
 def test_beams_that_share_a_cache_show_their_own_past(
-    pair: GeneratorOptions, source: Padded
+    pair: EncoderDecoderOptions, source: Padded
 ) -> None:
     """Long enough for entries that nobody sees any more to be dropped."""
     model, chance = tiny(pair), torch.Generator().manual_seed(1)
@@ -171,22 +171,22 @@ def test_beams_that_share_a_cache_show_their_own_past(
 
 
 def test_saliency_is_the_gradient_of_the_embedding(some: nn.Module, batch: Batch) -> None:
-    """Summed over where a symbol stands; padding and what comes later move nothing."""
+    """Summed over where a token stands; padding and what comes later move nothing."""
     with regard.capture(some) as seen:
         logits = some(batch).logits
     true = batch.target.data[batch.target.mask]
-    weight = some.frontend.symbols.weight
+    weight = some.frontend.tokens.weight
     (expected,) = torch.autograd.grad(
         F.cross_entropy(logits, true, reduction="sum"), weight, retain_graph=True
     )
-    found = seen.gradients(F.cross_entropy(logits, true, reduction="sum"))["frontend.symbols"]
+    found = seen.gradients(F.cross_entropy(logits, true, reduction="sum"))["frontend.tokens"]
     summed = torch.zeros_like(weight).index_add(0, batch.source.data.flatten(), found.flatten(0, 1))
-    close(summed * some.frontend.symbols.scale, expected)
+    close(summed * some.frontend.tokens.scale, expected)
 
-    saliency = seen.saliency(logits[1].sum())  # the second symbol of the first row
-    assert saliency["frontend.symbols"].shape == batch.source.data.shape
-    assert (saliency["frontend.symbols"][~batch.source.mask] == 0).all()
-    assert (saliency["frontend.symbols"][1:] == 0).all()
+    saliency = seen.saliency(logits[1].sum())  # the second token of the first row
+    assert saliency["frontend.tokens"].shape == batch.source.data.shape
+    assert (saliency["frontend.tokens"][~batch.source.mask] == 0).all()
+    assert (saliency["frontend.tokens"][1:] == 0).all()
     assert (saliency["target"][0, :2] > 0).all() and (saliency["target"][0, 2:] == 0).all()
 
 
@@ -213,7 +213,7 @@ CELLS = [
 
 
 @pytest.mark.parametrize("kind", CELLS, ids=["gru", "lstm", "rnn"])
-def test_int8_is_seen_as_well(kind: GeneratorOptions, batch: Batch) -> None:
+def test_int8_is_seen_as_well(kind: EncoderDecoderOptions, batch: Batch) -> None:
     """Its gates explain what it gives, at once and in steps, and it has gradients."""
     model = quantize(copy.deepcopy(tiny(kind)))
     with regard.capture(model) as seen:
@@ -224,5 +224,5 @@ def test_int8_is_seen_as_well(kind: GeneratorOptions, batch: Batch) -> None:
             close(gates["output"] * gates["cell"].tanh(), seen.hidden[name])
         elif "backwards" not in name:
             close(_gru(gates, slice(1, None), seen.hidden[name][:, :-1]), seen.hidden[name][:, 1:])
-    assert (seen.saliency(logits.sum())["frontend.symbols"][batch.source.mask] > 0).all()
+    assert (seen.saliency(logits.sum())["frontend.tokens"][batch.source.mask] > 0).all()
     steps_show_what_one_pass_shows(model, batch.source)

@@ -44,10 +44,10 @@ def letters(rows: int = 4, length: int = T) -> Tensor:
     return found
 
 
-def steps(model: nn.Module, symbols: Tensor, cuts: tuple[int, ...]) -> Tensor:
-    """The logits of symbols that are fed in pieces of these lengths."""
-    state, pieces = model.start(len(symbols)), []
-    for piece in symbols.split(cuts, 1):
+def steps(model: nn.Module, tokens: Tensor, cuts: tuple[int, ...]) -> Tensor:
+    """The logits of tokens that are fed in pieces of these lengths."""
+    state, pieces = model.start(len(tokens)), []
+    for piece in tokens.split(cuts, 1):
         logits, state = model.step(piece, state)
         pieces.append(logits)
     return torch.cat(pieces, 1)
@@ -64,7 +64,7 @@ def test_steps_equal_one_pass(case: Case, cuts: tuple[int, ...]) -> None:
 @every
 @torch.no_grad()
 def test_training_sees_what_writing_sees(case: Case) -> None:
-    """The symbol before the window, then the true ones; the end of a document is a beginning."""
+    """The token before the window, then the true ones; the end of a document is a beginning."""
     model, target = built(case).model, pad(ROWS)
     for before in (None, BEFORE):
         first = torch.full((4,), BOS) if before is None else before
@@ -91,11 +91,11 @@ def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
 @every
 @torch.no_grad()
 def test_the_future_is_invisible_and_the_past_is_not(case: Case) -> None:
-    model, symbols = built(case).model, letters()
-    whole = steps(model, symbols, (T,))
+    model, tokens = built(case).model, letters()
+    whole = steps(model, tokens, (T,))
     for t in range(1, T):
-        other = symbols.clone()
-        other[:, t] = torch.where(symbols[:, t] == 6, 7, 6)
+        other = tokens.clone()
+        other[:, t] = torch.where(tokens[:, t] == 6, 7, 6)
         after = steps(model, other, (T,))
         close(after[:, :t], whole[:, :t])
         real = whole[:, t].isfinite()
@@ -107,17 +107,17 @@ def test_the_future_is_invisible_and_the_past_is_not(case: Case) -> None:
 @torch.no_grad()
 def test_select_commutes(case: Case, seen: int) -> None:
     """step(y[rows], state.select(rows, rows)) = step(y, state)[rows]; the old state stays."""
-    model, symbols, rows = built(case).model, letters(), torch.tensor([2, 0, 0, 3, 1])
+    model, tokens, rows = built(case).model, letters(), torch.tensor([2, 0, 0, 3, 1])
     state = model.start(4)
     if seen:
-        _, state = model.step(symbols[:, :seen], state)
-    there, _ = model.step(symbols[:, seen:], state)
-    here, _ = model.step(symbols[rows, seen:], state.select(rows, rows))
+        _, state = model.step(tokens[:, :seen], state)
+    there, _ = model.step(tokens[:, seen:], state)
+    here, _ = model.step(tokens[rows, seen:], state.select(rows, rows))
     close(here, there[rows])
     found: set[int] = set()
     tree_map(lambda leaf: found.add(len(getattr(leaf, "keys", leaf))) or leaf, state.past)
     assert found <= {4} and (found or not seen)
-    again, _ = model.step(symbols[:, seen:], state)
+    again, _ = model.step(tokens[:, seen:], state)
     assert torch.equal(again, there)
 
 
@@ -157,10 +157,10 @@ def options(run: Run, **changes: Any) -> Iterator[Run]:
         run.task.options = old
 
 
-def plain(model: nn.Module, symbols: list[int], read: int = 0) -> np.ndarray:
-    """-log p of each symbol after the first `read`, which follow BOS or the first symbol."""
-    logits = steps(model, torch.tensor([symbols[:-1]]), (len(symbols) - 1,))[0]
-    logp = logits.log_softmax(-1)[range(len(symbols) - 1), symbols[1:]]
+def plain(model: nn.Module, tokens: list[int], read: int = 0) -> np.ndarray:
+    """-log p of each token after the first `read`, which follow BOS or the first token."""
+    logits = steps(model, torch.tensor([tokens[:-1]]), (len(tokens) - 1,))[0]
+    logp = logits.log_softmax(-1)[range(len(tokens) - 1), tokens[1:]]
     return -logp.numpy()[read:]
 
 
@@ -183,7 +183,7 @@ def test_the_batch_size_is_invisible_in_evaluation(
 @every
 @torch.no_grad()
 def test_a_window_as_long_as_the_document(case: Case) -> None:
-    """Then nothing is cut: each symbol is given all before it, whatever the overlap."""
+    """Then nothing is cut: each token is given all before it, whatever the overlap."""
     run = built(case)
     expected = [plain(run.model, [BOS, *run.task.vocabulary.encode(t), EOS]) for t in DOCUMENTS]
     for context, overlap in ((40, 0), (40, 11), (29, 0)):
@@ -198,16 +198,16 @@ def test_a_window_as_long_as_the_document(case: Case) -> None:
 @pytest.mark.parametrize(("context", "overlap"), [(6, 0), (6, 2), (6, 5), (1, 0)])
 @torch.no_grad()
 def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
-    """Each symbol counts once, given the symbol before its window and those in it before it."""
+    """Each token counts once, given the token before its window and those in it before it."""
     run = built(case)
     with options(run, context=context, overlap=overlap):
         found = run.task.surprise(run.model, DOCUMENTS, 3)
     for nats, text in zip(found, DOCUMENTS, strict=True):
-        symbols = [BOS, *run.task.vocabulary.encode(text), EOS]
+        tokens = [BOS, *run.task.vocabulary.encode(text), EOS]
         expected = []
-        for at in range(0, len(symbols) - 1, context - overlap):
+        for at in range(0, len(tokens) - 1, context - overlap):
             begin = max(0, at - overlap)
-            window = symbols[begin : at + context - overlap + 1]
+            window = tokens[begin : at + context - overlap + 1]
             expected.append(plain(run.model, window, at - begin))
         np.testing.assert_allclose(nats, np.concatenate(expected), atol=1e-5)
 

@@ -132,8 +132,8 @@ def test_nothing_is_open_after_four_rounds(vectors: int) -> None:
     [
         ({"model": {"kind": "masked"}}, ("masked", "masked")),
         ({"objective": {"kind": "masked"}}, ("masked", "masked")),
-        ({}, ("causal", "next_symbol")),
-        ({"model": {"kind": "ngram"}}, ("ngram", "next_symbol")),
+        ({}, ("causal", "next_token")),
+        ({"model": {"kind": "ngram"}}, ("ngram", "next_token")),
     ],
     ids=["model", "objective", "neither", "ngram"],
 )

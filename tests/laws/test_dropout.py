@@ -22,7 +22,7 @@ def test_the_mean_is_kept(rate: float) -> None:
     assert float(outs.mean(0).std()) < 0.5 and len({float(out.sum()) for out in outs}) > 40
 
 
-def test_neighbours_fall_independently() -> None:
+def test_neighbors_fall_independently() -> None:
     torch.manual_seed(0)
     zero = (Dropout(0.5).train()(torch.ones(400, 500)) == 0).float()
     for shift in (1, 2, 500):

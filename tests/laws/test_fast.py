@@ -12,8 +12,8 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.data.tensors.tree import tree_map
+from regard.models.encoder_decoder import EncoderDecoderOptions, FastEncoderDecoder
 from regard.models.fast_decoder import FastDecoder
-from regard.models.generator import FastGenerator, GeneratorOptions
 from regard.nn.attention_scores import AdditiveScore, FixedContext, Score
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import claim, fast
@@ -62,17 +62,17 @@ def numbers(past: Any) -> list[Tensor]:
 
 
 @pytest.fixture(params=MODELS, ids=NAMES)
-def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, FastGenerator]:
+def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, FastEncoderDecoder]:
     model = tiny(request.param)
     return model, fast(model)
 
 
 def test_parts_that_are_plain_make_a_side_with_a_twin(
-    model: nn.Module, options: GeneratorOptions
+    model: nn.Module, options: EncoderDecoderOptions
 ) -> None:
     """On either side; whatever stands on the other."""
     twin = fast(model)
-    assert isinstance(twin, FastGenerator)
+    assert isinstance(twin, FastEncoderDecoder)
     known = options.encoder.kind in ("transformer", "recurrent") and plain(model.encoder)
     assert (twin.encode is not None) == known
     assert isinstance(twin.decoder, FastDecoder) == plain(model.decoder)
@@ -117,26 +117,26 @@ def test_recurrent_layers_in_int8_are_their_own_twins() -> None:
 
 @torch.inference_mode()
 def test_the_twin_steps_alike(
-    pair_of_steppers: tuple[nn.Module, FastGenerator], source: Padded
+    pair_of_steppers: tuple[nn.Module, FastEncoderDecoder], source: Padded
 ) -> None:
-    """Beams change places, die out and go on; a sentence leaves; some steps have two symbols,
+    """Beams change places, die out and go on; a sentence leaves; some steps have two tokens,
     and some are watched."""
     model, twin = pair_of_steppers
     chance = torch.Generator().manual_seed(5)
-    symbols, B = torch.full((len(source.data), 1), BOS), len(source.data)
+    tokens, B = torch.full((len(source.data), 1), BOS), len(source.data)
     here, there = model.start(source), twin.start(source)
     for step in range(STEPS):
-        logits, here = model.step(symbols, here)
+        logits, here = model.step(tokens, here)
         if step == STEPS - 4:
             with recording() as seen:
-                twin_logits, there = twin.step(symbols, there)
+                twin_logits, there = twin.step(tokens, there)
             if not isinstance(getattr(model.decoder, "score", None), FixedContext):
-                assert seen.alignment().shape[:2] == symbols.shape
+                assert seen.alignment().shape[:2] == tokens.shape
         else:
-            twin_logits, there = twin.step(symbols, there)
+            twin_logits, there = twin.step(tokens, there)
         close(twin_logits, logits)
         alike(there, here)
-        own = len(symbols) // B
+        own = len(tokens) // B
         parents = torch.randint(own, (B, BEAMS), generator=chance)
         rows = (parents + torch.arange(B)[:, None] * own).flatten()
         kept = None
@@ -145,36 +145,36 @@ def test_the_twin_steps_alike(
             rows = rows.view(-1, BEAMS)[kept].flatten()
         here, there = here.select(rows, kept), there.select(rows, kept)
         length = 2 if step in (2, 14) else 1
-        symbols = torch.randint(5, 8, (B * BEAMS, length), generator=chance)
+        tokens = torch.randint(5, 8, (B * BEAMS, length), generator=chance)
 
 
 @torch.inference_mode()
 def test_the_twin_reads_a_beginning_at_once(
-    pair_of_steppers: tuple[nn.Module, FastGenerator], source: Padded
+    pair_of_steppers: tuple[nn.Module, FastEncoderDecoder], source: Padded
 ) -> None:
-    """Four symbols, then one by one; and without padding, where nothing is masked."""
+    """Four tokens, then one by one; and without padding, where nothing is masked."""
     for rows in (source, pad([[5, 6, EOS], [7, 8, EOS]])):
         model, twin = pair_of_steppers
         here, there = model.start(rows), twin.start(rows)
         encoded, other = there.memory["encoded"].data, here.memory["encoded"].data
         close(encoded[rows.mask], other[rows.mask])
         for length in (4, 1, 1):
-            symbols = torch.full((len(rows.data), length), 6)
-            logits, here = model.step(symbols, here)
-            twin_logits, there = twin.step(symbols, there)
+            tokens = torch.full((len(rows.data), length), 6)
+            logits, here = model.step(tokens, here)
+            twin_logits, there = twin.step(tokens, there)
             close(twin_logits, logits)
 
 
 @torch.inference_mode()
 def test_large_vocabularies(
-    options: GeneratorOptions, source: Padded, monkeypatch: pytest.MonkeyPatch
+    options: EncoderDecoderOptions, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No table of what symbols add to gates, but an output layer whose weights are laid out."""
+    """No table of what tokens add to gates, but an output layer whose weights are laid out."""
     monkeypatch.setattr("regard.models.fast_recurrent.MOST", 0)
     monkeypatch.setattr("regard.models.heads.LARGE", 0)
-    model, symbols = tiny(options), torch.full((len(source.data), 1), 6)
+    model, tokens = tiny(options), torch.full((len(source.data), 1), 6)
     twin = fast(model)
-    close(twin.step(symbols, twin.start(source))[0], model.step(symbols, model.start(source))[0])
+    close(twin.step(tokens, twin.start(source))[0], model.step(tokens, model.start(source))[0])
 
 
 WISHES = [
@@ -194,7 +194,7 @@ WAYS: list[tuple[Rules, Scoring, Stop]] = [
 
 
 def test_greedy_is_a_beam_of_one(
-    model: nn.Module, options: GeneratorOptions, source: Padded
+    model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
     """Output by output, with all its scores; each model in one of four ways."""
     rules, scoring, stop = WAYS[MODELS.index(options) % len(WAYS)]
@@ -203,9 +203,9 @@ def test_greedy_is_a_beam_of_one(
     plan = Plan(1, scoring=scoring, rules=rules, stop=stop)
     beam = beam_search(model.step, model.start(source), limits, plan)
     for (one,), (other,) in zip(greedy, beam, strict=True):
-        assert one.symbols == other.symbols and one.cut == other.cut
+        assert one.tokens == other.tokens and one.cut == other.cut
         assert one.score == pytest.approx(other.score, abs=1e-5)
-        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-5)
+        assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-5)
 
 
 class Sharper(SoftmaxAttention):
@@ -295,9 +295,9 @@ def test_a_part_that_is_not_plain_is_never_computed_as_if_it_were(
     twin = fast(model)
     here, there = model.start(source), twin.start(source)
     for step in range(3):
-        symbols = torch.full((len(source.data), 1), 6)
-        logits, here = model.step(symbols, here)
-        twin_logits, there = twin.step(symbols, there)
+        tokens = torch.full((len(source.data), 1), 6)
+        logits, here = model.step(tokens, here)
+        twin_logits, there = twin.step(tokens, there)
         close(twin_logits, logits)
         if step == 0:
             assert not torch.allclose(logits, before, atol=1e-4)

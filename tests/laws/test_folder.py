@@ -12,7 +12,7 @@ from regard.config.defaults import fill
 from regard.config.load import check_config
 from regard.core.data_stats import DataStats
 from regard.data.reading.read import Pair
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.storage.weights import save_weights
 from regard.training.describe import describe
 from regard.training.start import start_run
@@ -21,10 +21,10 @@ from .conftest import few
 from .toys import predictor
 
 PAIRS = [Pair(text, text[::-1], n) for n, text in enumerate(["abc", "ba", "cab", "b", "ccab"], 1)]
-SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+TOKENS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 
-def test_a_model_s_settings_come_back(options: GeneratorOptions) -> None:
+def test_a_model_s_settings_come_back(options: EncoderDecoderOptions) -> None:
     config = TransduceConfig(model=options)
     again = check_config(yaml.safe_load(config.dump()), "laws")
     assert again == config and again.dump() == config.dump()
@@ -41,9 +41,9 @@ def test_only_one_side_is_sized_by_the_user() -> None:
 
 @few
 @torch.no_grad()
-def test_saved_and_loaded_it_answers_alike(options: GeneratorOptions, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_answers_alike(options: EncoderDecoderOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""
-    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS, "search": {"beam": 2}}
+    tree = {"model": options.model_dump(mode="json"), "task": TOKENS, "search": {"beam": 2}}
     run = start_run(tmp_path / "run", check_config(tree, "laws"), PAIRS, PAIRS)
     for parameter in run.model.parameters():
         parameter += 0.1 * torch.randn(parameter.shape)

@@ -9,10 +9,10 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
-from regard.search.force import align, force, next_symbols
+from regard.search.force import align, force, next_token_logprobs
 from regard.search.scoring import Scoring
 
 from .conftest import TARGETS
@@ -29,11 +29,11 @@ def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) 
     for row, one in enumerate(found):
         size = int(batch.source.mask[row].sum())
         (alone,) = force(model, pad([batch.source.data[row, :size].tolist()]), [targets[row]])
-        assert one.symbol_scores == pytest.approx(alone.symbol_scores, abs=1e-4)
+        assert one.token_logprobs == pytest.approx(alone.token_logprobs, abs=1e-4)
         assert one.score == pytest.approx(one.log_probability / (len(targets[row]) + 1), abs=1e-5)
 
 
-def test_a_few_symbols_at_a_time_are_as_probable(
+def test_a_few_tokens_at_a_time_are_as_probable(
     model: nn.Module, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all logits would be too many: never more than so many of a row are there at once."""
@@ -45,9 +45,9 @@ def test_a_few_symbols_at_a_time_are_as_probable(
         start = staticmethod(stepper.start)
 
         @staticmethod
-        def step(symbols: Tensor, state: State) -> tuple[Tensor, State]:
-            steps.append(symbols.shape[1])
-            return stepper.step(symbols, state)
+        def step(tokens: Tensor, state: State) -> tuple[Tensor, State]:
+            steps.append(tokens.shape[1])
+            return stepper.step(tokens, state)
 
     size, width = 20, 2
     monkeypatch.setattr("regard.search.force.MOST", width * size * len(targets))
@@ -55,13 +55,13 @@ def test_a_few_symbols_at_a_time_are_as_probable(
     longest = 1 + max(map(len, targets))
     assert max(steps) == width and sum(steps) == longest and len(steps) > 1
     for one, other in zip(whole, parts, strict=True):
-        assert one.symbols == other.symbols and one.score == pytest.approx(other.score, abs=1e-5)
-        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-5)
+        assert one.tokens == other.tokens and one.score == pytest.approx(other.score, abs=1e-5)
+        assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-5)
 
 
 @torch.no_grad()
 def test_alignments_are_the_attention_of_the_steps(
-    model: nn.Module, options: GeneratorOptions, source: Padded
+    model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
     """Each row sums to 1 over its own source, and is what a step by itself looks at."""
     targets = [row[:-1] for row in TARGETS]
@@ -75,19 +75,19 @@ def test_alignments_are_the_attention_of_the_steps(
         assert weights.shape == (len(targets[row]) + 1, size)
         assert weights.sum(1).tolist() == pytest.approx([1.0] * len(weights), abs=1e-5)
         state = model.start(pad([source.data[row, :size].tolist()]))
-        for t, symbol in enumerate([BOS, *targets[row]]):
+        for t, token in enumerate([BOS, *targets[row]]):
             with recording() as seen:
-                _, state = model.step(torch.tensor([[symbol]]), state)
+                _, state = model.step(torch.tensor([[token]]), state)
             assert torch.allclose(seen.alignment()[0, 0], weights[t], atol=1e-5)
 
 
 @torch.no_grad()
 def test_what_may_follow_a_beginning(model: nn.Module, source: Padded) -> None:
-    logp = next_symbols(fast(model), source, (5, 7))
+    logp = next_token_logprobs(fast(model), source, (5, 7))
     assert logp.exp().sum(1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
-    for symbol in (5, 6, EOS):
-        ends = [[5, 7]] * 4 if symbol == EOS else [[5, 7, symbol]] * 4
+    for token in (5, 6, EOS):
+        ends = [[5, 7]] * 4 if token == EOS else [[5, 7, token]] * 4
         found = force(model, source, ends)
-        assert logp[:, symbol].tolist() == pytest.approx(
-            [one.symbol_scores[2] for one in found], abs=1e-4
+        assert logp[:, token].tolist() == pytest.approx(
+            [one.token_logprobs[2] for one in found], abs=1e-4
         )

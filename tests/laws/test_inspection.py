@@ -52,7 +52,7 @@ def estimator_of(case: Case) -> Estimator:
 
 
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
-    """The inspection of an answer that is no single symbol."""
+    """The inspection of an answer that is no single token."""
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
     return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
@@ -77,7 +77,7 @@ def attends(case: Case) -> bool:
 
 
 def fills_gaps(case: Case) -> bool:
-    """Whether a model hides each symbol in turn."""
+    """Whether a model hides each token in turn."""
     return case.kind.startswith("masked")
 
 
@@ -89,8 +89,8 @@ def gated(case: Case) -> bool:
 def sides(found: dict[str, Any]) -> dict[str, int]:
     """How long each axis is."""
     return {
-        "source": len(found["source"]["symbols"]),
-        "target": len(found["target"]["symbols"]),
+        "source": len(found["source"]["tokens"]),
+        "target": len(found["target"]["tokens"]),
         "inputs": len(found["inputs"]),
         "one": 1,
     }
@@ -134,10 +134,10 @@ def check_rest(found: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", EACH, ids=lambda case: case.name)
 def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
-    """All axes have the length of their symbols, all numbers are finite, JSON brings all back."""
+    """All axes have the length of their tokens, all numbers are finite, JSON brings all back."""
     found = look(case)[1].as_dict()
     assert found["format"] == 1 and found["model"]["task"] == TOYS[case.toy].task
-    assert len(found["steps"]) == len(found["target"]["symbols"]) > 0
+    assert len(found["steps"]) == len(found["target"]["tokens"]) > 0
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     check_attention(found)
     check_rest(found)
@@ -184,9 +184,9 @@ def test_the_tree_leads_to_the_answer(case: Case, stop: str) -> None:
     assert found.score == pytest.approx(answer.score, abs=1e-4) and found.cut == answer.cut
     assert tree["scores"]["best"] == pytest.approx(answer.score, abs=1e-4)
     assert tree["scores"]["greedy"] == pytest.approx(greedy.score, abs=1e-4)
-    for way, symbols in (("best", answer.symbols), ("greedy", greedy.symbols)):
+    for way, tokens in (("best", answer.tokens), ("greedy", greedy.tokens)):
         nodes = [node for node in tree["nodes"] if node[way]]
-        assert [node["symbol"] for node in nodes] == [*symbols, "<eos>"]
+        assert [node["token"] for node in nodes] == [*tokens, "<eos>"]
         parents = [None, *(node["id"] for node in nodes[:-1])]
         assert [node["parent"] for node in nodes] == parents and nodes[-1]["fate"] == "ends"
         logs = [math.log(node["p"]) for node in nodes]
@@ -200,12 +200,12 @@ def test_probabilities_are_those_of_scores(case: Case) -> None:
     assert isinstance(estimator, regard.Transducer)
     (row,) = estimator.scores([(found.source.text, "cab")])
     assert found.given and found.target.text == "cab"
-    assert [step.symbol for step in found.steps] == [symbol for symbol, _ in row["symbols"]]
-    for step, (_, score) in zip(found.steps, row["symbols"], strict=True):
+    assert [step.token for step in found.steps] == [token for token, _ in row["tokens"]]
+    for step, (_, score) in zip(found.steps, row["tokens"], strict=True):
         assert step.p is not None and math.log(step.p) == pytest.approx(score, abs=1e-4)
         chances = [step.p, *(p for _, p in step.others)]
         assert sum(chances) <= 1 + 1e-5 and chances[1:] == sorted(chances[1:], reverse=True)
-        assert step.symbol not in dict(step.others)
+        assert step.token not in dict(step.others)
 
 
 @pytest.mark.parametrize(

@@ -72,12 +72,16 @@ FILES: dict[str, dict[str, str]] = {
 }
 SETTINGS: dict[str, list[str]] = {
     "auto": [],
-    "char": ["task.source.symbols=char", "task.target.symbols=char"],
+    "char": ["task.source.tokenizer=char", "task.target.tokenizer=char"],
     "unigram, limit": [
-        *("task.source.symbols=unigram", "task.target.symbols=word", "task.max_length=12"),
-        "task.source.size=60",
+        *("task.source.tokenizer=unigram", "task.target.tokenizer=word", "task.max_length=12"),
+        "task.source.vocab_size=60",
     ],
-    "bpe apart": ["task.source.symbols=bpe", "task.shared=false", "task.target.symbols=space"],
+    "bpe apart": [
+        "task.source.tokenizer=bpe",
+        "task.shared=false",
+        "task.target.tokenizer=whitespace",
+    ],
 }
 
 
@@ -125,7 +129,7 @@ class Opened:
             "ratio": self.task.ratio,
             "lengths": self.corpus.lengths.tolist(),
             "digest": self.corpus.digest(),
-            "symbols": [batch.source.data.tolist() for batch in batches],
+            "tokens": [batch.source.data.tolist() for batch in batches],
             "check": self.check,
         }
 
@@ -148,7 +152,7 @@ def test_every_format_is_the_same_in_pieces(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write(tmp_path, FILES[name])
-    small, large = both(place, monkeypatch, ["task.source.symbols=char"])
+    small, large = both(place, monkeypatch, ["task.source.tokenizer=char"])
     assert large.facts() == small.facts()
 
 
@@ -169,7 +173,7 @@ def test_gzip_is_the_same_and_unzipped_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
     place = write(tmp_path, FILES["aligned"], zipped=True)
-    small, large = both(place, monkeypatch, ["task.source.symbols=char"])
+    small, large = both(place, monkeypatch, ["task.source.tokenizer=char"])
     assert large.facts() == small.facts()
     assert len(list((cache / "text").iterdir())) == 2
 
@@ -255,7 +259,9 @@ def test_quoted_csv_is_read_as_a_whole_and_that_is_said(
 def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batches of a part of a file are those of its pairs, not of others."""
     place = write(tmp_path, FILES["tsv"])
-    _, large = both(place, monkeypatch, ["task.source.symbols=char", "task.target.symbols=char"])
+    _, large = both(
+        place, monkeypatch, ["task.source.tokenizer=char", "task.target.tokenizer=char"]
+    )
     task = large.task
     for rows in large.corpus.order(300, 3, 1)[:5]:
         batch = large.corpus.batch(rows)

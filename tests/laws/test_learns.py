@@ -52,7 +52,7 @@ def test_tag(kind: str, head: str) -> None:
 
 
 def test_a_word_alone_does_not_do() -> None:
-    """What sees no neighbours is right half of the time: a problem that the others did solve."""
+    """What sees no neighbors is right half of the time: a problem that the others did solve."""
     model = regard.Tagger(settings=tagging("mlp")).fit(sentences(200, 1), dev=sentences(40, 2))
     assert model.score(sentences(40, 3)) < 0.75
 
@@ -159,15 +159,15 @@ def test_ngrams() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "symbols"),
+    ("kind", "tokens"),
     [("transformer", "char"), ("recurrent", "words"), ("window", "char"), ("window", "words")],
 )
-def test_masked(kind: str, symbols: str) -> None:
+def test_masked(kind: str, tokens: str) -> None:
     """What stands on either side says what is missing."""
-    text = "red green blue " if symbols == "words" else "abcde"
+    text = "red green blue " if tokens == "words" else "abcde"
     sizes = {"model.frontend.width": 16, "model.frontend.char_width": 16}
-    words = sizes if symbols == "words" else {}
-    task = {"model.kind": "masked", "task.symbols": symbols, "task.context": 15}
+    words = sizes if tokens == "words" else {}
+    task = {"model.kind": "masked", "task.tokenizer": tokens, "task.context": 15}
     found = settings("encoder", kind, 200, 0.01, 600, **task, **words)
     model = regard.LanguageModel(settings=found).fit([text * 40], dev=[text * 9])
     assert model.evaluate([text * 12])["loss"] < 0.05

@@ -10,7 +10,7 @@ from regard.config.configs import TransduceConfig
 from regard.config.load import check_config
 from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Batch, Padded
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.objectives import Objective
 from regard.training.loop import Record, train
 from regard.training.run import Run
@@ -56,21 +56,21 @@ def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Obj
         torch.testing.assert_close(sum(some), gradient, atol=2e-5, rtol=1e-4)
 
 
-def one_update(folder: Path, options: GeneratorOptions, training: dict) -> tuple[Run, Record]:
+def one_update(folder: Path, options: EncoderDecoderOptions, training: dict) -> tuple[Run, Record]:
     """A run after its first update. eps = 1 keeps Adam from blowing up rounding errors."""
     quiet = options.model_dump(mode="json")
     for side in ("encoder", "decoder"):
         quiet[side]["dropout"] = 0.0
     fixed = {"steps": 1, "lr": 0.1, "schedule": {"kind": "constant", "warmup": 0}}
     fixed |= {"optimizer": {"kind": "adamw", "eps": 1.0}}
-    symbols = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
-    tree = {"model": quiet, "task": symbols, "training": fixed | training}
+    tokens = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
+    tree = {"model": quiet, "task": tokens, "training": fixed | training}
     run = start_run(folder, check_config(tree, "laws"), PAIRS, PAIRS)
     (record,) = train(run)
     return run, record
 
 
-def test_four_small_batches_are_one_large(pair: GeneratorOptions, tmp_path: Path) -> None:
+def test_four_small_batches_are_one_large(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     """Batches of unequal length, accumulated: the same update as all of them at once."""
     small, one = one_update(tmp_path, pair, {"tokens": 1, "accumulate": 4})
     large, other = one_update(tmp_path, pair, {"tokens": 100, "accumulate": 1})

@@ -53,7 +53,7 @@ class Spy(nn.Module):
 
     @property
     def words(self) -> Tensor:
-        """(B, S) the symbols it was given."""
+        """(B, S) the tokens it was given."""
         data = self.batch.source.data
         return data if data.dim() == 2 else data[..., 0]
 
@@ -71,7 +71,7 @@ def batch_of(run: Run, texts: list[str]) -> Batch:
 
 
 def put(case: Case, place: int) -> list[str]:
-    """The texts with another symbol at a place of the first."""
+    """The texts with another token at a place of the first."""
     (first, *rest), gap = TEXTS[case.toy], " " if case.toy == "words" else ""
     row = first.split() if gap else list(first)
     assert row[place] != OTHER[case.toy]
@@ -97,7 +97,7 @@ def fits(spy: Spy, place: int, chosen: bool) -> bool:
 @every
 @torch.no_grad()
 def test_what_is_masked_is_invisible(case: Case) -> None:
-    """Another symbol, with other letters, at a masked place changes no logit."""
+    """Another token, with other letters, at a masked place changes no logit."""
     run, place = built(case), 1
     batch, other = (batch_of(run, texts) for texts in (TEXTS[case.toy], put(case, place)))
     assert not torch.equal(batch.target.data, other.target.data)
@@ -166,23 +166,23 @@ def test_saved_and_loaded_it_scores_the_same(case: Case, tmp_path: Path) -> None
 
 
 def large() -> Batch:
-    """Random symbols, special ones and padding among them."""
+    """Random tokens, special ones and padding among them."""
     draw = torch.Generator().manual_seed(0)
     lengths = torch.randint(150, 300, (200, 1), generator=draw)
     mask = torch.arange(300) < lengths
-    symbols = torch.randint(3, 400, mask.shape, generator=draw).masked_fill(~mask, 0)
-    return Batch(Padded(symbols, mask), Padded(symbols, mask))
+    tokens = torch.randint(3, 400, mask.shape, generator=draw).masked_fill(~mask, 0)
+    return Batch(Padded(tokens, mask), Padded(tokens, mask))
 
 
 def test_the_fates_of_what_is_chosen() -> None:
     """80 in a hundred masked, 10 another, 10 as they were; nothing else is touched."""
     batch = large()
-    symbols, possible = batch.target.data, batch.target.mask & (batch.target.data >= len(SPECIALS))
+    tokens, possible = batch.target.data, batch.target.mask & (batch.target.data >= len(SPECIALS))
     spy, loss = spied(None, batch, seed=5)
     shown, chosen = spy.words, spy.chosen
-    assert torch.equal(shown[~chosen], symbols[~chosen]) and not (chosen & ~possible).any()
+    assert torch.equal(shown[~chosen], tokens[~chosen]) and not (chosen & ~possible).any()
     assert loss.count == int(chosen.sum()) == pytest.approx(0.4 * int(possible.sum()), rel=0.01)
-    shares = [(shown[chosen] == MASK), (shown[chosen] == symbols[chosen])]
+    shares = [(shown[chosen] == MASK), (shown[chosen] == tokens[chosen])]
     assert [float(s.float().mean()) for s in shares] == pytest.approx([0.8, 0.1], abs=0.01)
     assert not torch.equal(spied(None, batch, seed=6)[0].chosen, chosen)
 
@@ -195,14 +195,14 @@ def test_a_word_and_its_letters_agree() -> None:
     run = built(next(case for case in CASES if case.toy == "words"))
     task: Any = run.task
     batch = batch_of(run, SENTENCES)
-    spelt = [spell(task, letters) for letters in batch.source.shared.data]
+    spelled = [spell(task, letters) for letters in batch.source.shared.data]
     changed = 0
     for seed in range(20):
         spy, _ = spied(None, batch, seed)
         for (word, place), truth in zip(
             spy.batch.source.data[spy.chosen].tolist(), batch.target.data[spy.chosen], strict=True
         ):
-            assert word == spelt[place]
+            assert word == spelled[place]
             changed += word not in (MASK, int(truth))
     assert changed > 0
 

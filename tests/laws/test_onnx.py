@@ -13,7 +13,7 @@ from regard.core.options import not_exported
 from regard.data.tensors.padded import Padded, pad
 from regard.exchange.export.onnx import write_graphs
 from regard.inference.onnx_engine import OnnxEngine
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.search import Beam, Hypothesis, SearchRequest
 from regard.search.force import align, force
 
@@ -29,7 +29,7 @@ TARGETS = [[5, 7], [6, 6, 5, 7, 5], [], [7, 5, 6]]
 
 
 @cache
-def exported(options: GeneratorOptions) -> OnnxEngine:
+def exported(options: EncoderDecoderOptions) -> OnnxEngine:
     """The engine of a tiny model; its graphs are in memory, so that the folder may go."""
     with tempfile.TemporaryDirectory() as folder:
         write_graphs(tiny(options), Path(folder))
@@ -37,22 +37,22 @@ def exported(options: GeneratorOptions) -> OnnxEngine:
 
 
 @pytest.fixture
-def engine(options: GeneratorOptions) -> OnnxEngine:
+def engine(options: EncoderDecoderOptions) -> OnnxEngine:
     return exported(options)
 
 
 def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
-    """Symbol for symbol; scores as far as float32 goes."""
-    assert [one.symbols for one in found] == [one.symbols for one in wanted]
+    """Token for token; scores as far as float32 goes."""
+    assert [one.tokens for one in found] == [one.tokens for one in wanted]
     assert [one.cut for one in found] == [one.cut for one in wanted]
     for one, other in zip(found, wanted, strict=True):
         assert one.score == pytest.approx(other.score, abs=1e-4)
-        assert one.symbol_scores == pytest.approx(other.symbol_scores, abs=1e-4)
+        assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-4)
 
 
 @every
 def test_the_search_finds_the_same(
-    model: nn.Module, options: GeneratorOptions, engine: OnnxEngine, source: Padded
+    model: nn.Module, options: EncoderDecoderOptions, engine: OnnxEngine, source: Padded
 ) -> None:
     """With one beam or five, in turns."""
     beam = [1, 5][MODELS.index(options) % 2]

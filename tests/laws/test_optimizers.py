@@ -1,4 +1,4 @@
-"""Laws of optimisers and initialisations: with nothing said but the kind, a model learns."""
+"""Laws of optimizers and initializations: with nothing said but the kind, a model learns."""
 
 import random
 
@@ -45,7 +45,7 @@ def test_an_optimiser_learns_at_its_own_rate(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", INITS)
-def test_an_initialisation_learns(kind: str) -> None:
+def test_an_initialization_learns(kind: str) -> None:
     run = begun({"init": {"kind": kind}, "lr": 0.01, "steps": 100}, TRANSFORMER)
     losses = [record.loss for record in train(run)]
     assert sum(losses[-10:]) < 0.1 * sum(losses[:10])

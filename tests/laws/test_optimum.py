@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture_hooks import recording
 from regard.search import Beam, SearchRequest
 
@@ -39,15 +39,15 @@ def by_force(model: nn.Module, source: Padded, row: int, looks: bool) -> tuple[T
     return total, received.clamp(1e-6, 1).log().sum(1)
 
 
-def looks(options: GeneratorOptions) -> bool:
+def looks(options: EncoderDecoderOptions) -> bool:
     """Whether a model attends to its source."""
     return options.decoder.cross.kind != "none"
 
 
 def test_a_wide_beam_finds_the_optimum(
-    model: nn.Module, options: GeneratorOptions, source: Padded
+    model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
-    """For every normalisation, with and without coverage."""
+    """For every normalization, with and without coverage."""
     request = SearchRequest(source, torch.full((len(source.data),), LIMIT))
     rows = range(len(source.data))
     true = [by_force(model, source, row, looks(options)) for row in rows]
@@ -58,18 +58,18 @@ def test_a_wide_beam_finds_the_optimum(
     }
     number = MODELS.index(options)
     for some, coverage in enumerate([0.0, 0.4] if looks(options) else [0.0]):
-        normalise, alpha = RANKS[(number + some) % len(RANKS)]  # all of them in four models
-        search = Beam(beam=WIDE, normalise=normalise, alpha=alpha, coverage=coverage, stop="exact")
+        normalize, alpha = RANKS[(number + some) % len(RANKS)]  # all of them in four models
+        search = Beam(beam=WIDE, normalize=normalize, alpha=alpha, coverage=coverage, stop="exact")
         for row, (found,) in zip(rows, search.run(model, request), strict=True):
             total, cover = true[row]
-            scores = total / divisors[normalise](alpha) + coverage * cover
+            scores = total / divisors[normalize](alpha) + coverage * cover
             assert found.score == pytest.approx(float(scores.max()), abs=1e-4)
-            place = OUTPUTS.index(found.symbols)
+            place = OUTPUTS.index(found.tokens)
             assert float(scores[place]) == pytest.approx(found.score, abs=1e-4)
 
 
 @pytest.mark.parametrize("beam", [2, WIDE])
-def test_exact_is_never_beaten(pair: GeneratorOptions, source: Padded, beam: int) -> None:
+def test_exact_is_never_beaten(pair: EncoderDecoderOptions, source: Padded, beam: int) -> None:
     """The other rules only leave earlier from the same beams, so they find no better one."""
     model, request = tiny(pair), SearchRequest(source, torch.full((len(source.data),), 6))
     for alpha in (0.0, 1.0, 2.0):

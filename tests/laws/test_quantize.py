@@ -17,7 +17,7 @@ from regard.data.tensors.padded import Batch, pad
 from regard.exchange.export.int8_folder import export
 from regard.inference.predictor import Predictor
 from regard.inference.torch_engine import TorchEngine
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.quantize import quantize, size_of
 from regard.search import Beam, SearchRequest
 from regard.storage.weights import save_weights
@@ -38,12 +38,12 @@ every = pytest.mark.parametrize("case", TRAINED, ids=lambda case: case.name)
 
 
 @cache
-def tiny_int8(options: GeneratorOptions) -> nn.Module:
+def tiny_int8(options: EncoderDecoderOptions) -> nn.Module:
     return quantize(copy.deepcopy(tiny(options)))
 
 
 @pytest.fixture
-def model(options: GeneratorOptions) -> nn.Module:
+def model(options: EncoderDecoderOptions) -> nn.Module:
     """The tiny model of these options in int8: what the laws of other files are given here."""
     return tiny_int8(options)
 
@@ -77,13 +77,13 @@ def close(one: Tensor, other: Tensor) -> None:
 
 
 @torch.no_grad()
-def test_it_is_the_model_with_rounded_weights(options: GeneratorOptions, batch: Batch) -> None:
+def test_it_is_the_model_with_rounded_weights(options: EncoderDecoderOptions, batch: Batch) -> None:
     """Nothing else is rounded: not what flows between layers."""
     close(tiny_int8(options)(batch).logits, by_hand(tiny(options))(batch).logits)
 
 
 def test_logits_move_as_far_as_half_a_step_of_each_weight(
-    pair: GeneratorOptions, batch: Batch
+    pair: EncoderDecoderOptions, batch: Batch
 ) -> None:
     """To first order: the sum over weights of |d logit / d weight| times half its step."""
     whole, rounded = tiny(pair), tiny_int8(pair)
@@ -96,13 +96,13 @@ def test_logits_move_as_far_as_half_a_step_of_each_weight(
         assert 0 < abs(before[place].detach() - after[place]) <= reach
 
 
-def test_its_engine_steps_as_it_does(pair: GeneratorOptions) -> None:
+def test_its_engine_steps_as_it_does(pair: EncoderDecoderOptions) -> None:
     """Also where the engine takes the weights out of the modules."""
     rounded, search = tiny_int8(pair), Beam(beam=3)
     request = SearchRequest(pad(SOURCES), torch.full((len(SOURCES),), 5), 2)
     there = TorchEngine(rounded).run(search, request)
     for one, other in zip(there, search.run(rounded, request), strict=True):
-        assert [h.symbols for h in one] == [h.symbols for h in other]
+        assert [h.tokens for h in one] == [h.tokens for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-5)
 
 
@@ -144,7 +144,7 @@ def test_from_a_file_it_is_the_same(case: Case, tmp_path: Path) -> None:
     assert facts["quantize"] == "int8" and not read.model_.training
 
 
-def test_it_cannot_be_trained(pair: GeneratorOptions, batch: Batch) -> None:
+def test_it_cannot_be_trained(pair: EncoderDecoderOptions, batch: Batch) -> None:
     rounded = tiny_int8(pair)
     with pytest.raises(UserError, match="int8 weights cannot be trained"):
         copy.deepcopy(rounded).train()
@@ -152,6 +152,6 @@ def test_it_cannot_be_trained(pair: GeneratorOptions, batch: Batch) -> None:
     assert not rounded(batch).logits.requires_grad
 
 
-def test_elsewhere_than_on_a_cpu_it_is_refused(pair: GeneratorOptions) -> None:
+def test_elsewhere_than_on_a_cpu_it_is_refused(pair: EncoderDecoderOptions) -> None:
     with pytest.raises(UserError, match="int8 are for CPUs, and the model is on meta"):
         quantize(copy.deepcopy(tiny(pair)).to("meta"))

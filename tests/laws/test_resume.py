@@ -10,7 +10,7 @@ from regard.config.configs import TransduceConfig
 from regard.config.load import check_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.training.checkpoint import save_checkpoint
 from regard.training.loop import train
 from regard.training.session import records
@@ -20,15 +20,15 @@ from .toys import begin, check_same, in_a_new_process, in_parts
 WORDS = ["abc", "ba", "cab", "b", "ccab", "acbca", "bb", "cacb", "a", "bcbc", "cc"]
 PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
 LIMITS: list[tuple[dict, int]] = [({"steps": 9}, 5), ({"epochs": 3, "accumulate": 2}, 3)]
-SYMBOLS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+TOKENS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 
-def config_of(options: GeneratorOptions, training: dict) -> TransduceConfig:
-    tree = {"model": options.model_dump(mode="json"), "task": SYMBOLS}
+def config_of(options: EncoderDecoderOptions, training: dict) -> TransduceConfig:
+    tree = {"model": options.model_dump(mode="json"), "task": TOKENS}
     return check_config(tree | {"training": {"tokens": 12, "lr": 0.01, **training}}, "laws")
 
 
-def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path) -> None:
+def test_resume_is_exact(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     """A run of so many steps with one decoder, of so many epochs with the other."""
     limits, stop = LIMITS[pair.decoder.kind == "recurrent"]
     config = config_of(pair, limits)
@@ -52,7 +52,7 @@ def test_resume_is_exact(pair: GeneratorOptions, tmp_path: Path) -> None:
 
 def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_path: Path) -> None:
     sizes = {"width": 8, "layers": 2}
-    options = GeneratorOptions.model_validate(
+    options = EncoderDecoderOptions.model_validate(
         {"encoder": {"kind": "transformer", **sizes}, "decoder": {"kind": "recurrent", **sizes}}
     )
     config = config_of(options, {"steps": 6} | training)
@@ -64,7 +64,7 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
     check_same(whole, again)
 
 
-def test_a_finished_run_stays_as_it_is(pair: GeneratorOptions, tmp_path: Path) -> None:
+def test_a_finished_run_stays_as_it_is(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     run = begin(tmp_path, config_of(pair, {"epochs": 1}), PAIRS)
     list(train(run))
     save_checkpoint(run)
@@ -73,7 +73,7 @@ def test_a_finished_run_stays_as_it_is(pair: GeneratorOptions, tmp_path: Path) -
     check_same(run, again)
 
 
-def test_resuming_twice_from_one_checkpoint(pair: GeneratorOptions, tmp_path: Path) -> None:
+def test_resuming_twice_from_one_checkpoint(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     """As after a crash: what came after the checkpoint is simply done again."""
     run = begin(tmp_path, config_of(pair, {"steps": 5}), PAIRS)
     steps = train(run)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 import regard
 from regard.data.tensors.padded import Batch
 from regard.inference.model_capture import attentions
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 
 from .conftest import tiny
 from .toys import built, cases
@@ -53,7 +53,7 @@ def without(model: nn.Module, name: str, heads: list[int]) -> Iterator[None]:
 
 
 @torch.no_grad()
-def test_heads_are_silent_in_rows_of_their_own(pair: GeneratorOptions, batch: Batch) -> None:
+def test_heads_are_silent_in_rows_of_their_own(pair: EncoderDecoderOptions, batch: Batch) -> None:
     model = tiny(pair)
     lengths = batch.target.mask.sum(1).tolist()
     plain = model(batch).logits.split(lengths)

@@ -20,7 +20,7 @@ CONTEXTS, TOKENS, SEEDS, EPOCHS = (
 
 
 def corpus(sizes: list[int], context: int, sequential: bool, overlap: int = 0) -> StreamCorpus:
-    """Documents of these sizes in which no two symbols are the same but for EOS."""
+    """Documents of these sizes in which no two tokens are the same but for EOS."""
     letters = iter(range(5, 5 + sum(sizes)))
     rows = [[next(letters) for _ in range(size)] for size in sizes]
     return StreamCorpus(Ragged.of(rows, EOS), context, sequential, overlap)
@@ -71,7 +71,7 @@ def test_random_windows(sizes: list[int], context: int, tokens: int, seed: int, 
 def test_sequential_windows_follow_each_other(
     sizes: list[int], context: int, tokens: int, epoch: int
 ) -> None:
-    """Row by row from left to right; together all of the text but less than a symbol a row."""
+    """Row by row from left to right; together all of the text but less than a token a row."""
     text = corpus(sizes, context, sequential=True)
     N, order = len(text.side.flat), text.order(tokens, 1, epoch)
     rows = len(order[0])
@@ -88,7 +88,7 @@ def test_sequential_windows_follow_each_other(
 def test_batches_hold_their_windows(
     sizes: list[int], context: int, sequential: bool, tokens: int
 ) -> None:
-    """The symbols from beginning to end, and before them the one that precedes."""
+    """The tokens from beginning to end, and before them the one that precedes."""
     text = corpus(sizes, context, sequential)
     flat = text.side.flat.tolist()
     for rows in text.order(tokens, 1, 0):
@@ -101,7 +101,7 @@ def test_batches_hold_their_windows(
 @QUICK
 @given(SIZES, CONTEXTS, st.data())
 def test_windows_of_evaluation(sizes: list[int], context: int, data: st.DataObject) -> None:
-    """Every symbol counts once, with at least `overlap` before it in its document, if it has."""
+    """Every token counts once, with at least `overlap` before it in its document, if it has."""
     overlap = data.draw(st.integers(0, context - 1))
     text = replace(corpus(sizes, context, False), overlap=overlap)
     seen: list[int] = []

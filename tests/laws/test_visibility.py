@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import BOS
 
-SYMBOLS = torch.tensor([[BOS, 5, 6, 7, 5]])
+TOKENS = torch.tensor([[BOS, 5, 6, 7, 5]])
 
 
 def close(one: Tensor, other: Tensor) -> None:
@@ -28,19 +28,19 @@ def stuffed(padded: Padded) -> Padded:
 
 @torch.no_grad()
 def test_a_source_alone_is_the_source_in_a_batch(model: nn.Module, source: Padded) -> None:
-    many, _ = model.step(SYMBOLS.expand(len(source.data), -1), model.start(source))
+    many, _ = model.step(TOKENS.expand(len(source.data), -1), model.start(source))
     for row in range(len(source.data)):
-        one, _ = model.step(SYMBOLS, model.start(alone(source, row)))
+        one, _ = model.step(TOKENS, model.start(alone(source, row)))
         close(one[0], many[row])
 
 
 @torch.no_grad()
 def test_the_encoding_of_a_source_alone(model: nn.Module, source: Padded) -> None:
     """Position by position, and the summary that a decoder without attention begins from."""
-    many = model.encoder(source._replace(data=model.frontend.symbols(source.data)))
+    many = model.encoder(source._replace(data=model.frontend.tokens(source.data)))
     for row in range(len(source.data)):
         single = alone(source, row)
-        one = model.encoder(single._replace(data=model.frontend.symbols(single.data)))
+        one = model.encoder(single._replace(data=model.frontend.tokens(single.data)))
         close(one.data[0], many.data[row][many.mask[row]])
         close(one.pooled()[0], many.pooled()[row])
 
@@ -71,22 +71,22 @@ def test_rows_do_not_see_each_other(model: nn.Module, batch: Batch) -> None:
 
 @torch.no_grad()
 def test_the_future_is_invisible(model: nn.Module, source: Padded) -> None:
-    """A later symbol changes no earlier logit, but its own place and those after it."""
-    symbols = SYMBOLS.repeat(len(source.data), 1)
-    before, _ = model.step(symbols, model.start(source))
-    for t in range(1, symbols.shape[1]):
-        other = symbols.clone()
-        other[:, t] = 6 if symbols[0, t] != 6 else 7
+    """A later token changes no earlier logit, but its own place and those after it."""
+    tokens = TOKENS.repeat(len(source.data), 1)
+    before, _ = model.step(tokens, model.start(source))
+    for t in range(1, tokens.shape[1]):
+        other = tokens.clone()
+        other[:, t] = 6 if tokens[0, t] != 6 else 7
         after, _ = model.step(other, model.start(source))
         close(after[:, :t], before[:, :t])
         changed = (after[:, t:] - before[:, t:]).abs().amax((0, 2))
         assert (changed > 1e-6).all()
 
 
-def test_every_source_symbol_counts_and_no_padding(model: nn.Module, source: Padded) -> None:
-    vectors = model.frontend.symbols(source.data).detach().requires_grad_()
+def test_every_source_token_counts_and_no_padding(model: nn.Module, source: Padded) -> None:
+    vectors = model.frontend.tokens(source.data).detach().requires_grad_()
     state = model.decoder.start(model.encoder(source._replace(data=vectors)))
-    logits, _ = model.step(SYMBOLS.expand(len(source.data), -1), state)
+    logits, _ = model.step(TOKENS.expand(len(source.data), -1), state)
     (gradient,) = torch.autograd.grad((logits**2).sum(), vectors)
     assert (gradient[source.mask].abs().amax(-1) > 0).all()
     assert (gradient[~source.mask] == 0).all()

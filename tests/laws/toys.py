@@ -85,7 +85,7 @@ TOYS = {
     "words": Toy(
         "language-model",
         number([("", text) for text in SENTENCES]),
-        {"context": 6, "symbols": "words"},
+        {"context": 6, "tokenizer": "word_char"},
         MaskedOptions,
         reads="words",
     ),
@@ -210,7 +210,7 @@ def in_parts(
 
 
 def check_same(whole: Run, again: Run) -> None:
-    """Bit for bit: weights, the optimiser's averages, the place in the data."""
+    """Bit for bit: weights, the optimizer's averages, the place in the data."""
     for name in ("step", "epoch", "position"):
         assert getattr(again.progress, name) == getattr(whole.progress, name)
     assert whole.progress.step > 0

@@ -53,8 +53,8 @@ def write_vocabularies(folder: Path, apart: bool) -> tuple[dict[str, int], dict[
     )
 
 
-def _number(path: Path, symbols: list[str]) -> dict[str, int]:
-    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+def _number(path: Path, tokens: list[str]) -> dict[str, int]:
+    numbers = {token: number for number, token in enumerate(tokens)}
     path.write_text(json.dumps(numbers))
     return numbers
 

@@ -1,4 +1,4 @@
-"""Small data for each task, made up: learnt in a second or two."""
+"""Small data for each task, made up: learned in a second or two."""
 
 import random
 from pathlib import Path
@@ -62,7 +62,7 @@ def tag_lines(count: int, seed: int = 1) -> str:
     return "".join("\t".join(" ".join(side) for side in row) + "\n" for row in rows)
 
 
-def labelled(count: int, seed: int = 1) -> list[tuple[str, str]]:
+def labeled(count: int, seed: int = 1) -> list[tuple[str, str]]:
     """Short opinions with one of three labels."""
     words = {"good": ("fine", "lovely"), "bad": ("awful", "dull"), "even": ("plain", "usual")}
     draw, found = random.Random(seed), []
@@ -103,7 +103,7 @@ def write(task: str, folder: Path) -> tuple[Path, Path]:
     make = {
         "transduce": ("tsv", turned),
         "tag": ("conll", columns),
-        "classify": ("tsv", lambda *a: "".join(f"{x}\t{y}\n" for x, y in labelled(*a))),
+        "classify": ("tsv", lambda *a: "".join(f"{x}\t{y}\n" for x, y in labeled(*a))),
         "regress": ("csv", table),
         "language-model": ("txt", running),
     }

@@ -89,7 +89,7 @@ def test_a_far_answer_in_dev_is_no_divergence(command: Command) -> None:
 
 
 def test_labels_of_another_shape_than_in_training_are_named(command: Command) -> None:
-    rows = [{"text": text, "label": label} for text, label in corpora.labelled(40)]
+    rows = [{"text": text, "label": label} for text, label in corpora.labeled(40)]
     Path("train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     Path("dev.jsonl").write_text(json.dumps({"text": "fine tree", "label": ["good", "bad"]}) + "\n")
     words = ("train", "train.jsonl", "--dev", "dev.jsonl", "--task", "classify", "--steps", "1")
@@ -100,7 +100,7 @@ def test_labels_of_another_shape_than_in_training_are_named(command: Command) ->
 def test_a_teacher_of_another_task_is_refused(command: Command, models: Any) -> None:
     data, _ = corpora.write("classify", Path())
     Path("more.txt").write_text("fine tree\n")
-    teacher = ("--unlabelled", "more.txt", "--teacher", models("tag").run)
+    teacher = ("--unlabeled", "more.txt", "--teacher", models("tag").run)
     said = command("train", data, "--task", "classify", *teacher, "--steps", "1")
     assert said.code == 2 and "a tag model cannot label for classify" in said.err
 

@@ -30,7 +30,7 @@ def words(count: int) -> list[str]:
 
 
 def pronounced() -> list[str]:
-    """Letters and spaced symbols."""
+    """Letters and spaced tokens."""
     return [f"{word}\t{' '.join(word.upper())}" for word in words(80)]
 
 

@@ -30,7 +30,7 @@ def test_the_run_folder_is_complete(trained: Any) -> None:
     assert files(trained.run).keys() == FILES
     config = yaml.safe_load((trained.run / "config.yaml").read_text())
     assert None not in flatten(config["model"]).values()  # all that was chosen is written out
-    assert config["task"]["source"]["symbols"] == "char"
+    assert config["task"]["source"]["tokens"] == "char"
     page = (trained.run / "report.html").read_text()
     for part in ("model.encoder.width", "exact", "<svg"):
         assert part in page
@@ -174,8 +174,8 @@ def test_what_is_left_out_or_unknown_is_counted(command: Command, tiny: list[str
     said = command("train", "odd.tsv", "--dev", "dev.tsv", "--steps", "1", *limit, *tiny)
     assert said.code == 0
     assert "1 pairs with an empty side are left out of training" in said.err
-    assert "1 pairs longer than task.max_length=4 symbols are left out of training" in said.err
-    assert "! source symbols in dev that are not in the vocabulary: 1 of 2 (50.00%)" in said.err
+    assert "1 pairs longer than task.max_length=4 tokens are left out of training" in said.err
+    assert "! source tokens in dev that are not in the vocabulary: 1 of 2 (50.00%)" in said.err
 
 
 def test_in_a_terminal_there_is_a_line_that_moves(

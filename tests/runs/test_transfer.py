@@ -32,11 +32,11 @@ def pretrained(
     """Models that fill gaps: one reads words, one characters."""
     _, train, dev, _ = models("language-model")
     found = {}
-    for symbols in ("words", "char"):
-        found[symbols] = tmp_path_factory.mktemp("pretrained") / symbols
+    for tokens in ("words", "char"):
+        found[tokens] = tmp_path_factory.mktemp("pretrained") / tokens
         said = command(
-            *("train", train, "--dev", dev, "--task", "language-model", "--out", found[symbols]),
-            *("--set", "objective.kind=masked", "--set", f"task.symbols={symbols}"),
+            *("train", train, "--dev", dev, "--task", "language-model", "--out", found[tokens]),
+            *("--set", "objective.kind=masked", "--set", f"task.tokenizer={tokens}"),
             *("--set", "model.encoder.width=16", "--set", "model.encoder.layers=1"),
             *("--steps", "5"),
         )
@@ -47,16 +47,16 @@ def pretrained(
 CASES = [("tag", "words"), ("classify", "char"), ("transduce", "char")]
 
 
-@pytest.mark.parametrize(("task", "symbols"), CASES)
+@pytest.mark.parametrize(("task", "tokens"), CASES)
 def test_frozen_weights_are_those_of_the_origin(
-    command: Command, models: Any, pretrained: dict[str, Path], task: str, symbols: str
+    command: Command, models: Any, pretrained: dict[str, Path], task: str, tokens: str
 ) -> None:
     train, dev = corpora.write(task, Path())
     words = ("train", train, "--dev", dev, "--task", task, "--steps", "3")
-    origin = ("--from", pretrained[symbols])
+    origin = ("--from", pretrained[tokens])
     said = command(*words, *origin, *FREEZE, "--out", "frozen")
-    assert said.code == 0 and f"taken from {pretrained[symbols]}" in said.err
-    frozen, before = body("frozen"), body(pretrained[symbols])
+    assert said.code == 0 and f"taken from {pretrained[tokens]}" in said.err
+    frozen, before = body("frozen"), body(pretrained[tokens])
     assert frozen.keys() == before.keys() and len(frozen) > 3
     assert all(torch.equal(frozen[name], before[name]) for name in frozen)
 
@@ -115,19 +115,19 @@ def test_a_task_goes_on_from_a_model_of_its_own(command: Command, models: Any) -
 # labels that a model gave
 
 
-def unlabelled(task: str) -> str:
+def unlabeled(task: str) -> str:
     """A file of new examples without labels, and one that is all unknown."""
     Path("new.txt").write_text(corpora.running(20, seed=8).replace(".", "") + "zq yx\n")
     if task == "classify":
-        rows = [text for text, _ in corpora.labelled(20, seed=8)]
+        rows = [text for text, _ in corpora.labeled(20, seed=8)]
         Path("new.txt").write_text("\n".join([*rows, "zq yx", ""]))
     return "new.txt"
 
 
 @pytest.mark.parametrize("task", ["tag", "classify"])
-def test_only_labels_that_are_sure_are_learnt(command: Command, models: Any, task: str) -> None:
+def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, task: str) -> None:
     teacher, train, dev, _ = models(task)
-    words = ("train", train, "--dev", dev, *corpora.small(task), "--unlabelled", unlabelled(task))
+    words = ("train", train, "--dev", dev, *corpora.small(task), "--unlabeled", unlabeled(task))
     least, sure = 0.3, list[list[Any]]()
     for _ in range(2):
         more = ("--teacher", teacher, "--set", f"task.confidence={least}", "--out", str(least))
@@ -137,7 +137,7 @@ def test_only_labels_that_are_sure_are_learnt(command: Command, models: Any, tas
         sure.append([json.loads(line) for line in lines])
         assert all(row.keys() == {"source", "target", "confidence"} for row in sure[-1])
         assert all(row["confidence"] >= least for row in sure[-1])
-        assert f"new.txt: {len(lines)} of 21 examples labelled by {teacher}" in said.err
+        assert f"new.txt: {len(lines)} of 21 examples labeled by {teacher}" in said.err
         least = sorted(row["confidence"] for row in sure[-1])[len(lines) // 2]
     assert 0 < len(sure[1]) < len(sure[0])
     assert not Path("0.3-teacher").exists()
@@ -146,7 +146,7 @@ def test_only_labels_that_are_sure_are_learnt(command: Command, models: Any, tas
 @pytest.mark.parametrize("task", ["tag", "classify"])
 def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, task: str) -> None:
     _, train, dev, _ = models(task)
-    more = ("--set", "task.confidence=0.1", "--unlabelled", unlabelled(task))
+    more = ("--set", "task.confidence=0.1", "--unlabeled", unlabeled(task))
     said = command("train", train, "--dev", dev, *corpora.small(task), *more, "--out", "run")
     assert said.code == 0 and "first a teacher, in run-teacher" in said.err
     half = json.loads(Path("run-teacher/last/progress.json").read_text())["step"]
@@ -165,6 +165,6 @@ def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, t
 def test_a_teacher_that_is_never_sure(command: Command, models: Any) -> None:
     teacher, train, dev, _ = models("tag")
     words = ("train", train, "--dev", dev, *corpora.small("tag"), "--teacher", teacher)
-    more = ("--unlabelled", unlabelled("tag"), "--set", "task.confidence=1.0", "--out", "run")
+    more = ("--unlabeled", unlabeled("tag"), "--set", "task.confidence=1.0", "--out", "run")
     said = command(*words, *more)
     assert said.code == 2 and "is not 100% sure of any of its 21 examples" in said.err

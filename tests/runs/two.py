@@ -26,7 +26,7 @@ STEPS = 8
 SMALL = {"width": 16, "layers": 2, "dropout": 0.1}
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 32, **SMALL}
 RECURRENT = {"kind": "recurrent", **SMALL}
-CHARACTERS = {"source": {"symbols": "char"}, "target": {"symbols": "char"}}
+CHARACTERS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 Task = dict[str, Any]
 TASKS: dict[str, Task] = {
@@ -34,7 +34,7 @@ TASKS: dict[str, Task] = {
     "recurrent": {"task": CHARACTERS, "model": {"encoder": RECURRENT, "decoder": RECURRENT}},
     "tag": {"task": {"kind": "tag"}, "model": {"encoder": RECURRENT, "head": "crf"}},
     "language-model": {
-        "task": {"kind": "language-model", "symbols": "char", "context": 4},
+        "task": {"kind": "language-model", "tokenizer": "char", "context": 4},
         "model": {"decoder": RECURRENT | {"dropout": 0.0}},  # rows of a batch have their own noise
     },
 }
@@ -103,7 +103,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
 
 
 def refused(kind: str, folder: Path) -> str:
-    """What is said of an optimiser that needs whole matrices."""
+    """What is said of an optimizer that needs whole matrices."""
     RUNS[kind] = ("transformer", {"parallel": "fsdp", "optimizer": {"kind": kind}})
     try:
         begin(kind, folder, 1)

@@ -26,7 +26,7 @@ TEXTS = {
     "outside of the first plane": "𝔞𠀋\U0010ffff",
     "not a character": "\ufffe\uffff\ufdd0",
     "nothing to see": "\u200b\u200d\ufeff\u00ad",
-    "special symbols": "<s> </s> <pad> <unk> <mask>",
+    "special tokens": "<s> </s> <pad> <unk> <mask>",
     "a path": "../../../../etc/passwd",
     "a script": "<script>alert(1)</script>\"'&lt;",
     "a format": "%s %n {0} {x!r} ${HOME} $(reboot)",

@@ -62,7 +62,7 @@ def test_health_and_limits(client: TestClient) -> None:
     assert (health["status"], health["version"]) == ("ok", __version__)
     assert health["models"][0] == "transduce" and health["seconds"] > 0
     limits = client.get("/limits").json()
-    assert limits["texts"] == 256 and limits["bytes"] == 4_000_000 and "token" not in limits
+    assert limits["texts"] == 256 and limits["bytes"] == 4_000_000 and "api_key" not in limits
 
 
 def test_metrics(turner: Callable[..., FastAPI]) -> None:
@@ -83,8 +83,8 @@ def test_metrics(turner: Callable[..., FastAPI]) -> None:
     assert figures['regard_batch_texts_bucket{le="1.0"}'] == 0
     assert figures['regard_batch_texts_bucket{le="2.0"}'] == 1
     assert figures['regard_batch_texts_bucket{le="+Inf"}'] == 1
-    symbols = sum(len(one["symbols"]) for one in answers)
-    assert figures['regard_symbols_total{model="turn"}'] == symbols
+    tokens = sum(len(one["tokens"]) for one in answers)
+    assert figures['regard_tokens_total{model="turn"}'] == tokens
     assert figures["regard_requests_in_flight"] == 1  # the question itself
     assert figures["regard_process_resident_bytes"] > 10_000_000
 
@@ -152,7 +152,7 @@ def test_memory_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch, system: 
 def test_inspect(client: TestClient) -> None:
     found = client.post("/inspect", json={"text": "fade", "search": {"beam": 2}}).json()
     assert found["model"]["name"] == "transduce" and found["tree"]["beam"] == 2
-    assert "".join(found["source"]["symbols"]).startswith("fade")
+    assert "".join(found["source"]["tokens"]).startswith("fade")
     (answer,) = client.post("/predict", json={"texts": ["fade"], "search": {"beam": 2}}).json()[
         "answers"
     ]
@@ -166,9 +166,9 @@ def test_inspect(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("body", "at", "said"),
     [
-        ({"text": "a" * 500}, "text", "text: 501 symbols"),
-        ({"text": "a", "target": "b" * 300}, "target", "target: 301 symbols"),
-        ({"text": "a", "search": {"min_length": 250}}, None, "the answer: 251 symbols"),
+        ({"text": "a" * 500}, "text", "text: 501 tokens"),
+        ({"text": "a", "target": "b" * 300}, "target", "target: 301 tokens"),
+        ({"text": "a", "search": {"min_length": 250}}, None, "the answer: 251 tokens"),
     ],
 )
 def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said: str) -> None:
@@ -176,9 +176,9 @@ def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said
     refused = client.post("/inspect", json=body)
     problem = refused.json()
     assert refused.status_code == 422 and problem.get("at") == at
-    count = re.findall(r"(\d+) symbols", said)[0]
+    count = re.findall(r"(\d+) tokens", said)[0]
     assert (
-        problem["error"].startswith(said) and f"regard serve --symbols {count}" in problem["error"]
+        problem["error"].startswith(said) and f"regard serve --tokens {count}" in problem["error"]
     )
     assert "--most" not in problem["error"] and "--max-length" not in problem["error"]
 

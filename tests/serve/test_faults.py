@@ -87,7 +87,7 @@ def test_a_look_inside_stops_when_its_time_is_over(
 
     monkeypatch.setattr(internals, "capture", capture)
     monkeypatch.setattr(jobs, "time", Clock)
-    monkeypatch.setattr("regard.tasks.questions.question.NUMBERS", 1)  # one pass for each symbol
+    monkeypatch.setattr("regard.tasks.questions.question.NUMBERS", 1)  # one pass for each token
 
     async def talk(client: httpx.AsyncClient) -> None:
         refused = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})

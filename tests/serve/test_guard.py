@@ -9,13 +9,13 @@ from starlette.testclient import TestClient
 from regard.serve.guard import host_name, own_names
 
 Turner = Callable[..., FastAPI]
-TOKEN = "a-secret-token-of-tests"
+KEY = "a-secret-token-of-tests"
 ASK = {"texts": ["bed"]}
 
 
 def test_the_token(turner: Turner) -> None:
-    with TestClient(turner(token=TOKEN)) as client:
-        for given in (None, "Bearer", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", "é"):
+    with TestClient(turner(api_key=KEY)) as client:
+        for given in (None, "Bearer", "Bearer wrong", f"Basic {KEY}", f"Bearer {KEY}x", "é"):
             headers = {} if given is None else {"authorization": given.encode()}
             for refused in (
                 client.post("/predict", json=ASK, headers=headers),
@@ -25,12 +25,12 @@ def test_the_token(turner: Turner) -> None:
             ):
                 assert refused.status_code == 401
                 assert refused.headers["www-authenticate"].startswith("Bearer")
-                assert TOKEN not in refused.text
-        good = {"authorization": f"bearer {TOKEN}"}
+                assert KEY not in refused.text
+        good = {"authorization": f"bearer {KEY}"}
         assert client.post("/predict", json=ASK, headers=good).status_code == 200
-        for path in ("/health", "/", "/docs", "/openapi.json"):  # a page asks for the token later
+        for path in ("/health", "/", "/docs", "/openapi.json"):  # a page asks for the key later
             assert client.get(path).status_code == 200
-        assert TOKEN not in client.get("/openapi.json").text
+        assert KEY not in client.get("/openapi.json").text
 
 
 def test_bodies_that_are_too_large(turner: Turner) -> None:
@@ -82,7 +82,7 @@ def test_other_origins_only_where_asked(turner: Turner) -> None:
     with TestClient(turner()) as client:
         assert client.options("/predict", headers={"origin": page, **ask}).status_code == 405
     with pytest.raises(ValueError, match="name the origins"):
-        turner(cors=("*",), token=TOKEN)
+        turner(cors=("*",), api_key=KEY)
 
 
 @pytest.mark.parametrize(

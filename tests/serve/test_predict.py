@@ -46,8 +46,8 @@ def test_the_answers_are_those_of_the_estimator(
 
 def test_only_what_applies_is_there(ask: Ask) -> None:
     (plain,) = ask(texts=["bed"])
-    assert set(plain) == {"text", "value", "score", "symbols", "symbol_scores"}
-    assert len(plain["symbol_scores"]) == len(plain["symbols"]) + 1
+    assert set(plain) == {"text", "value", "score", "tokens", "token_logprobs"}
+    assert len(plain["token_logprobs"]) == len(plain["tokens"]) + 1
     (label,) = ask(model="classify", texts=["a fine tree"])
     assert label["value"] in ("good", "bad", "even")
     assert sum(label["probabilities"].values()) == pytest.approx(1, abs=1e-5)
@@ -66,7 +66,7 @@ def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) 
     ]
     assert found["alternatives"][0]["text"] == found["text"]
     assert [sum(row) for row in found["alignment"]] == pytest.approx(
-        [1] * (len(found["symbols"]) + 1), abs=1e-4
+        [1] * (len(found["tokens"]) + 1), abs=1e-4
     )
 
 
@@ -83,7 +83,7 @@ def test_wishes(ask: Ask, estimators: dict[str, Estimator]) -> None:
     assert "b" in found[1]["text"] and "e" not in found[1]["text"]
 
 
-def test_unknown_symbols_and_cut_answers_are_marked(ask: Ask) -> None:
+def test_unknown_tokens_and_cut_answers_are_marked(ask: Ask) -> None:
     (found,) = ask(texts=["bжed"], search={"max_length": 1})
     assert found["unknown"] == ["ж"] and found["cut"] is True
 
@@ -102,7 +102,7 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     body = {"text": "fade", "request": {"prefix": "e", "ban": ["d", "d"]}, "count": 3}
     found = client.post("/alternatives", json=body).json()["alternatives"]
     expected = model.predictor_.alternatives("fade", Request("e", (), ("d",)), 3)
-    assert [one["symbol"] for one in found] == [symbol for symbol, _, _ in expected]
+    assert [one["token"] for one in found] == [token for token, _, _ in expected]
     assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
     assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
     assert client.post("/alternatives", json={"text": "fade"}).status_code == 200

@@ -17,7 +17,7 @@ import pytest
 from pydantic import SecretStr
 
 from regard.serve import server as command_of_serve
-from regard.serve.server import read_token, serve_command
+from regard.serve.server import read_api_key, serve_command
 from regard.serve.settings import ServeSettings
 
 SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes a second or so
@@ -129,9 +129,9 @@ def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_pat
     for words, expected in (
         ((tmp_path / "nothing",), "no such model folder"),
         ((trained.run, trained.run), "two models are called run"),
-        ((trained.run, "--token-file", short), "8 characters"),
-        ((trained.run, "--token-file", odd), "letters and digits"),
-        ((trained.run, "--token-file", tmp_path / "none"), "cannot be read"),
+        ((trained.run, "--api-key-file", short), "8 characters"),
+        ((trained.run, "--api-key-file", odd), "letters and digits"),
+        ((trained.run, "--api-key-file", tmp_path / "none"), "cannot be read"),
         ((trained.run, "--texts", "2000"), "never fit"),
         ((trained.run, "--batch", "0"), "--batch"),
         ((trained.run, "--host", "256.0.0.1"), "choose another --host"),
@@ -147,7 +147,7 @@ def test_tokens_as_files_have_them(tmp_path: Path) -> None:
     place = tmp_path / "token"
     for content in (b"0123456789\n", b"0123456789\r\n", b"\xef\xbb\xbf0123456789"):
         place.write_bytes(content)
-        token = read_token(place)
+        token = read_api_key(place)
         assert token is not None and token.get_secret_value() == "0123456789"
 
 
@@ -160,8 +160,8 @@ def test_all_the_world_without_a_token_is_warned_of(
         ("127.0.0.1", None, False),
         ("0.0.0.0", SecretStr("0123456789"), False),
     ):
-        serve_command([str(trained.run)], host, 0, ServeSettings(token=token))
-        assert ("no token" in capsys.readouterr().err) == warned
+        serve_command([str(trained.run)], host, 0, ServeSettings(api_key=token))
+        assert ("no API key" in capsys.readouterr().err) == warned
 
 
 def test_without_the_packages(

@@ -1,4 +1,4 @@
-"""POST /stream: the answer grows symbol by symbol, and ends as /predict gives it."""
+"""POST /stream: the answer grows token by token, and ends as /predict gives it."""
 
 import asyncio
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, A
     assert answer["text"] == expected["text"] and answer["model"] == "transduce"
     assert answer["score"] == pytest.approx(expected["score"], abs=1e-5)
     for _, one in grown:
-        assert "".join(one["symbols"]) == one["text"]
+        assert "".join(one["tokens"]) == one["text"]
     if search.get("beam") == 1:
         assert all(answer["text"].startswith(one["text"]) for _, one in grown)
 
@@ -41,16 +41,16 @@ def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, A
 def test_scores_of_what_grows_are_those_of_the_model(
     client: TestClient, estimators: dict[str, Estimator], events_of: Events, search: dict[str, Any]
 ) -> None:
-    """Each symbol after those before it, as if the beginning had been given."""
+    """Each token after those before it, as if the beginning had been given."""
     model: Any = estimators["transduce"]
     *grown, _ = streamed(client, events_of, {"text": "fadeb", "search": search})
     assert grown
     for _, one in grown:
         pair = Pair("fadeb", one["text"], 0)
         ((_, given),) = model.predictor_.score([pair])
-        symbols, scores = one["symbols"], one["symbol_scores"]
-        assert given.symbols == tuple(symbols) and len(scores) - len(symbols) in (0, 1)
-        assert scores == pytest.approx(given.symbol_scores[: len(scores)], abs=2e-4)
+        tokens, scores = one["tokens"], one["token_logprobs"]
+        assert given.tokens == tuple(tokens) and len(scores) - len(tokens) in (0, 1)
+        assert scores == pytest.approx(given.token_logprobs[: len(scores)], abs=2e-4)
 
 
 def test_a_language_model(client: TestClient, events_of: Events) -> None:
@@ -58,7 +58,7 @@ def test_a_language_model(client: TestClient, events_of: Events) -> None:
     *grown, (_, answer) = streamed(client, events_of, body)
     assert grown and all(answer["text"].startswith(one["text"]) for _, one in grown)
     assert all(one["text"].startswith("Anna ") for _, one in grown)
-    assert not any("symbol_scores" in one for one in (answer, *(one for _, one in grown)))
+    assert not any("token_logprobs" in one for one in (answer, *(one for _, one in grown)))
     (expected,) = client.post(
         "/predict", json={"model": "language-model", "texts": ["Anna "]}
     ).json()["answers"]
@@ -92,14 +92,14 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
 
         def follow(places: Any, outputs: Any, told: Any = told) -> None:
             for place, so_far in zip(places, outputs(), strict=True):
-                told.setdefault(place, []).append(tuple(so_far.symbols))
+                told.setdefault(place, []).append(tuple(so_far.tokens))
 
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
         found = predictor.predict(sources, predictor.search(**search), work=Work(follower=follow))
         assert set(told) == {0, 1, 2}
         for place, answer in enumerate(found):
-            lengths = [len(symbols) for symbols in told[place]]
+            lengths = [len(tokens) for tokens in told[place]]
             if search.get("beam") == 1:
                 whole = tuple(told[place][-1])
                 task: Any = model.task_
@@ -110,8 +110,8 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
 def test_who_reads_slowly_gets_the_last() -> None:
     async def read() -> Any:
         growth = Growth()
-        for symbols in ([5], [5, 6], [5, 6, 7]):
-            growth.put(Begun(symbols))
+        for tokens in ([5], [5, 6], [5, 6, 7]):
+            growth.put(Begun(tokens))
         await growth.there.wait()
         return growth.take(), growth.take()
 

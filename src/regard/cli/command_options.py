@@ -52,7 +52,7 @@ Short = Annotated[
     bool,
     typer.Option(
         "--shortlist",
-        help="Look only at likely target symbols; see regard shortlist.",
+        help="Look only at likely target tokens; see regard shortlist.",
         rich_help_panel=SPEED,
     ),
 ]

@@ -29,7 +29,7 @@ def import_model(
         write_imported(imported, folder, out)
     sizes = [f"{len(v):,}" for v in (imported.task.source_vocabulary(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())
-    say(f"{count:,} parameters, {' and '.join(sizes)} symbols")
+    say(f"{count:,} parameters, {' and '.join(sizes)} tokens")
     for note in imported.notes:
         say(f"note: {note}")
     say(f"use it: regard predict {out} TEXT")

@@ -34,7 +34,7 @@ def inspect(
     layer: Annotated[int | None, typer.Option(help="Of the picture: one layer, from 0.")] = None,
     head: Annotated[int | None, typer.Option(help="Of the picture: one head, from 0.")] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    most: Annotated[int, typer.Option(min=1, help="Symbols of a side, at most.")] = 200,
+    most: Annotated[int, typer.Option(min=1, help="Tokens of a side, at most.")] = 200,
     debug: Debug = False,
     settings: SearchSettings = None,
     sample: Sampled = False,

@@ -17,14 +17,14 @@ def shortlist(
     target: option.TargetFile = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
-    best: Annotated[int, typer.Option(min=1, help="Target symbols of each source symbol.")] = 50,
-    frequent: Annotated[int, typer.Option(min=0, help="Target symbols of every sentence.")] = 100,
+    best: Annotated[int, typer.Option(min=1, help="Target tokens of each source token.")] = 50,
+    frequent: Annotated[int, typer.Option(min=0, help="Target tokens of every sentence.")] = 100,
     out: Annotated[
         Path | None, typer.Option(help="File; else shortlist.safetensors of the model.")
     ] = None,
     debug: option.Debug = False,
 ) -> None:
-    """Learn which target symbols are likely for a source: predict --shortlist is then faster."""
+    """Learn which target tokens are likely for a source: predict --shortlist is then faster."""
     from regard.data.sources.open import Place
     from regard.exchange.engine_choice import load_predictor
     from regard.search.shortlist import FILE, Shortlist
@@ -46,13 +46,13 @@ def shortlist(
     path = out or predictor.folder / FILE
     found.save(path, *vocabularies)
     mean, share = found.coverage(*_rows(task, opened.dev))
-    print(f"symbols of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
-    print(f"true symbols among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
+    print(f"tokens of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
+    print(f"true tokens among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
     say(f"written: {path}")
 
 
 def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[int]]]:
-    """The symbols of both sides; the sources as the model reads them, closed with EOS."""
+    """The tokens of both sides; the sources as the model reads them, closed with EOS."""
     from regard.data.tensors.special import EOS
 
     sources = task.source_vocabulary().encode_all([pair.source for pair in pairs])

@@ -25,11 +25,11 @@ def predict(
         bool, typer.Option("--force", help="Begin anew where a command was stopped.")
     ] = False,
     json_lines: option.Json = False,
-    symbols: Annotated[
-        bool, typer.Option("--symbols", help="In JSON: each symbol with its score.")
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="In JSON: each token with its score.")
     ] = False,
     alignments: Annotated[
-        bool, typer.Option("--alignments", help="In JSON: what each symbol looked at.")
+        bool, typer.Option("--alignments", help="In JSON: what each token looked at.")
     ] = False,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
@@ -75,7 +75,7 @@ def predict(
         speed(min=1, help="Texts at a time, at most; else 64 to 256. Changes no answer."),
     ] = None,
     batch_tokens: Annotated[
-        int, speed(min=1, help="Symbols at a time, at most. Changes no answer.")
+        int, speed(min=1, help="Tokens at a time, at most. Changes no answer.")
     ] = 8192,
     shard: Annotated[
         str | None, speed(metavar="K/N", help="Only part K of N of the input.")
@@ -99,7 +99,7 @@ def predict(
         input=input or "-",
         input_json=input_json,
         output=output,
-        form=Form(nbest, json_lines, symbols, alignments, alternatives),
+        form=Form(nbest, json_lines, tokens, alignments, alternatives),
         request=Request(prefix, tuple(must or ()), tuple(ban or ())),
         search=search,
         settings=tuple(settings or ()),

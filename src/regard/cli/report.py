@@ -20,7 +20,7 @@ def report(
 ) -> None:
     """Write the page of a run, or compare runs: regard report runs/a runs/b --out both.html."""
     from regard.views.report.compare import write_comparison
-    from regard.views.report.overview import find_runs, summarise
+    from regard.views.report.overview import find_runs, summarize
     from regard.views.report.report_page import write_report
 
     found: dict[Path, Path] = {}
@@ -39,7 +39,7 @@ def report(
     if out is None:
         raise UserError(f"{len(found)} runs to compare: name the page, as in --out compare.html")
     whole = []
-    for one in map(summarise, found.values()):
+    for one in map(summarize, found.values()):
         if one.run.facts:
             whole.append(one)
         else:

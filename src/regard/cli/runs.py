@@ -23,13 +23,13 @@ def runs(
     from rich.console import Console
 
     from regard.views.report import run_table
-    from regard.views.report.overview import short_names, summarise
+    from regard.views.report.overview import short_names, summarize
     from regard.views.report.run_table import printable, row, table
 
     if sort not in run_table.ORDERS:
         raise UserError(f"--sort {sort}: {', '.join(run_table.ORDERS)} expected")
     found, strange = run_table.search_runs(folders or [])
-    listed = run_table.ordered([summarise(folder) for folder in found], sort)
+    listed = run_table.ordered([summarize(folder) for folder in found], sort)
     apart = run_table.settings_apart(listed)
     keys = list(dict.fromkeys(key for run in listed for key in apart[run.folder]))
     names = short_names(keys, [key for run in listed for key in run.settings])

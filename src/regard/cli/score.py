@@ -129,7 +129,7 @@ def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: 
         figures = (f"{row[name]:.4f}" for name in reversed(names))
         return "\t".join([*figures, pair.source, pair.target])
     rounded = {name: round(row[name], 6) for name in names}
-    symbols = [[symbol, round(score, 6)] for symbol, score in row["symbols"]]
-    record = {"source": pair.source, "target": pair.target, **rounded, "symbols": symbols}
+    tokens = [[token, round(score, 6)] for token, score in row["tokens"]]
+    record = {"source": pair.source, "target": pair.target, **rounded, "tokens": tokens}
     record |= {"unknown": list(unknown)} if unknown else {}
     return json.dumps(record, ensure_ascii=False)

@@ -13,7 +13,16 @@ from regard.core.errors import UserError
 PANELS = {
     "Requests that run together": ("wait", "batch", "threads"),
     "Limits": (
-        *("connections", "queue", "seconds", "characters", "texts", "body", "beam", "symbols"),
+        *(
+            "connections",
+            "queue",
+            "seconds",
+            "characters",
+            "texts",
+            "body",
+            "beam",
+            "max_inspect_tokens",
+        ),
     ),
 }
 ACCESS = "Who may ask"
@@ -29,7 +38,7 @@ def _with_settings(own: list[Parameter]) -> list[Parameter]:
         for panel, names in PANELS.items()
         for name in names
     ]
-    place = [one.name for one in own].index("token_file")
+    place = [one.name for one in own].index("api_key_file")
     return [*own[:place], *made, *own[place:]]
 
 
@@ -42,9 +51,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 8000,
     engine: EngineName = None,
     quantize: Quantize = None,
-    token_file: Annotated[
+    api_key_file: Annotated[
         Path | None,
-        typer.Option(help="File with the token that clients must send.", rich_help_panel=ACCESS),
+        typer.Option(help="File with the API key that clients must send.", rich_help_panel=ACCESS),
     ] = None,
     cors: Annotated[
         list[str] | None,
@@ -66,7 +75,7 @@ def serve(
 ) -> None:
     """Answer over HTTP, with a page in the browser: regard serve runs/g2p-1."""
     try:
-        from regard.serve.server import given_settings, read_token, serve_command
+        from regard.serve.server import given_settings, read_api_key, serve_command
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "regard":
             raise
@@ -74,6 +83,6 @@ def serve(
             f"the package {error.name} is not there; pip install 'regard[serve]'"
         ) from error
 
-    access = {"token": read_token(token_file), "cors": tuple(cors or ())}
+    access = {"api_key": read_api_key(api_key_file), "cors": tuple(cors or ())}
     given = given_settings(host, names or [], **settings, **access)
     serve_command(models, host, port, given, engine=engine, quantize=quantize)

@@ -23,7 +23,7 @@ def train(
     origin: Annotated[
         Path | None, typer.Option("--from", metavar="MODEL", help="Start from another model.")
     ] = None,
-    unlabelled: Annotated[
+    unlabeled: Annotated[
         str | None, typer.Option(help="File without labels, which a first model labels.")
     ] = None,
     teacher: Annotated[
@@ -58,7 +58,7 @@ def train(
         resume=resume,
         force=force,
         origin=origin,
-        unlabelled=unlabelled,
+        unlabeled=unlabeled,
         teacher=teacher,
     )
     train_job(wish, print_config)

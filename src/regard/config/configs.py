@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from regard.core.options import Options, kinds_of
 from regard.models.causal import CausalOptions
-from regard.models.generator import GeneratorOptions
-from regard.models.labeller import PooledOptions, TaggerOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
+from regard.models.encoder_model import PooledOptions, TaggerOptions
 from regard.models.masked import MaskedOptions
 from regard.models.ngram import NGramOptions
 from regard.objectives import (
@@ -17,7 +17,7 @@ from regard.objectives import (
     CrossEntropy,
     Labels,
     LanguageObjective,
-    NextSymbol,
+    NextToken,
     RegressObjective,
     Squared,
     TagObjective,
@@ -78,7 +78,7 @@ class TransduceConfig(Config):
     """A sequence in, a sequence of its own length out."""
 
     task: TransduceOptions = TransduceOptions()
-    model: GeneratorOptions = GeneratorOptions()
+    model: EncoderDecoderOptions = EncoderDecoderOptions()
     objective: TransduceObjective = CrossEntropy()
     search: SequenceSearch = Beam()
 
@@ -120,11 +120,11 @@ Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discrim
 
 
 class LanguageModelConfig(Config):
-    """Running text: the next symbol, or symbols that are masked."""
+    """Running text: the next token, or tokens that are masked."""
 
     task: LanguageModelOptions = LanguageModelOptions()
     model: Language = CausalOptions()
-    objective: LanguageObjective = NextSymbol()
+    objective: LanguageObjective = NextToken()
     search: TextSearch = Sample()
 
     @model_validator(mode="after")

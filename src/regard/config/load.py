@@ -156,7 +156,7 @@ def _explain(error: Any, config: type[BaseModel]) -> str:
 
 
 def _unknown(key: str, owner: Part, kinds: Kinds) -> str:
-    """Why a key is not known: another kind has it, or it is misspelt."""
+    """Why a key is not known: another kind has it, or it is misspelled."""
     having = [kind for kind, model in kinds.items() if key in model.model_fields]
     if having:
         return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"

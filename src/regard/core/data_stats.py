@@ -26,7 +26,7 @@ class DataStats:
     def reason(self) -> str:
         """What most settings are chosen by."""
         examples = f"{self.examples:,} examples" if self.examples > 1 else ""
-        tokens = f"{self.tokens:,} symbols" if self.tokens > self.examples else ""
+        tokens = f"{self.tokens:,} tokens" if self.tokens > self.examples else ""
         return ", ".join(filter(None, (examples, tokens))) or "1 example"
 
     @property

@@ -150,7 +150,7 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
     """What training calls in place of the model; with fsdp the model itself is changed.
 
     ddp: every process has all weights (Li et al. 2020). fsdp: each keeps its part of them, of the
-    gradients and of the optimiser's state, layer by layer (Zhao et al. 2023; FSDP2).
+    gradients and of the optimizer's state, layer by layer (Zhao et al. 2023; FSDP2).
     """
     if size() == 1 or not any(p.requires_grad for p in model.parameters()):
         return model

@@ -13,7 +13,7 @@ EVERY = 15.0  # seconds between plain lines
 
 
 class ProgressBar:
-    """`with Progress("tokenising", 1000) as bar: bar.advance(10)`."""
+    """`with Progress("tokenizing", 1000) as bar: bar.advance(10)`."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done = title, total, 0

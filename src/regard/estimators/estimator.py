@@ -79,12 +79,12 @@ class Estimator:
         y: Any = None,
         dev: Any = None,
         start: "str | Path | Estimator | None" = None,
-        unlabelled: Any = None,
+        unlabeled: Any = None,
     ) -> "Self":
         """Trains on X and y, or on pairs.
 
         Without `dev` a part of the data is held back. start: a model or its folder to start from.
-        unlabelled: sources without answers; a first model, trained alike, labels them, and those
+        unlabeled: sources without answers; a first model, trained alike, labels them, and those
         it is sure of (`task.confidence`) join the training part.
         """
         pairs = self.pairs(X, y)
@@ -92,11 +92,11 @@ class Estimator:
         held = self._dev(dev)
         if held is None:
             pairs, held = config.task.hold_back(pairs)
-        if unlabelled is not None:
+        if unlabeled is not None:
             least = config.task.surely()
             first = type(self)(**self.get_params() | {"out": None})
             first._train(config, pairs, held, start)
-            surely = label(first.predictor_, first.sources(unlabelled), least)
+            surely = label(first.predictor_, first.sources(unlabeled), least)
             pairs = [*pairs, *(pair for pair, _ in surely)]
         return self._train(config, pairs, held, start)
 
@@ -135,7 +135,7 @@ class Estimator:
     def predictions(
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
-        """The answers with scores, probabilities, alternatives and unknown symbols."""
+        """The answers with scores, probabilities, alternatives and unknown tokens."""
         predictor = self.predictor_
         return predictor.predict(
             self.sources(X), predictor.search(**search), nbest, rows=batch_size

@@ -100,13 +100,13 @@ class Classifier(Whole):
     classes_: np.ndarray
 
     def fit(
-        self, X: Any, y: Any = None, dev: Any = None, start: Any = None, unlabelled: Any = None
+        self, X: Any, y: Any = None, dev: Any = None, start: Any = None, unlabeled: Any = None
     ) -> "Classifier":
         """Trains on texts or vectors X and labels y, or on pairs of them; see `Estimator.fit`."""
         found = [row[1] for row in X] if y is None else list(y)
         several = any(isinstance(value, SEVERAL) for value in found)
         names = {} if several else {str(value): value for value in found}
-        super().fit(X, y, dev, start, unlabelled)
+        super().fit(X, y, dev, start, unlabeled)
         self.classes_ = np.unique([names.get(label, label) for label in self.classes_.tolist()])
         if self.classes_.dtype.kind in "bif":  # numbers come back as numbers
             write_json(self.folder_ / CLASSES, self.classes_.tolist())

@@ -43,10 +43,10 @@ class LanguageModel(Estimator):
         return predictor.stream(prompt, predictor.search(**search), row)
 
     def unknown(self, text: str) -> tuple[str, ...]:
-        """The symbols of a text that training never saw."""
+        """The tokens of a text that training never saw."""
         return self.predictor_.task.source.unknown(text)
 
     def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
-        """For each text: nats, symbols, characters, loss, perplexity, bits_per_character."""
+        """For each text: nats, tokens, characters, loss, perplexity, bits_per_character."""
         pairs = [Pair("", text, 0) for text in self.sources(X)]
         return [row for row, _ in self.predictor_.score(pairs, batch_size)]

@@ -51,15 +51,15 @@ class Transducer(Estimator):
         align: bool = False,
         **search: Any,
     ) -> list[Prediction]:
-        """The answers with scores, alternatives and unknown symbols; `align`: with alignments."""
+        """The answers with scores, alternatives and unknown tokens; `align`: with alignments."""
         predictor, sources = self.predictor_, self.sources(X)
         options = predictor.search(**search)
         return predictor.predict(sources, options, nbest, requests, align, batch_size)
 
     def scores(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
-        """How probable given targets are: of each pair log_probability, perplexity, symbols.
+        """How probable given targets are: of each pair log_probability, perplexity, tokens.
 
-        symbols: each symbol of the target with its log probability, the end among them.
+        tokens: each token of the target with its log probability, the end among them.
         """
         return [row for row, _ in self.predictor_.score(self.pairs(X, y), batch_size)]
 

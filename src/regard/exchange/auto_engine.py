@@ -91,7 +91,7 @@ class AutoEngine(Engine):
                 continue
             trial.run(candidate)
             answers, rate = trial.run(candidate)
-            same = sum(a.symbols == b.symbols for a, b in zip(answers, expected, strict=True))
+            same = sum(a.tokens == b.tokens for a, b in zip(answers, expected, strict=True))
             alike = same / len(expected)
             doubt = "" if alike >= ALIKE else f" ({alike:.0%} alike)"
             measured.append(f"{choice} {rate:.3g}{doubt}")

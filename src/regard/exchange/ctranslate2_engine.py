@@ -1,7 +1,7 @@
 """The engine ctranslate2: CTranslate2's own beam search where it gives what ours would.
 
-CTranslate2 strikes symbols out before it normalises, ours after. So that probabilities stay what
-they are, nothing is struck out here: a symbol that is no output ends a hypothesis, which leaves
+CTranslate2 strikes tokens out before it normalizes, ours after. So that probabilities stay what
+they are, nothing is struck out here: a token that is no output ends a hypothesis, which leaves
 its place in the beam to the next best. A sentence whose hypotheses then all end with EOS, before
 its limit, was searched as ours would have done. The few others, and all that CTranslate2 cannot
 do as we do it, are searched by ours, with the same weights.
@@ -27,7 +27,7 @@ from regard.search.callbacks import remap_rows
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.search import Found, Search, SearchRequest
 
-Row = list[str]  # symbols by their numbers
+Row = list[str]  # tokens by their numbers
 ENDS = [EOS, *NEVER]
 NO_ALPHA = 1e-9  # 0 would make CTranslate2 stop earlier
 
@@ -57,7 +57,7 @@ class CTranslate2Engine(Engine):
         """The places of an export come to an end."""
         if self.source_places is not None and length > self.source_places:
             raise UserError(
-                f"a source of {length - 1:,} symbols: this export has places for "
+                f"a source of {length - 1:,} tokens: this export has places for "
                 f"{self.source_places - 1:,}; use the run folder that it was made from"
             )
 
@@ -114,7 +114,7 @@ class CTranslate2Engine(Engine):
 def _taken(result: Any, limit: int) -> list[Hypothesis] | None:
     """The hypotheses of a sentence; None where one did not end with EOS before the limit.
 
-    CTranslate2 has no log probabilities of single symbols to give.
+    CTranslate2 has no log probabilities of single tokens to give.
     """
     if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):  # [] for no source
         return None
@@ -123,6 +123,6 @@ def _taken(result: Any, limit: int) -> list[Hypothesis] | None:
 
 
 def _rows(source: Padded) -> list[Row]:
-    """The symbols of each row, without padding."""
+    """The tokens of each row, without padding."""
     pairs = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     return [list(map(str, row[:length])) for row, length in pairs]

@@ -55,7 +55,7 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     """A new run in its folder; None where only the configuration was asked for."""
     config = load_config(wish.recipe, wish.settings)
     check_followers(config.training)
-    _refuse_labelling(wish, config)
+    _refuse_labeling(wish, config)
     folder = wish.out or Path()
     origin = None
     if wish.origin is not None:
@@ -64,12 +64,12 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     for note in data.notes:
         say(note)
     surely: list[tuple[Pair, float]] = []
-    if wish.unlabelled and not print_config:
+    if wish.unlabeled and not print_config:
         teacher = wish.teacher or _train_teacher(wish, folder, config)
         if not wish.teacher and (budget := config.training.budget):
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
-        surely = _label_file(teacher, wish.unlabelled, config.task.kind, config.task.surely())
+        surely = _label_file(teacher, wish.unlabeled, config.task.kind, config.task.surely())
     train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
@@ -86,7 +86,7 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
         "data": asdict(wish.place.absolute()),
         "dev": asdict(wish.dev.absolute()),
         "origin": str(wish.origin) if wish.origin else None,
-        "unlabelled": wish.unlabelled,
+        "unlabeled": wish.unlabeled,
         "job": parallel.job(),
     }
     if surely and parallel.first():
@@ -96,14 +96,14 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     return run
 
 
-def _refuse_labelling(wish: TrainArgs, config: Config) -> None:
-    """What is wrong with --unlabelled and --teacher is said before a teacher is trained."""
-    if wish.teacher and not wish.unlabelled:
-        raise UserError("--teacher labels the examples of --unlabelled FILE, which is missing")
-    if wish.unlabelled:
+def _refuse_labeling(wish: TrainArgs, config: Config) -> None:
+    """What is wrong with --unlabeled and --teacher is said before a teacher is trained."""
+    if wish.teacher and not wish.unlabeled:
+        raise UserError("--teacher labels the examples of --unlabeled FILE, which is missing")
+    if wish.unlabeled:
         config.task.surely()  # a task without labels refuses
-        if wish.unlabelled != "-":
-            next(read_lines(wish.unlabelled), None)
+        if wish.unlabeled != "-":
+            next(read_lines(wish.unlabeled), None)
 
 
 def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
@@ -117,7 +117,7 @@ def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
     out = folder.with_name(folder.name + "-teacher")
     say(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
     settings = [*wish.settings, *shorter]
-    train_job(replace(wish, settings=settings, out=out, unlabelled=None), False)
+    train_job(replace(wish, settings=settings, out=out, unlabeled=None), False)
     return str(out)
 
 
@@ -132,10 +132,10 @@ def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[
     if not found:
         raise UserError(
             f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "
-            "lower task.confidence, or leave --unlabelled out"
+            "lower task.confidence, or leave --unlabeled out"
         )
     say(
-        f"{path}: {len(found):,} of {len(sources):,} examples labelled by {teacher}, at least "
+        f"{path}: {len(found):,} of {len(sources):,} examples labeled by {teacher}, at least "
         f"{least:.0%} sure; they join the training part"
     )
     return found

@@ -1,6 +1,6 @@
 """The engine onnx: the model's two graphs in onnxruntime, our search around them.
 
-B rows of memory, k beams a row, S source length, T symbols fed, V vocabulary.
+B rows of memory, k beams a row, S source length, T tokens fed, V vocabulary.
 """
 
 import threading
@@ -21,7 +21,7 @@ from regard.search.search import Found, Search, SearchRequest
 
 
 class OnnxEngine(Engine):
-    """Decodes with onnxruntime. It steps as a Generator does, so every search works."""
+    """Decodes with onnxruntime. It steps as a EncoderDecoder does, so every search works."""
 
     name = "onnx"
     forks = True  # a copy works with one thread, and that graph is open before
@@ -51,25 +51,25 @@ class OnnxEngine(Engine):
         return self
 
     def start(self, source: Padded) -> State:
-        """The state before the first symbol."""
+        """The state before the first token."""
         self.check(source.data.shape[1])
-        given = self._run("encoder", {"symbols": source.data, "mask": source.mask})
+        given = self._run("encoder", {"tokens": source.data, "mask": source.mask})
         memory = {name: value for name, value in given.items() if name.startswith("memory/")}
         past = {name: value for name, value in given.items() if name.startswith("past/")}
         for name, shape in self._empty.items():
             past[name] = torch.zeros(len(source.data), *shape)
         return State(memory, {"at": 0, "tensors": past})
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
         at, past = state.past["at"], state.past["tensors"]
-        if self.target_places is not None and at + symbols.shape[1] > self.target_places:
-            raise too_long(at + symbols.shape[1], self.target_places, "model.decoder.positions")
-        past = {name: _rows(value, len(symbols)) for name, value in past.items()}
+        if self.target_places is not None and at + tokens.shape[1] > self.target_places:
+            raise too_long(at + tokens.shape[1], self.target_places, "model.decoder.positions")
+        past = {name: _rows(value, len(tokens)) for name, value in past.items()}
         logits, weights = [], []
-        for symbol in symbols.split(1, 1):
+        for token in tokens.split(1, 1):
             place = {"at": torch.tensor([at])} if self._counts else {}
-            given = self._run("step", {"symbols": symbol, **place, **state.memory, **past})
+            given = self._run("step", {"tokens": token, **place, **state.memory, **past})
             logits.append(given["logits"].unsqueeze(1))
             weights += [given["attention"]] if "attention" in given else []
             past = {name: given[f"next/{name.removeprefix('past/')}"] for name in past}
@@ -119,7 +119,7 @@ def open_session(path: Path, threads: int) -> Any:
 
 
 def _places(session: Any) -> int | None:
-    """The most symbols that a graph can read; None: any number."""
+    """The most tokens that a graph can read; None: any number."""
     found = session.get_modelmeta().custom_metadata_map.get("places")
     return None if found is None else int(found)
 

@@ -205,7 +205,7 @@ def _aligned(
 ) -> list[Prediction]:
     """Return the predictions with the attention of their tokens to their sources."""
     request = request.to(engine.device)
-    targets = [list(hypotheses[0].symbols) for hypotheses in found]
+    targets = [list(hypotheses[0].tokens) for hypotheses in found]
     weights = attention(engine.for_alignment(request), request.sequences()[0], targets)
     return [
         replace(prediction, alignment=tuple(tuple(row) for row in one.tolist()))

@@ -1,9 +1,9 @@
-"""Search among the symbols of a shortlist only: each sentence has its own, numbered from 0.
+"""Search among the tokens of a shortlist only: each sentence has its own, numbered from 0.
 
-The special symbols come first in every list, so EOS stays EOS. A sentence's probabilities are
+The special tokens come first in every list, so EOS stays EOS. A sentence's probabilities are
 over its own list, so the rest of the batch does not matter.
 
-B sentences, k beams of each, T symbols fed, U symbols of the longest list, D width.
+B sentences, k beams of each, T tokens fed, U tokens of the longest list, D width.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ from regard.search.shortlist import Shortlist
 
 
 class Narrowed:
-    """A stepper with the numbers of each sentence's list for symbols.
+    """A stepper with the numbers of each sentence's list for tokens.
 
     inner: a stepper that also has `vectors`, its step without the output layer.
     """
@@ -47,18 +47,18 @@ class Narrowed:
         self.bias = bias.masked_fill(beyond, float("-inf")).unsqueeze(1)  # (B, 1, U)
 
     def start(self, source: Padded) -> State:
-        """The state before the first symbol; what belongs to a sentence is in its memory."""
+        """The state before the first token; what belongs to a sentence is in its memory."""
         state = self.inner.start(source)
         return State((state.memory, self.ids, self.weight, self.bias), state.past)
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (k*B, T) to the logits (k*B, T, U) of what follows each, and the new state."""
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (k*B, T) to the logits (k*B, T, U) of what follows each, and the new state."""
         memory, ids, weight, bias = state.memory
         B = len(ids)
-        real = ids.gather(1, symbols.reshape(B, -1)).view_as(symbols)
+        real = ids.gather(1, tokens.reshape(B, -1)).view_as(tokens)
         h, after = self.inner.vectors(real, State(memory, state.past))  # (k*B, T, D)
         logits = torch.baddbmm(bias, h.reshape(B, -1, h.shape[-1]), weight)
-        return logits.view(*symbols.shape, -1), State((after.memory, *state.memory[1:]), after.past)
+        return logits.view(*tokens.shape, -1), State((after.memory, *state.memory[1:]), after.past)
 
 
 def output_layer(model: nn.Module) -> Head:
@@ -96,11 +96,11 @@ def narrow_search(
 
 def _whole(found: Sequence[Hypothesis], own: np.ndarray) -> list[Hypothesis]:
     """Outputs in the numbers of a list, in those of the vocabulary."""
-    return [replace(one, symbols=tuple(own[list(one.symbols)].tolist())) for one in found]
+    return [replace(one, tokens=tuple(own[list(one.tokens)].tolist())) for one in found]
 
 
 def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower | None:
-    """The follower, told of symbols as all know them."""
+    """The follower, told of tokens as all know them."""
     if follower is None:
         return None
 
@@ -108,7 +108,7 @@ def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower 
         follower(
             rows,
             lambda: [
-                Begun(lists[row][list(one.symbols)].tolist(), one.symbol_scores)
+                Begun(lists[row][list(one.tokens)].tolist(), one.token_logprobs)
                 for row, one in zip(rows, outputs(), strict=True)
             ],
         )
@@ -119,8 +119,8 @@ def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower 
 def _within(wish: TokenConstraints, own: np.ndarray) -> TokenConstraints:
     """A wish in the numbers of a list; what is banned and not in the list cannot come anyway."""
 
-    def places(symbols: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(np.searchsorted(own, symbols).tolist())
+    def places(tokens: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(np.searchsorted(own, tokens).tolist())
 
     def possible(phrases: tuple[tuple[int, ...], ...]) -> tuple[tuple[int, ...], ...]:
         return tuple(places(phrase) for phrase in phrases if np.isin(phrase, own).all())

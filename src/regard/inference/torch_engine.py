@@ -17,7 +17,7 @@ from regard.tasks.task_loss import device_of
 
 class TorchEngine(Engine):
     """A model of torch. spreads: whether threads and processes share its batches; shortlist: of
-    the target tokens that a Generator considers."""
+    the target tokens that a EncoderDecoder considers."""
 
     name = "torch"
 

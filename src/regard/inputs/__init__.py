@@ -7,15 +7,15 @@ from pydantic import Field
 
 from regard.core.errors import UserError
 from regard.core.options import Choice, kinds_of
-from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
+from regard.data.vocabulary.vocabulary import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.input import Input, InputOptions
-from regard.inputs.text import Symbols, Text, TextInput
+from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
 from regard.inputs.vectors import Mapped, Vectors
 from regard.inputs.words import Spelled, WordInput, Words
 
 Inputs = Annotated[Text | Words | Vectors, Field(discriminator="kind")]
-Frontends = Annotated[Symbols | Spelled | Mapped, Field(discriminator="kind")]
+Frontends = Annotated[TokenEmbedderOptions | Spelled | Mapped, Field(discriminator="kind")]
 
 
 def fit_input(
@@ -40,12 +40,12 @@ def fit_input(
     return options.fit(sources, path, chosen, like)
 
 
-def symbol_input(vocabulary: Vocabulary, letters: TableVocabulary | None) -> Input:
+def token_input(vocabulary: Tokenizer, letters: TableTokenizer | None) -> Input:
     """The texts of a language model; with the vocabulary of its words' letters, where it has one,
     so that models which read words can start from it."""
     if letters is None:
         return TextInput(vocabulary, lowercase=False, opened=False)
-    assert isinstance(vocabulary, TableVocabulary)
+    assert isinstance(vocabulary, TableTokenizer)
     return WordInput(vocabulary, letters)
 
 

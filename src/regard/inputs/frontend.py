@@ -22,14 +22,14 @@ from regard.nn.int8 import Int8Embedding, Weights
 
 
 class Frontend(nn.Module, ABC):
-    """The contract. width: D, the size of the vectors it gives; table: its embedding of symbols,
+    """The contract. width: D, the size of the vectors it gives; table: its embedding of tokens,
     where it has one, which an output layer may be tied to."""
 
     width: int
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
-        """The embedding of symbols, if looking them up is all that it does in eval mode."""
+        """The embedding of tokens, if looking them up is all that it does in eval mode."""
         return None
 
     @abstractmethod
@@ -64,21 +64,21 @@ class FrontendOptions(Options):
 
 
 class Embedding(nn.Module):
-    """Symbols to vectors, scaled; begins with variance 1 / D before the scale."""
+    """Tokens to vectors, scaled; begins with variance 1 / D before the scale."""
 
     def __init__(self, size: int, width: int, scale: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.randn(size, width) * width**-0.5)
         self.scale = scale
 
-    def forward(self, symbols: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return record_input(self, F.embedding(symbols, self.weight) * self.scale)
+        return record_input(self, F.embedding(tokens, self.weight) * self.scale)
 
     def fast(self) -> Callable[[Tensor], Tensor]:
         """The same without what modules do around it."""
         weight, scale = self.weight.detach(), self.scale
-        return lambda symbols: F.embedding(symbols, weight) * scale
+        return lambda tokens: F.embedding(tokens, weight) * scale
 
     def fused(self) -> FusedTable:
         """Its numbers for the fused step."""
@@ -89,9 +89,9 @@ class Embedding(nn.Module):
         return Int8Embedding(weights.matrix(self.weight), self.scale)
 
 
-def unk_dropout(symbols: Tensor, share: float) -> Tensor:
-    """The symbols with a random share of them turned into UNK."""
+def unk_dropout(tokens: Tensor, share: float) -> Tensor:
+    """The tokens with a random share of them turned into UNK."""
     if not share:
-        return symbols
-    drop = torch.rand(symbols.shape, device=symbols.device, generator=own_generator()) < share
-    return symbols.masked_fill(drop & (symbols >= len(SPECIALS)), UNK)
+        return tokens
+    drop = torch.rand(tokens.shape, device=tokens.device, generator=own_generator()) < share
+    return tokens.masked_fill(drop & (tokens >= len(SPECIALS)), UNK)

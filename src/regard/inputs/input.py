@@ -19,7 +19,7 @@ from regard.data.tensors.padded import Padded
 
 
 class InputShape(NamedTuple):
-    """What a frontend is built for. kind: of the input; size: symbols of its vocabulary, or
+    """What a frontend is built for. kind: of the input; size: tokens of its vocabulary, or
     numbers of a vector; characters: of the vocabulary that words are spelled with."""
 
     kind: str
@@ -30,7 +30,7 @@ class InputShape(NamedTuple):
 class Input(ABC):
     """Sources as numbers. kind: as of its options; unlike: what is said of a model to start from
     that reads another kind; sequential: whether a source has several
-    positions; whole_words: whether its symbols are words or pieces of words, for the choice of a
+    positions; whole_words: whether its tokens are words or pieces of words, for the choice of a
     model."""
 
     kind: ClassVar[str]
@@ -99,7 +99,7 @@ class Input(ABC):
         return True
 
     def unknown(self, source: Any, row: np.ndarray | None = None) -> tuple[str, ...]:
-        """The symbols of a source that training never saw; row: its numbers, where known."""
+        """The tokens of a source that training never saw; row: its numbers, where known."""
         return ()
 
 

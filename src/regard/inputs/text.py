@@ -1,4 +1,4 @@
-"""Texts as symbols of a vocabulary: the input `text`, and the frontend `symbols` that reads it.
+"""Texts as tokens of a vocabulary: the input `text`, and the frontend `tokens` that reads it.
 
 B rows, S length, D width.
 """
@@ -18,25 +18,25 @@ from regard.core.options import Choice
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
-from regard.data.vocabulary.build import build_vocabulary, load_vocabulary
+from regard.data.vocabulary.build import build_tokenizer, load_tokenizer
 from regard.data.vocabulary.cut import GLUED
 from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import WORD_LIMIT, Vocabulary, WordVocabulary
+from regard.data.vocabulary.vocabulary import WORD_LIMIT, Tokenizer, WordTokenizer
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
-from regard.inputs.tokenizers import Tokenizer, choose_side, choose_size
+from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
 from regard.nn.fast import fast
 
 ENOUGH = 0.8  # share of a text that words seen again must make up
 
 
 class TextInput(Input):
-    """Texts as symbols, closed with EOS. lowercase: without case; opened: BOS comes first."""
+    """Texts as tokens, closed with EOS. lowercase: without case; opened: BOS comes first."""
 
     kind = "text"
     unlike = "--from: that model does not read texts as this task does"
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool, opened: bool) -> None:
+    def __init__(self, vocabulary: Tokenizer, lowercase: bool, opened: bool) -> None:
         self.vocabulary = vocabulary
         self.lowercase = lowercase
         self.opened = opened
@@ -47,7 +47,7 @@ class TextInput(Input):
         return InputShape("text", len(self.vocabulary))
 
     def read(self, text: str) -> str:
-        """A text as it is cut into symbols."""
+        """A text as it is cut into tokens."""
         return text.lower() if self.lowercase else text
 
     def encode(self, sources: Sequence[str]) -> Ragged:
@@ -60,12 +60,12 @@ class TextInput(Input):
         return Ragged.of([[BOS, *ids] for ids in self.vocabulary.encode_all(texts)], EOS)
 
     def names(self, source: str) -> list[str]:
-        """Symbols between their marks; those that are not known keep their names."""
+        """Tokens between their marks; those that are not known keep their names."""
         if not isinstance(source, str):
             raise UserError(f"a text expected, {source!r} found")
         text, name = self.read(source), self.vocabulary.name
-        cut = zip(self.vocabulary.encode(text), self.vocabulary.symbols(text), strict=True)
-        found = [printable(symbol) if id == UNK else name(id) for id, symbol in cut]
+        cut = zip(self.vocabulary.encode(text), self.vocabulary.tokenize(text), strict=True)
+        found = [printable(token) if id == UNK else name(id) for id, token in cut]
         return [*([SPECIALS[BOS]] if self.opened else []), *found, SPECIALS[EOS]]
 
     def unknown(self, source: str, row: np.ndarray | None = None) -> tuple[str, ...]:
@@ -75,8 +75,8 @@ class TextInput(Input):
         ids = self.vocabulary.encode(text)
         if UNK not in ids:
             return ()
-        cut = zip(self.vocabulary.symbols(text), ids, strict=True)
-        return tuple(symbol.removeprefix(GLUED) for symbol, id in cut if id == UNK)
+        cut = zip(self.vocabulary.tokenize(text), ids, strict=True)
+        return tuple(token.removeprefix(GLUED) for token, id in cut if id == UNK)
 
     def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
         ids = self.vocabulary.encode_all([self.read(source) for source in sources])
@@ -94,13 +94,13 @@ class TextInput(Input):
 
 
 class Text(InputOptions):
-    """Texts, cut into symbols."""
+    """Texts, cut into tokens."""
 
     examples: ClassVar[tuple[Any, ...]] = ("a text", "another one", "text")
     joint: ClassVar[bool] = True
     kind: Literal["text"] = "text"
-    symbols: Tokenizer = Field("auto", description="auto chooses from the data and says why")
-    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    tokenizer: TokenizerKind = Field("auto", description="auto chooses from the data and says why")
+    vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
     lowercase: bool | None = Field(
         None, description="read without case; None: words of classified texts, and nothing else"
     )
@@ -115,38 +115,42 @@ class Text(InputOptions):
         """The texts of classification and regression: whole words, where texts have them."""
         tree = self.model_dump()
         if like is not None:
-            known = text_like(like, self.symbols)
-            tree |= {"symbols": known.vocabulary.kind, "size": None, "lowercase": known.lowercase}
+            known = text_like(like, self.tokenizer)
+            tree |= {
+                "tokenizer": known.vocabulary.kind,
+                "vocab_size": None,
+                "lowercase": known.lowercase,
+            }
             return TextInput(known.vocabulary, known.lowercase, True), Text(**tree)
         found: list[Choice] = []
         choose_side(tree, path, sources, found)
-        if found and tree["symbols"] == "bpe":  # whole words say more about a text than pieces
-            tree["symbols"] = "word"
-            found = [Choice(f"{path}.symbols", "word", found[0].why)]
+        if found and tree["tokenizer"] == "bpe":  # whole words say more about a text than pieces
+            tree["tokenizer"] = "word"
+            found = [Choice(f"{path}.tokenizer", "word", found[0].why)]
         chosen += found
         choose_size(tree, path, sources, chosen)
         if tree["lowercase"] is None:
-            tree["lowercase"] = tree["symbols"] == "word"
+            tree["lowercase"] = tree["tokenizer"] == "word"
         texts = [text.lower() for text in sources] if tree["lowercase"] else list(sources)
-        if tree["symbols"] == "word" and tree["size"] is None:
+        if tree["tokenizer"] == "word" and tree["vocab_size"] is None:
             _choose_words(tree, path, texts, chosen)
-        vocabulary = build_vocabulary(tree["symbols"], texts, tree["size"])
+        vocabulary = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
         return TextInput(vocabulary, tree["lowercase"], True), Text(**tree)
 
     def load(self, place: Path) -> TextInput:
         facts = read_facts(place / "input.json", "lowercase", "opened")
-        return TextInput(load_vocabulary(place, "source"), *facts)
+        return TextInput(load_tokenizer(place, "source"), *facts)
 
 
 def _choose_words(
     tree: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
 ) -> None:
-    """Leaves out words that occur once, which are learnt by heart, where others say enough."""
-    counts = Counter(word for text in texts for word in WordVocabulary([]).symbols(text))
+    """Leaves out words that occur once, which are learned by heart, where others say enough."""
+    counts = Counter(word for text in texts for word in WordTokenizer([]).tokenize(text))
     again = [count for count in counts.values() if count > 1]
     if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
-        tree["size"] = min(len(again), WORD_LIMIT)
-        chosen.append(Choice(f"{path}.size", tree["size"], "words that occur again"))
+        tree["vocab_size"] = min(len(again), WORD_LIMIT)
+        chosen.append(Choice(f"{path}.vocab_size", tree["vocab_size"], "words that occur again"))
 
 
 def text_like(like: Input, wanted: str) -> TextInput:
@@ -154,49 +158,49 @@ def text_like(like: Input, wanted: str) -> TextInput:
     known = TextInput.like(like)
     if wanted not in ("auto", known.vocabulary.kind):
         raise UserError(
-            f"--from: that model reads {known.vocabulary.kind} symbols, {wanted} were asked for"
+            f"--from: that model reads {known.vocabulary.kind} tokens, {wanted} were asked for"
         )
     return known
 
 
-class SymbolFrontend(Frontend):
-    """Symbols of a vocabulary, each a vector; in training a share `dropout` of them is UNK."""
+class TokenEmbedder(Frontend):
+    """Tokens of a vocabulary, each a vector; in training a share `dropout` of them is UNK."""
 
-    def __init__(self, symbols: Embedding, dropout: float = 0.0) -> None:
+    def __init__(self, tokens: Embedding, dropout: float = 0.0) -> None:
         super().__init__()
-        self.symbols = symbols
+        self.tokens = tokens
         self.dropout = dropout
-        self.width = symbols.weight.shape[1]
+        self.width = tokens.weight.shape[1]
 
     @property
     def table(self) -> Embedding:  # type: ignore[override]
-        return self.symbols
+        return self.tokens
 
     def forward(self, source: Padded) -> Padded:
-        """Symbols (B, S) to vectors (B, S, D)."""
+        """Tokens (B, S) to vectors (B, S, D)."""
         data = unk_dropout(source.data, self.dropout) if self.training else source.data
-        return source._replace(data=self.symbols(data))
+        return source._replace(data=self.tokens(data))
 
     def lookup(self) -> nn.Module:
-        return self.symbols
+        return self.tokens
 
     def fast(self) -> Callable[[Padded], Padded]:
         """The same without what modules do around it, in eval mode."""
-        embed = fast(self.symbols)
+        embed = fast(self.tokens)
         return lambda source: source._replace(data=embed(source.data))
 
 
-class Symbols(FrontendOptions):
-    """A vector for each symbol."""
+class TokenEmbedderOptions(FrontendOptions):
+    """A vector for each token."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     reads: ClassVar[str] = "text"
-    kind: Literal["symbols"] = "symbols"
+    kind: Literal["tokens"] = "tokens"
     token_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of symbols that training reads as unknown"
+        0.0, ge=0, lt=1, description="share of tokens that training reads as unknown"
     )
 
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
-    ) -> SymbolFrontend:
-        return SymbolFrontend(Embedding(shape.size, width, scale), self.token_dropout)
+    ) -> TokenEmbedder:
+        return TokenEmbedder(Embedding(shape.size, width, scale), self.token_dropout)

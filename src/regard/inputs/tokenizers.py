@@ -1,4 +1,4 @@
-"""How texts are cut into symbols, for all tasks that read text."""
+"""How texts are cut into tokens, for all tasks that read text."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -11,46 +11,46 @@ from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair
 from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.subword import default_size
-from regard.data.vocabulary.tokenizer_choice import choose_symbols
+from regard.data.vocabulary.tokenizer_choice import choose_tokenizer
 
-Tokenizer = Literal["auto", "char", "word", "space", "bpe", "unigram", "marian"]
-SUBWORDS = ("bpe", "unigram")  # learnt from the data; those of an imported model are not
+TokenizerKind = Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "marian"]
+SUBWORDS = ("bpe", "unigram")  # learned from the data; those of an imported model are not
 
 
 class SideOptions(Options):
-    """How one side is cut into symbols."""
+    """How one side is cut into tokens."""
 
-    symbols: Tokenizer = Field("auto", description="auto chooses from the data and says why")
-    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    tokenizer: TokenizerKind = Field("auto", description="auto chooses from the data and says why")
+    vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
 
 
 def choose_side(
     section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
 ) -> None:
-    """Fills the symbols of a side that are left to the data."""
-    if section["symbols"] == "auto":
-        kind, why = choose_symbols(texts)
-        section["symbols"] = kind
-        chosen.append(Choice(f"{path}.symbols", kind, why))
+    """Fills the tokens of a side that are left to the data."""
+    if section["tokenizer"] == "auto":
+        kind, why = choose_tokenizer(texts)
+        section["tokenizer"] = kind
+        chosen.append(Choice(f"{path}.tokenizer", kind, why))
 
 
 def choose_size(
     section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
 ) -> None:
     """Fills the size of a subword vocabulary that is left to the data."""
-    if section["symbols"] in SUBWORDS and section["size"] is None:
-        section["size"] = default_size(texts)
-        chosen.append(Choice(f"{path}.size", section["size"], "by amount of text"))
+    if section["tokenizer"] in SUBWORDS and section["vocab_size"] is None:
+        section["vocab_size"] = default_size(texts)
+        chosen.append(Choice(f"{path}.vocab_size", section["vocab_size"], "by amount of text"))
 
 
 def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choice]) -> None:
-    """Fills symbols, sharing, sizes and metric of two sides, as far as they are left open."""
+    """Fills tokens, sharing, sizes and metric of two sides, as far as they are left open."""
     texts = {side: side_texts(pairs, side) for side in ("source", "target")}
     for side in texts:
         choose_side(tree[side], f"task.{side}", texts[side], chosen)
-    kinds = [tree[side]["symbols"] for side in texts]
+    kinds = [tree[side]["tokenizer"] for side in texts]
     if tree["shared"] is None:
-        sizes = {tree[side]["size"] for side in texts} - {None}
+        sizes = {tree[side]["vocab_size"] for side in texts} - {None}
         alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and len(sizes) < 2
         share = alike and _same_script(texts)
         tree["shared"] = share
@@ -58,15 +58,15 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
             why = "both sides are written in the same characters"
             chosen.append(Choice("task.shared", True, why))
             for side in texts:
-                tree[side]["size"] = next(iter(sizes), None)
+                tree[side]["vocab_size"] = next(iter(sizes), None)
     for side in texts:
         counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
         choose_size(tree[side], f"task.{side}", counted, chosen)
     choose_metric(tree)
-    source, target = ({key: tree[s][key] for key in ("symbols", "size")} for s in texts)
+    source, target = ({key: tree[s][key] for key in ("tokenizer", "vocab_size")} for s in texts)
     if tree["shared"] and source != target:
         raise UserError(
-            "task.shared: both sides must have the same symbols and size, but the source has "
+            "task.shared: both sides must have the same tokens and size, but the source has "
             f"{source}, the target {target}"
         )
 
@@ -82,9 +82,9 @@ def choose_target(tree: dict[str, Any], texts: Sequence[str], chosen: list[Choic
 
 
 def choose_metric(tree: dict[str, Any]) -> None:
-    """Fills the measure that fits the symbols of the target."""
+    """Fills the measure that fits the tokens of the target."""
     if tree["metric"] is None:
-        words = tree["target"]["symbols"] in (*SUBWORDS, "word")
+        words = tree["target"]["tokenizer"] in (*SUBWORDS, "word")
         tree["metric"] = "bleu" if words else "exact"
 
 

@@ -19,7 +19,7 @@ from regard.data.tensors.padded import Padded, SharedRows
 from regard.data.tensors.special import UNK
 from regard.data.vocabulary.build import load_table
 from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import TableVocabulary, count_symbols
+from regard.data.vocabulary.vocabulary import TableTokenizer, count_tokens
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.nn.capture_hooks import record_input
@@ -36,11 +36,11 @@ class WordInput(Input):
     kind = "words"
     unlike = (
         "--from: a tagger starts from a tagger, or from a language model that reads words: "
-        "--task language-model --set model.kind=masked --set task.symbols=words"
+        "--task language-model --set model.kind=masked --set task.tokenizer=word_char"
     )
     whole_words = True
 
-    def __init__(self, words: TableVocabulary, letters: TableVocabulary) -> None:
+    def __init__(self, words: TableTokenizer, letters: TableTokenizer) -> None:
         self.words = words
         self.letters = letters
 
@@ -93,7 +93,9 @@ class Words(InputOptions):
 
     examples: ClassVar[tuple[Any, ...]] = (("some", "words"), ("some", "more", "words"), ("one",))
     kind: Literal["words"] = "words"
-    size: int | None = Field(None, gt=0, description="most words in the vocabulary; None: all")
+    vocab_size: int | None = Field(
+        None, gt=0, description="most words in the vocabulary; None: all"
+    )
 
     @classmethod
     def accepts(cls, source: Any) -> bool:
@@ -104,8 +106,10 @@ class Words(InputOptions):
     ) -> tuple[WordInput, "Words"]:
         """The words of these sequences, or those of a model to start from."""
         if like is None:
-            words = count_symbols((word_key(word) for row in sources for word in row), self.size)
-            letters = count_symbols(c for row in sources for word in row for c in word)
+            words = count_tokens(
+                (word_key(word) for row in sources for word in row), self.vocab_size
+            )
+            letters = count_tokens(c for row in sources for word in row for c in word)
             return WordInput(words, letters), self
         known = WordInput.like(like)
         return WordInput(known.words, known.letters), self
@@ -142,8 +146,8 @@ class WordFrontend(Frontend):
         x = self.words(unk_dropout(words, self.dropout) if self.training else words)
         if self.spelling is not None:
             assert source.shared is not None
-            spelt = self.spelling(source.shared)  # (U, C)
-            x = torch.cat([x, F.embedding(places, spelt)], -1)
+            spelled = self.spelling(source.shared)  # (U, C)
+            x = torch.cat([x, F.embedding(places, spelled)], -1)
         return source._replace(data=record_input(self, self.join(x)), shared=None)
 
 

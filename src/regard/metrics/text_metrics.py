@@ -20,7 +20,7 @@ from regard.core.errors import UserError
 from regard.metrics.metric_names import METRICS
 from regard.metrics.numbers import bootstrap
 
-Symbols = Callable[[str], list[str]]
+Tokenize = Callable[[str], list[str]]
 Table = npt.NDArray[np.float64]
 
 # Columns of the table, one row an example. A rate has two: errors, then length of the reference.
@@ -30,30 +30,30 @@ _BLEU, _CHRF = slice(9, 19), slice(19, 37)
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], symbols: Symbols
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> dict[str, float]:
     """The measures of all answers together, 0 to 100, under the names of the command line.
 
-    `references[i]` holds every right answer for example `i`; `symbols` splits a text into the
+    `references[i]` holds every right answer for example `i`; `tokenize` splits a text into the
     units of `ser` (phonemes, characters: whatever the model writes).
 
     - `exact`: the answer equals one of the references.
-    - `ser`, `cer`, `wer`: errors in symbols, characters and white-space words. Each answer is
+    - `ser`, `cer`, `wer`: errors in tokens, characters and white-space words. Each answer is
       compared with its closest reference, the longer one of two equally close; then the errors
       of all examples are divided by the lengths of the chosen references (at least 1), so a
       rate can exceed 100.
     - `bleu`, `chrf`: corpus scores of sacrebleu with its defaults; see `signatures`.
     - `bleu_d2l`: mean of `short_bleu`, best of the references. It counts words; where no
-      reference has more than one word it counts symbols.
+      reference has more than one word it counts tokens.
     """
-    table = _table(hypotheses, references, symbols)
+    table = _table(hypotheses, references, tokenize)
     return _scores(table.sum(axis=0))
 
 
 def intervals(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
-    symbols: Symbols,
+    tokenize: Tokenize,
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
@@ -62,13 +62,13 @@ def intervals(
     The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): draw as many examples as there
     are, with replacement, and score them; do so `samples` times.
     """
-    table = _table(hypotheses, references, symbols)
+    table = _table(hypotheses, references, tokenize)
     return bootstrap(lambda times: _scores(times @ table), len(table), samples, seed)
 
 
 def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
     """The strings by which sacrebleu says how `bleu` and `chrf` were computed."""
-    # The signature depends only on how many references there are, so no text is tokenised.
+    # The signature depends only on how many references there are, so no text is tokenized.
     streams = _streams([[""] * len(alternatives) for alternatives in references])
     return {
         "bleu": str(BLEU(references=streams).get_signature()),
@@ -80,7 +80,7 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
     """The least number of insertions, deletions and substitutions that make one the other.
 
     Bit-parallel (Myers 1999, in the form of Hyyro 2001): a Python integer holds one column of
-    the Levenshtein table as differences of neighbours, which are +1, 0 or -1.
+    the Levenshtein table as differences of neighbors, which are +1, 0 or -1.
     """
     if first == second:
         return 0
@@ -88,15 +88,15 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
         return len(first) + len(second)
 
     places: dict[str, int] = {}
-    for index, symbol in enumerate(first):
-        places[symbol] = places.get(symbol, 0) | 1 << index
+    for index, token in enumerate(first):
+        places[token] = places.get(token, 0) | 1 << index
     full = (1 << len(first)) - 1
     last = 1 << (len(first) - 1)
     plus, minus = full, 0  # vertical differences of the column before the first: all +1
     distance = len(first)
 
-    for symbol in second:
-        equal = places.get(symbol, 0)
+    for token in second:
+        equal = places.get(token, 0)
         diagonal = (((equal & plus) + plus) ^ plus) | equal | minus
         right_plus = minus | (full & ~(diagonal | plus))
         right_minus = plus & diagonal
@@ -134,14 +134,14 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
 
 
 def _table(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], symbols: Symbols
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> Table:
     """All columns, one row an example."""
     _check(hypotheses, references)
     by_word = any(len(text.split()) > 1 for texts in references for text in texts)
     rows = []
     for hypothesis, texts in zip(hypotheses, references, strict=True):
-        answer, rights = symbols(hypothesis), [symbols(text) for text in texts]
+        answer, rights = tokenize(hypothesis), [tokenize(text) for text in texts]
         answer_words, right_words = hypothesis.split(), [text.split() for text in texts]
         units = (answer_words, right_words) if by_word else (answer, rights)
         row: list[float] = [hypothesis in texts]
@@ -185,7 +185,7 @@ def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
 
 @cache
 def _sacrebleu() -> tuple[BLEU, CHRF]:
-    # `force` only silences the warning about text that looks tokenised.
+    # `force` only silences the warning about text that looks tokenized.
     return BLEU(force=True), CHRF()
 
 

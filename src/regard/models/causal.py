@@ -1,6 +1,6 @@
 """Language models: decoders without a source.
 
-B rows, T length, D width, V vocabulary, N real symbols, R symbols of a window before the last.
+B rows, T length, D width, V vocabulary, N real tokens, R tokens of a window before the last.
 """
 
 import math
@@ -36,7 +36,7 @@ class RecurrentReader(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, memory: None) -> State:
-        """The state before the first symbol."""
+        """The state before the first token."""
         return State({}, {"hidden": None})
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
@@ -46,7 +46,7 @@ class RecurrentReader(nn.Module):
 
 
 class WindowReader(nn.Module):
-    """An MLP over the last R + 1 symbols: the Markov assumption (Bengio et al. 2003)."""
+    """An MLP over the last R + 1 tokens: the Markov assumption (Bengio et al. 2003)."""
 
     def __init__(self, reach: int, mlp: MlpEncoder) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class WindowReader(nn.Module):
         self.mlp = mlp
 
     def start(self, memory: None) -> State:
-        """The state before the first symbol: nothing was seen."""
+        """The state before the first token: nothing was seen."""
         return State({}, {"seen": None})
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
@@ -86,9 +86,9 @@ class CausalModel(nn.Module):
         inputs: (B, T), what the decoder reads; None: the target, shifted.
         """
         assert batch.target is not None
-        symbols, mask = batch.target.data, batch.target.mask
-        inputs = shifted(symbols, batch.before) if inputs is None else inputs
-        state = self.start(len(symbols))
+        tokens, mask = batch.target.data, batch.target.mask
+        inputs = shifted(tokens, batch.before) if inputs is None else inputs
+        state = self.start(len(tokens))
         if batch.carry is not None:
             state = State({}, batch.carry)
         with padding_mask(mask):
@@ -98,19 +98,19 @@ class CausalModel(nn.Module):
         return Outputs(self.head(whole), carry)
 
     def start(self, rows: int) -> State:
-        """The state before the first symbol."""
+        """The state before the first token."""
         return self.decoder.start(None)
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (B, T) to the logits (B, T, V) of what follows each, and the new state."""
-        symbols = opened(symbols).to(next(self.parameters()).device)
-        h, state = self.decoder(self.target(symbols), state)
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (B, T) to the logits (B, T, V) of what follows each, and the new state."""
+        tokens = opened(tokens).to(next(self.parameters()).device)
+        h, state = self.decoder(self.target(tokens), state)
         return self.head(h), state
 
 
-def opened(symbols: Tensor) -> Tensor:
-    """The symbols as inputs: after the end of a document the next one begins."""
-    return torch.where(symbols == EOS, BOS, symbols)
+def opened(tokens: Tensor) -> Tensor:
+    """The tokens as inputs: after the end of a document the next one begins."""
+    return torch.where(tokens == EOS, BOS, tokens)
 
 
 class CausalRecurrent(RecurrentOptions):
@@ -126,11 +126,11 @@ class CausalRecurrent(RecurrentOptions):
 
 
 class CausalWindow(Mlp):
-    """An MLP over the last symbols."""
+    """An MLP over the last tokens."""
 
     carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
-    reach: int = Field(7, ge=0, description="symbols seen before the last one")
+    reach: int = Field(7, ge=0, description="tokens seen before the last one")
 
     @property
     def scale(self) -> float:
@@ -150,7 +150,7 @@ Causal = Annotated[
 
 
 class CausalOptions(TextModelOptions):
-    """A network that predicts each symbol from those before it."""
+    """A network that predicts each token from those before it."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"

@@ -15,7 +15,7 @@ class NetworkOptions(Options):
     """What the options of all encoders and decoders can do. usual_layers: how many it has if the
     data is small; any_inputs: whether it reads vectors of another width than its own; linear,
     recurrent, gated: whether it, or each of its cells, is; of decoders gives: what their model
-    gives; joins: the class of that model, if it is not a Generator."""
+    gives; joins: the class of that model, if it is not a EncoderDecoder."""
 
     kind: str
     usual_layers: ClassVar[int] = 1

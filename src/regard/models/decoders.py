@@ -1,4 +1,4 @@
-"""Decoders: `start(memory)` gives a State; `forward(x, State)` takes any number of symbols.
+"""Decoders: `start(memory)` gives a State; `forward(x, State)` takes any number of tokens.
 
 The union of their options is the registry.
 """

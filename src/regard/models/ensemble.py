@@ -1,6 +1,6 @@
 """Several models as one: the mean of their probabilities, whatever their kinds.
 
-B rows, k beams, T target length, V vocabulary, N real target symbols.
+B rows, k beams, T target length, V vocabulary, N real target tokens.
 """
 
 import math
@@ -29,13 +29,13 @@ class Ensemble(nn.Module):
         return Outputs(_mean([model(batch, inputs).logits for model in self.models]))
 
     def start(self, source: Padded) -> State:
-        """The state of all models before the first symbol."""
+        """The state of all models before the first token."""
         return _joined([stepper.start(source) for stepper in self._steppers])
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (k*B, T) to the log probabilities (k*B, T, V) of what follows, and the state."""
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (k*B, T) to the log probabilities (k*B, T, V) of what follows, and the state."""
         parts = zip(self._steppers, state.memory, state.past, strict=True)
-        found = [stepper.step(symbols, State(*own)) for stepper, *own in parts]
+        found = [stepper.step(tokens, State(*own)) for stepper, *own in parts]
         return _mean([logits for logits, _ in found]), _joined([after for _, after in found])
 
 

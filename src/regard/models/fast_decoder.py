@@ -13,15 +13,15 @@ from regard.data.tensors.tree import Tree
 
 
 class FastDecoder(ABC):
-    """A decoder with its embedding, for one symbol of each row.
+    """A decoder with its embedding, for one token of each row.
 
     Its states are those of the decoder, with more in their memory: among that a "bias".
     """
 
     @abstractmethod
     def begin(self, memory: Padded, past: Tree) -> State:
-        """The state before the first symbol; past: as the decoder begins."""
+        """The state before the first token; past: as the decoder begins."""
 
     @abstractmethod
-    def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """One symbol for each row (R, 1) to vectors (R, D), and the new state."""
+    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """One token for each row (R, 1) to vectors (R, D), and the new state."""

@@ -22,37 +22,37 @@ from regard.nn.fast import claim, fast, padding_bias
 from regard.nn.fast_cells import FastCell, tanh
 from regard.nn.recurrent import Hidden, ends
 
-MOST = 1 << 22  # numbers of a table of what symbols add to gates
+MOST = 1 << 22  # numbers of a table of what tokens add to gates
 
 
-def symbol_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
-    """What symbols (...) add to the gates (..., G) of the layer that reads their vectors; of a
+def token_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
+    """What tokens (...) add to the gates (..., G) of the layer that reads their vectors; of a
     small vocabulary looked up."""
     read, table = fast(embed), claim(embed, "fused")
     if table is not None and table.weight.is_floating_point():
-        symbols = torch.arange(len(table.weight))
-        if len(symbols) * cell.bias.numel() <= MOST:
-            gates = cell.gates(read(symbols))
-            return lambda symbols: embedding(symbols, gates)
-    return lambda symbols: cell.gates(read(symbols).flatten(0, -2)).view(*symbols.shape, -1)
+        tokens = torch.arange(len(table.weight))
+        if len(tokens) * cell.bias.numel() <= MOST:
+            gates = cell.gates(read(tokens))
+            return lambda tokens: embedding(tokens, gates)
+    return lambda tokens: cell.gates(read(tokens).flatten(0, -2)).view(*tokens.shape, -1)
 
 
 class FastRecurrentEncoder:
-    """Symbols to the states of all layers. sides: the layers that read from the left and, where
+    """Tokens to the states of all layers. sides: the layers that read from the left and, where
     there are two directions, those that read from the right."""
 
     def __init__(self, embed: nn.Module, sides: Sequence[Sequence[FastCell]]) -> None:
         self.layers = list(zip(*sides, strict=True))
         self.both = len(sides) == 2
-        self.gates = [symbol_gates(embed, cell) for cell in self.layers[0]]
+        self.gates = [token_gates(embed, cell) for cell in self.layers[0]]
 
     def __call__(self, source: Padded) -> Padded:
-        """Symbols (B, S) to (B, S, D)."""
-        symbols = source.data.t()  # (S, B)
+        """Tokens (B, S) to (B, S, D)."""
+        tokens = source.data.t()  # (S, B)
         mask = None if bool(source.mask.all()) else source.mask.t().unsqueeze(-1)  # (S, B, 1)
-        x = _read(self.layers[0], [gates(symbols) for gates in self.gates], mask)
+        x = _read(self.layers[0], [gates(tokens) for gates in self.gates], mask)
         for cells in self.layers[1:]:
-            gates = [cell.gates(x.flatten(0, 1)).view(*symbols.shape, -1) for cell in cells]
+            gates = [cell.gates(x.flatten(0, 1)).view(*tokens.shape, -1) for cell in cells]
             x = x + _read(cells, gates, mask)
         found = Padded(x.transpose(0, 1).contiguous(), source.mask)
         return found._replace(summary=ends(found, self.both))
@@ -82,7 +82,7 @@ class FastRecurrentDecoder(FastDecoder):
         self.cells, self.score, self.feeding, self.first = cells, score, feeding, first
         width, own = cells[0].width, cells[0]
         own.input, self.fed = own.input.split([len(own.input) - feeding * width, feeding * width])
-        self.read = symbol_gates(embed, own)
+        self.read = token_gates(embed, own)
         weight = join.weight.detach()
         self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
@@ -97,11 +97,11 @@ class FastRecurrentDecoder(FastDecoder):
         }
         return State({"encoded": memory, **parts}, past)
 
-    def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         hidden, last = state.past["hidden"], state.past["last"]
         if hidden is None:
-            hidden = self.first(state.memory["encoded"], len(symbols))
-        gates = self.read(symbols[:, 0])
+            hidden = self.first(state.memory["encoded"], len(tokens))
+        gates = self.read(tokens[:, 0])
         if last is not None:
             gates = gates.addmm(last[:, 0], self.fed)
         after = [self.cells[0].advance(gates, tuple(part[:, 0] for part in hidden))]

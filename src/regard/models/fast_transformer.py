@@ -46,7 +46,7 @@ class FastTransformerEncoder:
 
 
 class FastTransformerDecoder(FastDecoder):
-    """All layers of a decoder in one call, for a symbol of each row."""
+    """All layers of a decoder in one call, for a token of each row."""
 
     def __init__(
         self,
@@ -80,19 +80,19 @@ class FastTransformerDecoder(FastDecoder):
         both = both.view(B, S, 2, self.style.heads, -1).permute(2, 0, 3, 1, 4)
         return both.contiguous().unbind(0)
 
-    def row(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
+    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         memory, past = state.memory, state.past
         B, like = len(memory["encoded"].mask), memory["encoded"].data
-        prepared, shared = self.kernel.prepare(past["shared"], len(symbols), B, 1, like)
+        prepared, shared = self.kernel.prepare(past["shared"], len(tokens), B, 1, like)
         olds: list[Cache | None] = past["layers"]
         if prepared.take is not None:
             olds = [cache.take(prepared.take) for cache in olds if cache is not None]
         H, K = self.style.heads, self._width // self.style.heads
         full = [Cache.empty(like, B, H, K) if cache is None else cache for cache in olds]
-        caches = [cache.reserve(len(symbols) // B) for cache in full]
+        caches = [cache.reserve(len(tokens) // B) for cache in full]
         both = [list(part) for part in zip(*memory["keys"], strict=True)]
         x = self._run(
-            symbols[:, 0],
+            tokens[:, 0],
             *self.table,
             self._place(past["at"]),
             self.weights,

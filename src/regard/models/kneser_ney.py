@@ -7,32 +7,32 @@ import numpy as np
 
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 
-NOWHERE = [PAD, BOS, MASK]  # symbols that no text has; UNK can come in one
+NOWHERE = [PAD, BOS, MASK]  # tokens that no text has; UNK can come in one
 
 
 def count(
-    symbols: np.ndarray, times: np.ndarray | None, vocabulary: int, order: int
+    tokens: np.ndarray, times: np.ndarray | None, vocabulary: int, order: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """The keys and the counts of each level, from 1 to `order`, for a text (N,).
 
-    Level 1 has all V symbols, so that its places are the symbols themselves.
+    Level 1 has all V tokens, so that its places are the tokens themselves.
     """
-    V, counted = vocabulary, ~np.isin(symbols, NOWHERE)
-    ends = symbols == EOS
-    contexts = _shift(np.where(ends, BOS, symbols), BOS)  # (N,) places one level up
-    places = symbols  # (N,) of the n-gram that ends here; -1: none
+    V, counted = vocabulary, ~np.isin(tokens, NOWHERE)
+    ends = tokens == EOS
+    contexts = _shift(np.where(ends, BOS, tokens), BOS)  # (N,) places one level up
+    places = tokens  # (N,) of the n-gram that ends here; -1: none
     keys = [np.arange(V)]
-    counts = [np.bincount(symbols[counted], None if times is None else times[counted], V)]
+    counts = [np.bincount(tokens[counted], None if times is None else times[counted], V)]
     for _ in range(1, order):
         at = np.flatnonzero(counted & (contexts >= 0))
         unique, first, inverse = np.unique(
-            contexts[at] * V + symbols[at], return_index=True, return_inverse=True
+            contexts[at] * V + tokens[at], return_index=True, return_inverse=True
         )
         follows = np.bincount(places[at[first]], minlength=len(keys[-1]))
         counts[-1] = np.where(follows > 0, follows, counts[-1])
         keys.append(unique)
         counts.append(np.bincount(inverse, None if times is None else times[at], len(unique)))
-        places = np.full(len(symbols), -1)
+        places = np.full(len(tokens), -1)
         places[at] = inverse
         contexts = _shift(np.where(ends, -1, places), -1)
     return keys, counts

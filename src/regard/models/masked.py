@@ -1,6 +1,6 @@
-"""The encoder that fills gaps: symbols are masked and predicted from both sides (BERT).
+"""The encoder that fills gaps: tokens are masked and predicted from both sides (BERT).
 
-B rows, S length, D width, V vocabulary, N masked symbols.
+B rows, S length, D width, V vocabulary, N masked tokens.
 """
 
 from typing import Any, ClassVar, Literal
@@ -19,7 +19,7 @@ from regard.models.model_options import TextModelOptions
 
 
 class MaskedModel(nn.Module):
-    """Frontend and encoder, as taggers and classifiers have them, and a head over all symbols."""
+    """Frontend and encoder, as taggers and classifiers have them, and a head over all tokens."""
 
     scores_targets: ClassVar[bool] = False  # the objective samples the tokens that it predicts
 
@@ -28,10 +28,10 @@ class MaskedModel(nn.Module):
         self.frontend = frontend
         self.encoder = encoder
         assert frontend.table is not None
-        symbols = frontend.table.weight
-        self.narrow = nn.Linear(width, symbols.shape[1])
-        self.norm = nn.LayerNorm(symbols.shape[1])
-        self.head = Head(symbols, bias=True)
+        tokens = frontend.table.weight
+        self.narrow = nn.Linear(width, tokens.shape[1])
+        self.norm = nn.LayerNorm(tokens.shape[1])
+        self.head = Head(tokens, bias=True)
 
     def forward(self, batch: Batch, chosen: Tensor) -> Outputs:
         """Logits (N, V) of the tokens at the chosen positions (B, S)."""
@@ -50,5 +50,5 @@ class MaskedOptions(TextModelOptions, SourceModelOptions):
         encoder: Any = self.encoder  # sizes must be filled
         frontend = build_frontend(self.frontend, encoder, shape)
         if frontend.table is None:
-            raise UserError(f"model.kind=masked: no symbols to be masked in {shape.kind}")
+            raise UserError(f"model.kind=masked: no tokens to be masked in {shape.kind}")
         return MaskedModel(frontend, encoder.build(frontend.width), encoder.width)

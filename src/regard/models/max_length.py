@@ -9,7 +9,7 @@ SIDES = ("encoder", "decoder")
 
 
 def places(model: nn.Module, side: str) -> int | None:
-    """The most symbols that a side of a model, or of each of several that answer together, can
+    """The most tokens that a side of a model, or of each of several that answer together, can
     read, their end included; None: any number."""
     members = getattr(model, "models", [model])
     found = [getattr(getattr(one, side, None), "length", None) for one in members]

@@ -1,6 +1,6 @@
 """An n-gram language model with modified Kneser-Ney smoothing: counted, not trained.
 
-B rows, T length, V vocabulary, N symbols of a text, M n-grams of a level, P positions.
+B rows, T length, V vocabulary, N tokens of a text, M n-grams of a level, P positions.
 """
 
 from typing import Any, ClassVar, Literal, cast
@@ -24,8 +24,8 @@ class Level(nn.Module):
     """The n-grams of one length n > 1, as a level of a trie in sorted arrays.
 
     An n-gram is known by its place among the `keys`. Its key is V times the place of its first
-    n - 1 symbols one level up, plus its last symbol: so the n-grams that begin alike are
-    neighbours. share: their discounted probability; rest: for each place one level up, what is
+    n - 1 tokens one level up, plus its last token: so the n-grams that begin alike are
+    neighbors. share: their discounted probability; rest: for each place one level up, what is
     left to the shorter context (1 where nothing is known).
     """
 
@@ -44,11 +44,11 @@ class Level(nn.Module):
         self.register_buffer("share", share)
         self.register_buffer("rest", rest)
 
-    def find(self, contexts: Tensor, symbols: Tensor) -> Tensor:
+    def find(self, contexts: Tensor, tokens: Tensor) -> Tensor:
         """The places (P,) of these n-grams; -1 for unknown ones, and after a context of -1."""
         if not len(self.keys):
             return torch.full_like(contexts, -1)
-        wanted = contexts * self.vocabulary + symbols
+        wanted = contexts * self.vocabulary + tokens
         places = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
         return torch.where((contexts >= 0) & (self.keys[places] == wanted), places, -1)
 
@@ -82,10 +82,10 @@ class Level(nn.Module):
 class NGram(nn.Module):
     """Interpolated modified Kneser-Ney smoothing (Chen and Goodman 1999).
 
-    p(w | h) = (c(hw) - D(c(hw))) / c(h) + rest(h) p(w | h without its first symbol)
+    p(w | h) = (c(hw) - D(c(hw))) / c(h) + rest(h) p(w | h without its first token)
 
     The longest n-grams have their counts in the text, shorter ones the number of different
-    symbols they follow (Kneser and Ney 1995). The last rest is spread evenly over all symbols but
+    tokens they follow (Kneser and Ney 1995). The last rest is spread evenly over all tokens but
     PAD, BOS and MASK. A document begins after one BOS and ends with EOS. At its beginning contexts
     are shorter; n-grams that begin with BOS follow nothing and keep their counts in the text.
     """
@@ -110,12 +110,12 @@ class NGram(nn.Module):
     ) -> None:
         """Counts a text (N,): documents one after the other, each closed with EOS.
 
-        weights: (N,) whole numbers > 0, how often each symbol counts; None: once.
+        weights: (N,) whole numbers > 0, how often each token counts; None: once.
         """
-        symbols = np.asarray(stream, dtype=np.int64)
+        tokens = np.asarray(stream, dtype=np.int64)
         times = None if weights is None else np.asarray(weights, dtype=np.int64)
         V, device = self.vocabulary, self.unigram.device
-        keys, counts = count(symbols, times, V, self.order)
+        keys, counts = count(tokens, times, V, self.order)
         share, rest = discount(np.arange(V), counts[0], V, contexts=1)
         possible = ~np.isin(np.arange(V), NOWHERE)
         unigram = share + rest * possible / possible.sum()
@@ -136,45 +136,45 @@ class NGram(nn.Module):
         inputs: (B, T), what the model reads; None: the target, shifted.
         """
         assert batch.target is not None
-        symbols = batch.target.data
-        state = self.start(len(symbols))
+        tokens = batch.target.data
+        state = self.start(len(tokens))
         if batch.carry is not None:
             state = State({}, batch.carry)
-        inputs = shifted(symbols, batch.before) if inputs is None else inputs
+        inputs = shifted(tokens, batch.before) if inputs is None else inputs
         logits, state = self.step(inputs, state)
         return Outputs(logits[batch.target.mask], state.past)
 
     def start(self, rows: int) -> State:
-        """The state before the first symbol: nothing (PAD) where there is no symbol yet."""
+        """The state before the first token: nothing (PAD) where there is no token yet."""
         past = torch.full((rows, self.order - 1), PAD, device=self.unigram.device)
-        return State({}, {"symbols": past})
+        return State({}, {"tokens": past})
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (B, T) to the log probabilities (B, T, V) of what follows each, and the state.
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (B, T) to the log probabilities (B, T, V) of what follows each, and the state.
 
         -inf for PAD, BOS and MASK. After EOS or BOS a new document begins.
         """
-        symbols = symbols.to(self.unigram.device)
-        seen = torch.cat([state.past["symbols"], symbols], 1)  # (B, order - 1 + T)
+        tokens = tokens.to(self.unigram.device)
+        seen = torch.cat([state.past["tokens"], tokens], 1)  # (B, order - 1 + T)
         current = torch.where(seen == EOS, BOS, seen)
-        contexts = [current]  # each (B, order - 1 + T): contexts of 1, 2, ... symbols
+        contexts = [current]  # each (B, order - 1 + T): contexts of 1, 2, ... tokens
         for table in self.tables[:-1]:
             before = F.pad(contexts[-1][:, :-1], (1, 0), value=-1)
             contexts.append(table.find(before, current))
-        p = self.unigram.expand(symbols.numel(), -1)  # (B * T, V)
+        p = self.unigram.expand(tokens.numel(), -1)  # (B * T, V)
         for table, context in zip(self.tables, contexts, strict=False):
             p = table.add(p, context[:, self.order - 1 :].flatten())
-        logits = p.log().unflatten(0, symbols.shape)  # (B, T, V)
-        return logits, State({}, {"symbols": seen[:, symbols.shape[1] :]})
+        logits = p.log().unflatten(0, tokens.shape)  # (B, T, V)
+        return logits, State({}, {"tokens": seen[:, tokens.shape[1] :]})
 
     def log_probabilities(self, stream: np.ndarray | Tensor) -> Tensor:
-        """log p (N,) of each symbol of a text (N,), given the symbols before it in its document."""
-        symbols = torch.as_tensor(stream, dtype=torch.int64, device=self.unigram.device)
-        ends = symbols == EOS
-        contexts = F.pad(torch.where(ends, BOS, symbols), (1, 0), value=BOS)[:-1]
-        p = self.unigram[symbols]
+        """log p (N,) of each token of a text (N,), given the tokens before it in its document."""
+        tokens = torch.as_tensor(stream, dtype=torch.int64, device=self.unigram.device)
+        ends = tokens == EOS
+        contexts = F.pad(torch.where(ends, BOS, tokens), (1, 0), value=BOS)[:-1]
+        p = self.unigram[tokens]
         for table in self.tables:
-            places = table.find(contexts, symbols)
+            places = table.find(contexts, tokens)
             known = places >= 0
             p = p * table.rests(contexts)
             p[known] += table.share[places[known]]
@@ -183,11 +183,11 @@ class NGram(nn.Module):
 
 
 class NGramOptions(TextModelOptions):
-    """Counts of symbol sequences, smoothed: no network, no training steps."""
+    """Counts of token sequences, smoothed: no network, no training steps."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
-    order: int = Field(5, gt=0, le=20, description="symbols of the longest sequence counted")
+    order: int = Field(5, gt=0, le=20, description="tokens of the longest sequence counted")
 
     def describe(self) -> list[dict[str, Any]]:
         return [{"part": "ngram", "order": self.order}]

@@ -44,7 +44,7 @@ class RecurrentEncoder(nn.Module):
         return found._replace(summary=ends(found, both))
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
-        """With a frontend that looks symbols up: all in one, if the layers are torch's own."""
+        """With a frontend that looks tokens up: all in one, if the layers are torch's own."""
         embed = claim(frontend, "lookup")
         sides = [fast_cells(side) for side in claim(self.body, "sides") or ()]
         known = [side for side in sides if side is not None]
@@ -58,7 +58,7 @@ class RecurrentDecoder(nn.Module):
 
     (Luong et al. 2015, eq. 5.) The first state is tanh of a linear map of the source's summary
     (Bahdanau et al. 2015, A.2.2). With `feeding`, the last output joins the next input (Luong
-    3.3), so symbols go one by one in training too: slower.
+    3.3), so tokens go one by one in training too: slower.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RecurrentDecoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, memory: Padded) -> State:
-        """The state before the first symbol; the bridge is crossed on the first call."""
+        """The state before the first token; the bridge is crossed on the first call."""
         past = {"hidden": None, "last": None, "score": None}
         return State({"encoded": memory, "keys": None}, past)
 
@@ -106,7 +106,7 @@ class RecurrentDecoder(nn.Module):
         return State(state.memory, past)
 
     def _read(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols x (R, T, D) at once; with feeding one at a time."""
+        """Tokens x (R, T, D) at once; with feeding one at a time."""
         memory, past = state.memory["encoded"], state.past
         fed = torch.cat([x, past["last"]], -1) if self.feeding else x
         h, hidden = self.body(fed, past["hidden"])
@@ -124,7 +124,7 @@ class RecurrentDecoder(nn.Module):
         return first.unflatten(-1, shape).unbind(1)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """With the embedding of its symbols: the same as plain functions, if its parts can be."""
+        """With the embedding of its tokens: the same as plain functions, if its parts can be."""
         plain, score = claim(self.body, "sides"), claim(self.score, "fast")
         cells = fast_cells(plain[0]) if plain else None
         if cells is None or score is None or type(self.join) is not nn.Linear:

@@ -1,6 +1,6 @@
 """Transformers: stacks of attention layers.
 
-A decoder trains (all symbols at once), reads a prompt and decodes (one symbol) by one forward.
+A decoder trains (all tokens at once), reads a prompt and decodes (one token) by one forward.
 B sentences, k beams, R = k * B rows, S source length, T target length, D width.
 """
 
@@ -93,13 +93,13 @@ class TransformerDecoder(Stack):
     """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
 
     def start(self, memory: Padded | None) -> State:
-        """The state before the first symbol; each layer projects its keys on its first call."""
+        """The state before the first token; each layer projects its keys on its first call."""
         nothing = [None] * len(self.layers)
         past = {"at": 0, "shared": None, "layers": nothing}
         return State({"encoded": memory, "keys": nothing}, past)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """x (R, T, D) to (R, T, D) and the state after it; real: (R, T), None: all symbols are."""
+        """x (R, T, D) to (R, T, D) and the state after it; real: (R, T), None: all tokens are."""
         memory, past = state.memory["encoded"], state.past
         rows, new = x.shape[:2]
         sentences = rows if memory is None else len(memory.mask)
@@ -116,7 +116,7 @@ class TransformerDecoder(Stack):
         return self.norm(x, real), State({"encoded": memory, "keys": keys}, after)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """With the embedding of its symbols: the fused decoder, if all its parts are plain."""
+        """With the embedding of its tokens: the fused decoder, if all its parts are plain."""
         parts, table = self.fused(), claim(embed, "fused")
         if parts is None or table is None or not parts[0][0].keys:  # without attention to a source
             return None

@@ -100,7 +100,7 @@ class TransformerOptions(NetworkOptions):
         return layers
 
     def order(self) -> Position:
-        """How this stack knows the order of its symbols."""
+        """How this stack knows the order of its tokens."""
         assert self.width and self.heads
         return self.positions.build(self.width, self.heads)
 

@@ -1,4 +1,4 @@
-"""Networks without memory: a position alone, or with the neighbours in a window.
+"""Networks without memory: a position alone, or with the neighbors in a window.
 
 B rows, S length, D width, R reach of the window.
 """
@@ -58,7 +58,7 @@ class MlpEncoder(nn.Module):
 
 
 class WindowEncoder(nn.Module):
-    """An MLP over each position and its R neighbours on each side (Collobert et al. 2011, 3.1).
+    """An MLP over each position and its R neighbors on each side (Collobert et al. 2011, 3.1).
 
     It is a convolution; with the largest value over all positions, Kim's network (2014).
     """
@@ -131,12 +131,12 @@ class Mlp(Memoryless):
 
 
 class Window(Mlp):
-    """Hidden layers over each position and its neighbours."""
+    """Hidden layers over each position and its neighbors."""
 
     direct: ClassVar[bool] = False
     usual_pool: ClassVar[str] = "max"
     kind: Literal["window"] = "window"  # type: ignore[assignment]
-    reach: int = Field(2, ge=0, description="neighbours seen on each side")
+    reach: int = Field(2, ge=0, description="neighbors seen on each side")
 
     @property
     def blind(self) -> frozenset[str]:

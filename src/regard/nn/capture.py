@@ -60,7 +60,7 @@ class Seen:
     hidden: (k*B, T, D), what each layer gives.
     gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
     each (k*B, T, D).
-    inputs: (k*B, T, D), the vectors of symbols, with a gradient where gradients are on.
+    inputs: (k*B, T, D), the vectors of tokens, with a gradient where gradients are on.
     """
 
     def __init__(self, names: dict[int, str] | None = None) -> None:
@@ -94,7 +94,7 @@ class Seen:
     def entropy(self) -> dict[str, Tensor]:
         """(k*B, H): how spread the attention of each head is, in nats; the mean over real rows.
 
-        0: each symbol looks at one place; log(S): at all of S places alike. Of the last call.
+        0: each token looks at one place; log(S): at all of S places alike. Of the last call.
         """
         found = {}
         for name, weights in self.attention.items():
@@ -108,7 +108,7 @@ class Seen:
         return found
 
     def gradients(self, score: Tensor) -> dict[str, Tensor]:
-        """(B, T, D): the gradient of a number by the vector of each input symbol, by path.
+        """(B, T, D): the gradient of a number by the vector of each input token, by path.
 
         Of the last call. A sum over rows gives each row its own gradient.
         """
@@ -129,7 +129,7 @@ class Seen:
         }
 
     def saliency(self, score: Tensor) -> dict[str, Tensor]:
-        """(B, T): how much each input symbol moves a number: the norms of its gradient, by path."""
+        """(B, T): how much each input token moves a number: the norms of its gradient, by path."""
         return {name: gradient.norm(dim=-1) for name, gradient in self.gradients(score).items()}
 
     def counts(self) -> list[Any]:
@@ -137,7 +137,7 @@ class Seen:
         return [len(self.cross), *(views.counts() for views, _ in self._joins())]
 
     def join(self, before: list[Any]) -> None:
-        """Makes what came since then, of one symbol after the other, one view of them all."""
+        """Makes what came since then, of one token after the other, one view of them all."""
         new = self.cross[before[0] :]
         if new:
             self.cross[before[0] :] = [torch.cat(new, 2)]
@@ -145,7 +145,7 @@ class Seen:
             views.join(count, joined)
 
     def _joins(self) -> list[tuple[Views[Any], Callable[[list[Any]], Any]]]:
-        """All kinds of views, and how those of single symbols become one."""
+        """All kinds of views, and how those of single tokens become one."""
         return [
             (self.attention, lambda views: torch.cat(views, 2)),
             (self.hidden, lambda views: torch.cat(views, 1)),

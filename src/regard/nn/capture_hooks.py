@@ -11,8 +11,8 @@ Every part of a model that has something to record calls a function here, under 
   joined.
 - A layer calls `record_hidden(self, x)` with its output, (k*B, T, D); one that has gates adds a
   function that gives them, each (k*B, T, D), by their names.
-- What makes vectors of symbols returns `record_input(self, x)`.
-- Code that goes symbol by symbol where others go all at once does so within `merge_steps()`;
+- What makes vectors of tokens returns `record_input(self, x)`.
+- Code that goes token by token where others go all at once does so within `merge_steps()`;
   code that knows which positions are padding computes within `padding_mask(mask)`, code that
   reverses rows within `reversed_order(places)`.
 
@@ -110,7 +110,7 @@ def record_hidden(
 
 
 def record_input(part: nn.Module, x: Tensor) -> Tensor:
-    """The vectors of symbols (B, T, D) as they go in: with a gradient if somebody looks."""
+    """The vectors of tokens (B, T, D) as they go in: with a gradient if somebody looks."""
     found = recorders_of(part)
     if found and torch.is_grad_enabled() and not x.requires_grad:
         x = x.detach().requires_grad_()
@@ -121,14 +121,14 @@ def record_input(part: nn.Module, x: Tensor) -> Tensor:
 
 
 def _turned_back(x: Tensor) -> Tensor:
-    """(B, T, D) in the order of the symbols, where they were turned round."""
+    """(B, T, D) in the order of the tokens, where they were turned round."""
     places = PLACES.get()
     return x if places is None else x.gather(1, places.expand_as(x))
 
 
 @contextlib.contextmanager
 def merge_steps() -> Iterator[None]:
-    """Within, what is shown of one symbol after the other becomes one view of them all."""
+    """Within, what is shown of one token after the other becomes one view of them all."""
     before = [(seen, seen.counts()) for seen in RECORDERS.get()]
     yield
     for seen, counts in before:
@@ -136,7 +136,7 @@ def merge_steps() -> Iterator[None]:
 
 
 def padding_mask(real: Tensor) -> contextlib.AbstractContextManager[None]:
-    """Within, rows of attention are those of symbols of which these (B, T) are no padding."""
+    """Within, rows of attention are those of tokens of which these (B, T) are no padding."""
     return REAL.set(real)
 
 

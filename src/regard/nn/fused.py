@@ -194,7 +194,7 @@ def encode(
 
 
 def decode(
-    symbols: Tensor,
+    tokens: Tensor,
     table: Tensor,
     rows: Tensor,
     scale: float,
@@ -214,15 +214,15 @@ def decode(
     packed: bool,
     tile: int,
 ) -> Tensor:
-    """Symbols (R,) to vectors (R, D) after all layers of a decoder, before the last norm.
+    """Tokens (R,) to vectors (R, D) after all layers of a decoder, before the last norm.
 
     table, rows, scale: of a `FusedTable`; place: (1, D), what is added for their position. The
     new keys and values go into the caches (2, B, H, room, K), from `count` on. keys, values:
     (B, H, S, K) of the memory; mask: of a shared cache; bias: (B, 1, 1, S), -inf for padding.
     """
-    x = torch.embedding(table, symbols)
+    x = torch.embedding(table, tokens)
     if table.dtype == torch.int8:
-        x = x.to(rows.dtype).mul_(rows[symbols].unsqueeze(-1))
+        x = x.to(rows.dtype).mul_(rows[tokens].unsqueeze(-1))
     x = x * scale + place
     R, D = x.size(0), x.size(1)
     B, K = caches[0].size(1), D // heads

@@ -17,9 +17,9 @@ Gates = dict[str, Tensor]
 def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Tensor) -> Gates:
     """The gates (B, T, D) of a layer that read x (B, T, I) and gave out (B, T, D).
 
-    first: the state (B, D) before the first symbol, for the LSTM with its cell; None: zeros.
+    first: the state (B, D) before the first token, for the LSTM with its cell; None: zeros.
     gru:  reset, update, new: out = (1 - update) * new + update * (out before)
-    lstm: input, forget, output, and the cell itself after each symbol: out = output * tanh(cell)
+    lstm: input, forget, output, and the cell itself after each token: out = output * tanh(cell)
     A plain recurrent layer has none.
     """
     enter, stay = _maps(layer)
@@ -46,7 +46,7 @@ def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Te
 
 
 def _sums(keep: Tensor, offered: Tensor, cell: Tensor) -> Tensor:
-    """(B, T, D): the cell after each symbol, of which a share is kept and to which is added."""
+    """(B, T, D): the cell after each token, of which a share is kept and to which is added."""
     cells = []
     for kept, added in zip(keep.unbind(1), offered.unbind(1), strict=True):
         cell = kept * cell + added

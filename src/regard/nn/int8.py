@@ -1,9 +1,9 @@
 """Layers whose weights are int8: a quarter of the memory. What flows between them stays fp32.
 
 Only weights are rounded. If activations were rounded too, a difference of 1e-7, as it comes from
-padding or from another batch, could tip a number over to its neighbour, a whole step of 1/127
+padding or from another batch, could tip a number over to its neighbor, a whole step of 1/127
 away, so that the answer to a text would hang on the texts beside it.
-O outputs, I inputs, V symbols, D width, B rows, T length.
+O outputs, I inputs, V tokens, D width, B rows, T length.
 """
 
 from abc import ABC, abstractmethod
@@ -92,7 +92,7 @@ class Int8(nn.Module):
         if mode:
             raise UserError(
                 "a model with int8 weights cannot be trained: steps of training are smaller than "
-                "those between two weights; load it without quantize, train it, quantise it again"
+                "those between two weights; load it without quantize, train it, quantize it again"
             )
         return super().train(False)
 
@@ -118,16 +118,16 @@ class Int8Linear(Int8):
 
 
 class Int8Embedding(Int8):
-    """Symbols to vectors, multiplied by a factor."""
+    """Tokens to vectors, multiplied by a factor."""
 
     def __init__(self, matrix: Int8Matrix, scale: float) -> None:
         super().__init__()
         self.matrix = matrix
         self.scale = scale
 
-    def forward(self, symbols: Tensor) -> Tensor:
+    def forward(self, tokens: Tensor) -> Tensor:
         """(B, T) to (B, T, D)."""
-        return record_input(self, self.matrix.rows(symbols).mul_(self.scale))
+        return record_input(self, self.matrix.rows(tokens).mul_(self.scale))
 
     def fused(self) -> FusedTable:
         """Its numbers for the fused step."""
@@ -160,7 +160,7 @@ class Int8Recurrent(Int8):
         return after[0].unsqueeze(1), end if self.gates == 4 else end[0]
 
     def _rows(self, x: Tensor, start: Any) -> tuple[Tensor, Any]:
-        """All symbols by torch's kernel."""
+        """All tokens by torch's kernel."""
         layers = (self.entering, self.staying)
         weights = [*(one.matrix.whole() for one in layers), *(one.bias for one in layers)]
         kernel = {1: torch.rnn_tanh, 3: torch.gru, 4: torch.lstm}[self.gates]
@@ -169,7 +169,7 @@ class Int8Recurrent(Int8):
         return found[0], found[1:] if self.gates == 4 else found[1]
 
     def _step(self, x: Tensor, h: Tensor, *cell: Tensor) -> tuple[Tensor, ...]:
-        """One symbol: x (B, I) and the state before (B, D) to the state after."""
+        """One token: x (B, I) and the state before (B, D) to the state after."""
         new, old = self.entering(x), self.staying(h)
         if self.gates == 1:
             return (torch.tanh(new + old),)

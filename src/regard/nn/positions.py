@@ -1,4 +1,4 @@
-"""Positions: how a Transformer knows the order of its symbols. The kinds of the slot `positions`.
+"""Positions: how a Transformer knows the order of its tokens. The kinds of the slot `positions`.
 
 B rows, T length, S positions attended to, D width, H heads, K head width.
 """
@@ -34,7 +34,7 @@ class Position(nn.Module):
     length: int | None = None
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
-        """x (B, T, D), whose first symbol is at position `at`, with its positions added."""
+        """x (B, T, D), whose first token is at position `at`, with its positions added."""
         return x
 
     def rotate(self, q: Tensor, k: Tensor, at: int) -> tuple[Tensor, Tensor]:
@@ -96,7 +96,7 @@ class LearnedPosition(Position):
 def too_long(length: int, limit: int, section: str) -> UserError:
     """The refusal of a sequence for which there are not enough learned places."""
     return UserError(
-        f"a sequence of {length:,} symbols (its end included), but {section}.length={limit} is "
+        f"a sequence of {length:,} tokens (its end included), but {section}.length={limit} is "
         f"the most that this model has learned places for; shorten the text, or train with "
         f"{section}.length={length} or {section}.kind=sinusoidal"
     )
@@ -131,7 +131,7 @@ class Learned(PositionOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["learned"] = "learned"
-    length: int = Field(512, gt=0, description="places: symbols of the longest sequence")
+    length: int = Field(512, gt=0, description="places: tokens of the longest sequence")
 
     def build(self, width: int, heads: int) -> Position:
         return LearnedPosition(self.length, width)

@@ -40,7 +40,7 @@ class Recurrence(nn.Module):
             CELLS[cell](inputs if i == 0 else width, width, batch_first=True) for i in range(layers)
         ]
         for layer in stack:
-            _initialise(layer, width, gates=4 if cell == "lstm" else 1)
+            _initialize(layer, width, gates=4 if cell == "lstm" else 1)
         self.layers = nn.ModuleList(stack)
         self.parts = 2 if cell == "lstm" else 1
         self.dropout = Dropout(dropout)
@@ -68,7 +68,7 @@ class Recurrence(nn.Module):
         return [list(self.layers)]
 
     def _one(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
-        """The same for a single symbol (B, inputs) in decoding: without what a sequence needs."""
+        """The same for a single token (B, inputs) in decoding: without what a sequence needs."""
         last: list[tuple[Tensor, ...]] = []
         for i, layer in enumerate(self.layers):
             before = tuple(part[:, i] for part in hidden)
@@ -134,7 +134,7 @@ def reversal(mask: Tensor) -> Tensor:
 
 
 def ends(x: Padded, both: bool) -> Tensor:
-    """(B, D): the state after the last real symbol; for two directions each at its own end."""
+    """(B, D): the state after the last real token; for two directions each at its own end."""
     last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
     final = x.data.gather(1, last).squeeze(1)  # (B, D)
     if not both:
@@ -143,7 +143,7 @@ def ends(x: Padded, both: bool) -> Tensor:
     return torch.cat([final[:, :half], x.data[:, 0, half:]], -1)
 
 
-def _initialise(layer: nn.RNNBase, width: int, gates: int) -> None:
+def _initialize(layer: nn.RNNBase, width: int, gates: int) -> None:
     """Orthogonal recurrent weights, Glorot input weights; LSTM forget gates begin open."""
     for name, weight in layer.named_parameters():
         if "weight_hh" in name:

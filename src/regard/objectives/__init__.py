@@ -7,7 +7,7 @@ from pydantic import Field
 from regard.objectives.cross_entropy import CrossEntropy
 from regard.objectives.label_losses import Absolute, Huber, Labels, Squared, Tags
 from regard.objectives.objective import Context, Loss, Objective
-from regard.objectives.token_losses import Masked, NextSymbol
+from regard.objectives.token_losses import Masked, NextToken
 
 __all__ = [
     "Absolute",
@@ -19,7 +19,7 @@ __all__ = [
     "LanguageObjective",
     "Loss",
     "Masked",
-    "NextSymbol",
+    "NextToken",
     "Objective",
     "RegressObjective",
     "Squared",
@@ -33,4 +33,4 @@ TransduceObjective = CrossEntropy
 TagObjective = Tags
 ClassifyObjective = Labels
 RegressObjective = Annotated[Squared | Absolute | Huber, Field(discriminator="kind")]
-LanguageObjective = Annotated[NextSymbol | Masked, Field(discriminator="kind")]
+LanguageObjective = Annotated[NextToken | Masked, Field(discriminator="kind")]

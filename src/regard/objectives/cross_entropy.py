@@ -1,6 +1,6 @@
 """Cross entropy with label smoothing.
 
-N real target symbols, V vocabulary.
+N real target tokens, V vocabulary.
 """
 
 from typing import Any, ClassVar, Literal
@@ -14,9 +14,9 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class CrossEntropy(Objective):
-    """Teacher forcing: each symbol is predicted from the true ones before it.
+    """Teacher forcing: each token is predicted from the true ones before it.
 
-    -sum_v q(v) log p(v), with q = (1 - smoothing) on the true symbol and the rest spread evenly
+    -sum_v q(v) log p(v), with q = (1 - smoothing) on the true token and the rest spread evenly
     over the vocabulary (Szegedy et al. 2016, 7).
     """
 
@@ -25,7 +25,7 @@ class CrossEntropy(Objective):
     smoothing: float = Field(0.1, ge=0, lt=1, description="share of the label spread evenly")
 
     def count(self, batch: Batch) -> int:
-        """The symbols the loss is summed over."""
+        """The tokens the loss is summed over."""
         assert batch.target is not None
         return int(batch.target.mask.sum())
 

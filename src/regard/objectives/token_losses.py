@@ -1,6 +1,6 @@
-"""Losses of language models: the next symbol, or symbols that are masked.
+"""Losses of language models: the next token, or tokens that are masked.
 
-B rows, S length, V vocabulary, N symbols.
+B rows, S length, V vocabulary, N tokens.
 """
 
 from typing import ClassVar, Literal
@@ -16,34 +16,34 @@ from regard.objectives.cross_entropy import CrossEntropy, SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
-class NextSymbol(CrossEntropy):
+class NextToken(CrossEntropy):
     """Cross entropy of running text: what the model remembers goes on to the next batch."""
 
-    kind: Literal["next_symbol"] = "next_symbol"  # type: ignore[assignment]
+    kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
     smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
 
 
 class Masked(Objective):
-    """Some symbols of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
+    """Some tokens of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
 
-    In training other ones each time: 80 % of them become MASK, 10 % another symbol of the batch,
+    In training other ones each time: 80 % of them become MASK, 10 % another token of the batch,
     10 % stay. In evaluation always the same ones of a row, and all become MASK.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"masked"})
     kind: Literal["masked"] = "masked"
-    share: float = Field(0.15, gt=0, lt=1, description="share of symbols that are predicted")
+    share: float = Field(0.15, gt=0, lt=1, description="share of tokens that are predicted")
 
     def count(self, batch: Batch) -> int:
-        """The symbols the loss is summed over."""
+        """The tokens the loss is summed over."""
         return int(self._counts(self._possible(batch)).sum())
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         """The loss of a batch."""
         assert batch.source is not None and batch.target is not None
         data, possible = batch.source.data, self._possible(batch)
-        symbols = batch.target.data.masked_fill(~batch.target.mask, PAD)
-        drawn = _drawn(possible) if model.training else _hash(symbols)
+        tokens = batch.target.data.masked_fill(~batch.target.mask, PAD)
+        drawn = _drawn(possible) if model.training else _hash(tokens)
         rank = drawn.masked_fill(~possible, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
         chosen = rank < self._counts(possible)
         shown = _masked(data, chosen)
@@ -51,11 +51,11 @@ class Masked(Objective):
             shown = _disguised(shown, data, chosen, data[possible])
         source = batch.source._replace(data=shown)
         logits = model(batch._replace(source=source), chosen).logits  # (N, V)
-        loss, nll = SmoothedLoss.apply(logits, symbols[chosen], 0.0)
+        loss, nll = SmoothedLoss.apply(logits, tokens[chosen], 0.0)
         return Loss(loss, len(logits), {"nll": nll})
 
     def _possible(self, batch: Batch) -> Tensor:
-        """(B, S) the symbols that may be chosen: real ones that are known."""
+        """(B, S) the tokens that may be chosen: real ones that are known."""
         assert batch.target is not None
         return batch.target.mask & (batch.target.data >= len(SPECIALS))
 
@@ -66,14 +66,14 @@ class Masked(Objective):
 
 
 def _masked(data: Tensor, chosen: Tensor) -> Tensor:
-    """Symbols (B, S) with the chosen ones masked; of words (B, S, 2) their letters as well."""
+    """Tokens (B, S) with the chosen ones masked; of words (B, S, 2) their letters as well."""
     if data.dim() == 2:
         return data.masked_fill(chosen, MASK)
     return torch.where(chosen.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
 
 
 def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Tensor:
-    """Of the chosen symbols a tenth replaced by others of the batch (known), a tenth as it was."""
+    """Of the chosen tokens a tenth replaced by others of the batch (known), a tenth as it was."""
     if not len(known):
         return shown
     fate = _drawn(chosen)
@@ -89,9 +89,9 @@ def _drawn(like: Tensor) -> Tensor:
     return torch.rand(like.shape, device=like.device, generator=own_generator())
 
 
-def _hash(symbols: Tensor) -> Tensor:
+def _hash(tokens: Tensor) -> Tensor:
     """(B, S) numbers from 0 to 1 that look random and depend on the row alone."""
-    places = torch.arange(symbols.shape[1], device=symbols.device)
-    row = (symbols * (places % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
-    mixed = (symbols * 7919 + places * 104729 + row * 31) % 65521
+    places = torch.arange(tokens.shape[1], device=tokens.device)
+    row = (tokens * (places % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
+    mixed = (tokens * 7919 + places * 104729 + row * 31) % 65521
     return (mixed * mixed % 65521).double() / 65521

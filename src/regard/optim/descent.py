@@ -1,4 +1,4 @@
-"""What optimisers have in common, and the Adam family."""
+"""What optimizers have in common, and the Adam family."""
 
 from typing import ClassVar, Literal
 
@@ -16,7 +16,7 @@ and embeddings are spared"
 
 
 class Descent(Options):
-    """What all optimisers have in common."""
+    """What all optimizers have in common."""
 
     times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
     stepwise: ClassVar[bool] = True  # whether it trains step by step, not by a formula

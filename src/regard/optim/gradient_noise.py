@@ -33,7 +33,7 @@ def measure(
 
 
 def scale(means: list[float]) -> float | None:
-    """The noise scale in symbols; None before it is known, or where noise hides the signal."""
+    """The noise scale in tokens; None before it is known, or where noise hides the signal."""
     if not means or means[1] <= 0:
         return None
     power, signal, count = means

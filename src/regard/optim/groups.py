@@ -1,4 +1,4 @@
-"""Which weights an optimiser moves, in groups with their own decay and share of the rate."""
+"""Which weights an optimizer moves, in groups with their own decay and share of the rate."""
 
 from collections.abc import Iterator
 from typing import Any

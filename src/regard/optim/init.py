@@ -1,4 +1,4 @@
-"""Initialisations: what the weights are before the first step.
+"""Initializations: what the weights are before the first step.
 
 A kind draws the matrices of linear, convolutional and recurrent layers anew, each gate, query,
 key and value as a matrix of its own, and sets the biases of linear and convolutional layers to 0.
@@ -35,7 +35,7 @@ class InitTarget:
 
 
 def matrices(model: nn.Module) -> Iterator[InitTarget]:
-    """The matrices that an initialisation draws."""
+    """The matrices that an initialization draws."""
     places = _places(model)
     blocks, last = _blocks(model), _last(model)
     for part in model.modules():

@@ -1,4 +1,4 @@
-"""Optimisers: torch's own, with groups that leave norms, biases and embeddings undecayed.
+"""Optimizers: torch's own, with groups that leave norms, biases and embeddings undecayed.
 
 `build` gives a list: mostly of one, of two where matrices and the rest are treated differently.
 Each group of weights has a `factor`, its share of the learning rate; the loop sets the rate of a
@@ -24,7 +24,7 @@ class AutoOptimizer(Descent):
 
 
 class Exact(Descent):
-    """No optimiser: the best weights by a formula, in one step."""
+    """No optimizer: the best weights by a formula, in one step."""
 
     divisible: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False

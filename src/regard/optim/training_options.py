@@ -42,7 +42,7 @@ class Training(Options):
     epochs: float | None = Field(None, gt=0, description="passes over the data")
     seed: int = Field(1, ge=0, description="of weights, order and dropout")
     tokens: int | None = Field(
-        None, gt=0, description="padded symbols of the longer side in a batch, at most"
+        None, gt=0, description="padded tokens of the longer side in a batch, at most"
     )
     accumulate: int = Field(1, gt=0, description="batches in an update, in each process")
     init: Init = Default()
@@ -83,7 +83,7 @@ class Training(Options):
     @model_validator(mode="before")
     @classmethod
     def _adam_by_its_settings(cls, tree: Any) -> Any:
-        """An optimiser left open, but with settings that AdamW has, is adamw."""
+        """An optimizer left open, but with settings that AdamW has, is adamw."""
         given = tree.get("optimizer") if isinstance(tree, dict) else None
         if isinstance(given, dict) and given.get("kind", "auto") == "auto":
             named = set(given) - {"kind"}

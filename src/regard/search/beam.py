@@ -1,6 +1,6 @@
 """Beam search over any decoder, by its step function and its State.
 
-B sentences, W beams of each, K continuations of a beam, V vocabulary, t symbols so far.
+B sentences, W beams of each, K continuations of a beam, V vocabulary, t tokens so far.
 """
 
 from dataclasses import dataclass, field
@@ -76,7 +76,7 @@ def run_beam(
 def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[list[Hypothesis]]:
     """The best outputs of each sentence, best first.
 
-    state: before the first symbol, B rows. limits: (B,) the most symbols of each, EOS included;
+    state: before the first token, B rows. limits: (B,) the most tokens of each, EOS included;
     at its limit a sentence may only end. An output that ends leaves the beam, and as many go on
     as before. A sentence leaves the batch when it is settled (`Finished`). beam 1 is greedy.
     """
@@ -93,7 +93,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
         refuse_nan(found.total)
         chosen = choose(found, plan.beam, live.rows)
         if plan.trace is not None:
-            plan.trace.add(live.rows, live.symbols, found, chosen)
+            plan.trace.add(live.rows, live.tokens, found, chosen)
         finished.add(live, found, chosen)
         parent = _go_on(live, found, chosen)
         if plan.on_step is not None:
@@ -109,20 +109,20 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             state = state.select(_flat(parent, logits).view(parent.shape)[kept].flatten(), kept)
             live.keep(kept)
             finished.keep(kept)
-        last = live.symbols[:, :, -1].reshape(-1, 1)
+        last = live.tokens[:, :, -1].reshape(-1, 1)
 
 
 def _best_so_far(live: LiveBeams, finished: Finished) -> list[Begun]:
     """For each sentence what it would be answered with now: an output that ended, or goes on."""
-    now = finished.scoring.score(live.total[:, :1], max(1, live.symbols.shape[-1]), None)[:, 0]
+    now = finished.scoring.score(live.total[:, :1], max(1, live.tokens.shape[-1]), None)[:, 0]
     best = []
-    going = (live.symbols[:, 0].tolist(), live.symbol_scores[:, 0].tolist(), now.tolist())
-    for row, symbols, scores, score in zip(live.rows, *going, strict=True):
+    going = (live.tokens[:, 0].tolist(), live.token_logprobs[:, 0].tolist(), now.tolist())
+    for row, tokens, scores, score in zip(live.rows, *going, strict=True):
         ended = max(finished.found[row], key=lambda one: one.score, default=None)
         if ended is None or ended.score < score:
-            best.append(Begun(symbols, scores))
+            best.append(Begun(tokens, scores))
         else:
-            best.append(Begun(ended.symbols, ended.symbol_scores))
+            best.append(Begun(ended.tokens, ended.token_logprobs))
     return best
 
 
@@ -136,42 +136,42 @@ def _covered(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[T
 
 
 def continuations(live: LiveBeams, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
-    """The best symbols after the beams, from logits (B*W, V), which are used up."""
-    full = live.limits <= live.symbols.shape[-1] + 1
+    """The best tokens after the beams, from logits (B*W, V), which are used up."""
+    full = live.limits <= live.tokens.shape[-1] + 1
     ending = bool(full.any())
     if choose.joint and rules.none and not ending and joint_fits(logits, choose.spare):
         return Continuations(*joint(logits, live.total, choose.spare))
-    logp = logits - log_normaliser(logits)[:, None]  # over all symbols, also those struck out
+    logp = logits - log_normaliser(logits)[:, None]  # over all tokens, also those struck out
     strike_specials(logp)
     beams = logp.unflatten(0, live.total.shape)
     if not rules.none:
-        rules.apply(beams, live.symbols, live.rows)
+        rules.apply(beams, live.tokens, live.rows)
     if ending:
         only_the_end(beams, full)
-    top, symbol = largest(logp, min(choose.spare, logp.shape[-1]))
+    top, token = largest(logp, min(choose.spare, logp.shape[-1]))
     if isinstance(choose, Must):
-        top, symbol = _wished(choose, live, logp, top, symbol)
+        top, token = _wished(choose, live, logp, top, token)
     B, W = live.total.shape
     parent = torch.arange(W, device=top.device).repeat_interleave(top.shape[1]).expand(B, -1)
     gained = top.view(B, -1)
-    return Continuations(parent, symbol.view(B, -1), gained, live.total.gather(1, parent) + gained)
+    return Continuations(parent, token.view(B, -1), gained, live.total.gather(1, parent) + gained)
 
 
 def _wished(
-    choose: Must, live: LiveBeams, logp: Tensor, top: Tensor, symbol: Tensor
+    choose: Must, live: LiveBeams, logp: Tensor, top: Tensor, token: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The continuations (B*W, K) with the symbols that are wished for behind them."""
+    """The continuations (B*W, K) with the tokens that are wished for behind them."""
     wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
     most = max(map(len, wished))
     filled = [row + [PAD] * (most - len(row)) for row in wished]  # PAD is struck out
     more = torch.tensor(filled, dtype=torch.long, device=logp.device).view(len(wished), most)
-    return torch.cat([top, logp.gather(1, more)], 1), torch.cat([symbol, more], 1)
+    return torch.cat([top, logp.gather(1, more)], 1), torch.cat([token, more], 1)
 
 
 def _go_on(live: LiveBeams, found: Continuations, chosen: Chosen) -> Tensor:
     """Makes the live beams the chosen ones; the beams (B, W) they came from."""
-    parent, symbol, gained, total = (x.gather(1, chosen.goes) for x in found)
-    live.follow(parent, symbol, gained, total.masked_fill(chosen.dead, float("-inf")))
+    parent, token, gained, total = (x.gather(1, chosen.goes) for x in found)
+    live.follow(parent, token, gained, total.masked_fill(chosen.dead, float("-inf")))
     return parent
 
 

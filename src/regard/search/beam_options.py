@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from regard.search.hypothesis import Hypothesis, Normalise, Stop
+from regard.search.hypothesis import Hypothesis, Normalize, Stop
 from regard.search.search import (
     Explanation,
     PlainBeam,
@@ -22,10 +22,10 @@ class Beam(Search):
     takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["beam"] = "beam"
     beam: int = Field(5, gt=0, description="hypotheses that go on; 1 is greedy")
-    normalise: Normalise = Field(
+    normalize: Normalize = Field(
         "average", description="log p / L^alpha; gnmt: / ((5 + L) / 6)^alpha; none: log p"
     )
-    alpha: float = Field(0.75, ge=0, description="how much longer outputs are favoured")
+    alpha: float = Field(0.75, ge=0, description="how much longer outputs are favored")
     coverage: float = Field(0.0, ge=0, description="how much source that nobody looked at costs")
     stop: Stop = Field(
         "full",
@@ -33,13 +33,13 @@ class Beam(Search):
         "as many ended as there are beams; likely: also when no live beam ranks before those that "
         "ended; first: when the best one ended",
     )
-    groups: int = Field(1, gt=0, description="groups of beams that avoid each other's symbols")
+    groups: int = Field(1, gt=0, description="groups of beams that avoid each other's tokens")
     diversity: float = Field(0.5, ge=0, description="how strongly groups avoid each other")
-    min_length: int = Field(0, ge=0, description="symbols of an answer, at least")
+    min_length: int = Field(0, ge=0, description="tokens of an answer, at least")
     max_length: int | None = Field(
-        None, gt=0, description="symbols of an answer, at most; None: by the source's length"
+        None, gt=0, description="tokens of an answer, at most; None: by the source's length"
     )
-    no_repeat: int = Field(0, ge=0, description="no run of so many symbols comes twice; 0: it may")
+    no_repeat: int = Field(0, ge=0, description="no run of so many tokens comes twice; 0: it may")
 
     @model_validator(mode="after")
     def _groups_divide(self) -> "Beam":
@@ -54,7 +54,7 @@ class Beam(Search):
         """How outputs are ranked."""
         from regard.search.scoring import Scoring
 
-        return Scoring(self.normalise, self.alpha, self.coverage)
+        return Scoring(self.normalize, self.alpha, self.coverage)
 
     def run(self, model: Any, request: SearchRequest, trace: Any = None) -> list[list[Hypothesis]]:
         """Return the best outputs for each row of the source. trace: records the search."""
@@ -75,6 +75,6 @@ class Beam(Search):
 
     def plain_beam(self) -> PlainBeam | None:
         rules = (self.coverage, self.min_length, self.no_repeat, self.groups > 1)
-        if self.normalise == "gnmt" or self.stop != "full" or any(rules):
+        if self.normalize == "gnmt" or self.stop != "full" or any(rules):
             return None
-        return PlainBeam(self.beam, 0.0 if self.normalise == "none" else self.alpha)
+        return PlainBeam(self.beam, 0.0 if self.normalize == "none" else self.alpha)

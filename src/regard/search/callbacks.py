@@ -7,11 +7,11 @@ from regard.search.hypothesis import Hypothesis
 
 
 class Begun(NamedTuple):
-    """An output so far, or one that has ended. symbol_scores: log probabilities, as those of a
+    """An output so far, or one that has ended. token_logprobs: log probabilities, as those of a
     hypothesis: that of EOS is among them where it has ended; empty where a search keeps none."""
 
-    symbols: Sequence[int]
-    symbol_scores: Sequence[float] = ()
+    tokens: Sequence[int]
+    token_logprobs: Sequence[float] = ()
 
 
 Outputs = Callable[[], Sequence[Begun]]
@@ -54,15 +54,15 @@ def tell(
 def tell_rows(
     follower: Follower | None,
     rows: Sequence[int],
-    symbols: Sequence[Sequence[int]],
+    tokens: Sequence[Sequence[int]],
     scores: Sequence[Sequence[float]] | None = None,
     settled: Callable[[], Settled] | None = None,
 ) -> None:
-    """Tells a step after which symbols[row] and scores[row] are those of each row so far."""
+    """Tells a step after which tokens[row] and scores[row] are those of each row so far."""
 
     def outputs() -> list[Begun]:
-        own = [()] * len(symbols) if scores is None else scores
-        return [Begun(tuple(symbols[row]), tuple(own[row])) for row in rows]
+        own = [()] * len(tokens) if scores is None else scores
+        return [Begun(tuple(tokens[row]), tuple(own[row])) for row in rows]
 
     tell(follower, rows, outputs, settled)
 

@@ -18,7 +18,7 @@ UNMET = (
     "must: no answer with all these words was found; a ban, no_repeat or the beginning may leave "
     "no room for them: take one of them out, or search with a wider beam"
 )
-Met = tuple[int, ...]  # how many symbols of each phrase stand at the end of a beam; all: it is met
+Met = tuple[int, ...]  # how many tokens of each phrase stand at the end of a beam; all: it is met
 
 
 class Unmet(UserError):
@@ -33,18 +33,18 @@ class Unmet(UserError):
 
 
 class Candidate(NamedTuple):
-    """A continuation. place: among those found; met: after its symbol."""
+    """A continuation. place: among those found; met: after its token."""
 
     total: float
     place: int
-    symbol: int
+    token: int
     met: Met
 
 
 class Must:
     """Chooses as `usual` does for sentences without wishes; the others come to have all theirs.
 
-    Candidates are sorted into banks by the number of wished symbols that they have. The banks
+    Candidates are sorted into banks by the number of wished tokens that they have. The banks
     are asked in turn, the fullest first, for their best. The end is open only to those who have
     all, and a beam may not go on so long that the rest no longer fits before its limit.
     """
@@ -61,7 +61,7 @@ class Must:
         self.length = 0
 
     def extra(self, rows: list[int], beams: int) -> list[list[list[int]]]:
-        """For each beam of each sentence, the symbols that would go on with a phrase."""
+        """For each beam of each sentence, the tokens that would go on with a phrase."""
         return [
             [self._next(row, met) for met in self.met[row]] if row in self.met else [[]] * beams
             for row in rows
@@ -85,7 +85,7 @@ class Must:
         goes, ended = self._pick(self._candidates(found, b, row), N, chosen.over.shape[1])
         self.met[row] = [one.met for one in goes] + [self.met[row][0]] * (N - len(goes))
         places = [one.place for one in goes] + [0] * (N - len(goes))
-        chosen.goes[b] = torch.tensor(places, device=found.symbol.device)
+        chosen.goes[b] = torch.tensor(places, device=found.token.device)
         chosen.over[b] = False
         for e, one in enumerate(ended):
             chosen.ended[b, e], chosen.over[b, e] = one.place, True
@@ -93,29 +93,29 @@ class Must:
 
     def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
         """What may come next in a sentence, best first, each once."""
-        left = self.limits[row] - self.length - 1  # symbols that still fit, after this and the end
+        left = self.limits[row] - self.length - 1  # tokens that still fit, after this and the end
         seen: dict[tuple[int, int], Candidate] = {}
-        columns = (found.parent[b].tolist(), found.symbol[b].tolist(), found.total[b].tolist())
-        for place, (beam, symbol, total) in enumerate(zip(*columns, strict=True)):
-            met = self._after(row, self.met[row][beam], symbol)
+        columns = (found.parent[b].tolist(), found.token[b].tolist(), found.total[b].tolist())
+        for place, (beam, token, total) in enumerate(zip(*columns, strict=True)):
+            met = self._after(row, self.met[row][beam], token)
             missing = self._missing(row, met)
-            possible = missing == 0 if symbol == EOS else missing <= left
+            possible = missing == 0 if token == EOS else missing <= left
             if possible and total > float("-inf"):
-                seen.setdefault((beam, symbol), Candidate(total, place, symbol, met))
+                seen.setdefault((beam, token), Candidate(total, place, token, met))
         return sorted(seen.values(), key=lambda one: -one.total)
 
     def _missing(self, row: int, met: Met) -> int:
-        """The symbols that surely suffice: the phrase that is furthest, then the others whole.
+        """The tokens that surely suffice: the phrase that is furthest, then the others whole.
 
         Phrases that have begun together ("ab", "ac" after "a") cannot all go on.
         """
         unmet = [(p, h) for p, h in zip(self.phrases[row], met, strict=True) if h < len(p)]
         return sum(len(p) for p, _ in unmet) - max((h for _, h in unmet), default=0)
 
-    def _after(self, row: int, met: Met, symbol: int) -> Met:
-        """What is met after one more symbol."""
+    def _after(self, row: int, met: Met, token: int) -> Met:
+        """What is met after one more token."""
         pairs = zip(self.phrases[row], met, strict=True)
-        return tuple(have if have == len(p) else _begun(p, have, symbol) for p, have in pairs)
+        return tuple(have if have == len(p) else _begun(p, have, token) for p, have in pairs)
 
     @staticmethod
     def _pick(
@@ -130,7 +130,7 @@ class Must:
         while banks and len(goes) < beam:
             for bank in sorted(banks, reverse=True):
                 one = banks[bank].pop(0)
-                if one.symbol != EOS:
+                if one.token != EOS:
                     goes.append(one)
                 elif len(ended) < ends:
                     ended.append(one)
@@ -139,10 +139,10 @@ class Must:
         return goes[:beam], ended
 
 
-def _begun(phrase: tuple[int, ...], have: int, symbol: int) -> int:
-    """How much of a phrase stands at the end, when `have` did and a symbol came.
+def _begun(phrase: tuple[int, ...], have: int, token: int) -> int:
+    """How much of a phrase stands at the end, when `have` did and a token came.
 
     After "aa" of "aab" another a leaves "aa", not "a" alone.
     """
-    tail = (*phrase[:have], symbol)
+    tail = (*phrase[:have], token)
     return next(n for n in range(len(tail), -1, -1) if tail[len(tail) - n :] == phrase[:n])

@@ -1,6 +1,6 @@
 """Outputs drawn from the probabilities of a decoder with a source.
 
-B sentences, N outputs of each, V vocabulary, t symbols so far.
+B sentences, N outputs of each, V vocabulary, t tokens so far.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class SampledSequences:
     """The outputs so far. rows: the number of each sentence; chance: (B, N, longest)."""
 
     rows: list[int]
-    symbols: Tensor  # (B, N, t), PAD behind the end
+    tokens: Tensor  # (B, N, t), PAD behind the end
     scores: Tensor  # (B, N, t) log probabilities before any filter, 0 behind the end
     chance: Tensor
     limits: Tensor  # (B,)
@@ -31,7 +31,7 @@ class SampledSequences:
     def keep(self, sentences: Tensor) -> None:
         """Only these sentences go on."""
         self.rows = [self.rows[b] for b in sentences.tolist()]
-        for name in ("symbols", "scores", "chance", "limits"):
+        for name in ("tokens", "scores", "chance", "limits"):
             setattr(self, name, getattr(self, name).index_select(0, sentences))
 
 
@@ -72,7 +72,7 @@ def draw(
     logits, state = logits.index_select(0, rows), state.select(rows)
     while True:
         _extend(live, logits[:, -1].float().cpu(), filters, rules)
-        last = live.symbols[:, :, -1]  # (B, N)
+        last = live.tokens[:, :, -1]  # (B, N)
         going = ((last != EOS) & (last != PAD)).any(1)
         for b in (~going).nonzero().flatten().tolist():
             found[live.rows[b]] = _collect(live, b)
@@ -85,28 +85,28 @@ def draw(
             state = state.select(rows, there)
             live.keep(kept)
         tell(on_step, live.rows, lambda: _first_so_far(live), lambda: _there(found))
-        fed = live.symbols[:, :, -1].reshape(-1, 1).to(limits.device)
+        fed = live.tokens[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 
 
 def _extend(live: SampledSequences, logits: Tensor, filters: Filters, rules: Rules) -> None:
-    """Draws one symbol more for every output, from logits (B*N, V)."""
+    """Draws one token more for every output, from logits (B*N, V)."""
     logp = logits.log_softmax(-1)
     allowed = logits.clone()
     strike_specials(allowed)
-    shape = live.symbols.shape[:2]
+    shape = live.tokens.shape[:2]
     beams = allowed.unflatten(0, shape)
     if not rules.none:
-        rules.apply(beams, live.symbols, live.rows)
-    t = live.symbols.shape[-1]
+        rules.apply(beams, live.tokens, live.rows)
+    t = live.tokens.shape[-1]
     only_the_end(beams, live.limits <= t + 1)
-    last = live.symbols[..., t - 1] if t else torch.full(shape, BOS)
+    last = live.tokens[..., t - 1] if t else torch.full(shape, BOS)
     over = (last == EOS) | (last == PAD)
     beams.masked_fill_(over[..., None], 0.0)  # what is drawn behind the end is thrown away
-    symbol = pick(filter_logits(allowed, filters), live.chance[:, :, t].flatten())
-    gained = logp.gather(1, symbol[:, None]).view(shape)
-    symbol, gained = symbol.view(shape).masked_fill(over, PAD), gained.masked_fill(over, 0.0)
-    live.symbols = torch.cat([live.symbols, symbol[..., None]], -1)
+    token = pick(filter_logits(allowed, filters), live.chance[:, :, t].flatten())
+    gained = logp.gather(1, token[:, None]).view(shape)
+    token, gained = token.view(shape).masked_fill(over, PAD), gained.masked_fill(over, 0.0)
+    live.tokens = torch.cat([live.tokens, token[..., None]], -1)
     live.scores = torch.cat([live.scores, gained[..., None]], -1)
 
 
@@ -117,24 +117,24 @@ def _there(found: list[list[Hypothesis]]) -> dict[int, list[Hypothesis]]:
 
 def _first_so_far(live: SampledSequences) -> list[Begun]:
     """The first output of each sentence."""
-    drawn = zip(live.symbols[:, 0].tolist(), live.scores[:, 0].tolist(), strict=True)
-    return [_begun(symbols, scores) for symbols, scores in drawn]
+    drawn = zip(live.tokens[:, 0].tolist(), live.scores[:, 0].tolist(), strict=True)
+    return [_begun(tokens, scores) for tokens, scores in drawn]
 
 
-def _begun(symbols: list[int], scores: list[float]) -> Begun:
-    """The symbols before the end, where there is one already, and their scores with that of it."""
-    if EOS not in symbols:
-        return Begun(symbols, scores)
-    length = symbols.index(EOS)
-    return Begun(symbols[:length], scores[: length + 1])
+def _begun(tokens: list[int], scores: list[float]) -> Begun:
+    """The tokens before the end, where there is one already, and their scores with that of it."""
+    if EOS not in tokens:
+        return Begun(tokens, scores)
+    length = tokens.index(EOS)
+    return Begun(tokens[:length], scores[: length + 1])
 
 
 def _collect(live: SampledSequences, b: int) -> list[Hypothesis]:
     """The outputs of sentence b."""
     found = []
-    for symbols, scores in zip(live.symbols[b].tolist(), live.scores[b].tolist(), strict=True):
-        length = symbols.index(EOS) + 1
+    for tokens, scores in zip(live.tokens[b].tolist(), live.scores[b].tolist(), strict=True):
+        length = tokens.index(EOS) + 1
         kept = tuple(scores[:length])
         cut = length >= int(live.limits[b])
-        found.append(Hypothesis(tuple(symbols[: length - 1]), sum(kept), kept, cut))
+        found.append(Hypothesis(tuple(tokens[: length - 1]), sum(kept), kept, cut))
     return found

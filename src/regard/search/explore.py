@@ -7,18 +7,18 @@ from typing import Any
 from torch import Tensor
 
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 from regard.search.trace import Fate, Trace
 
-Key = tuple[int, ...]  # the symbols from the beginning on, the end among them
+Key = tuple[int, ...]  # the tokens from the beginning on, the end among them
 DROPPED = 2  # branches after each node that are shown though they were not kept
 
 
 @dataclass(frozen=True)
 class Node:
-    """A symbol after those before it. p: its own probability; total: log p of the whole; alone:
+    """A token after those before it. p: its own probability; total: log p of the whole; alone:
     whether only greedy search went here, and the fate is that which it had there."""
 
     p: float
@@ -37,7 +37,7 @@ class SearchTree:
     best: Key
     scores: dict[Key, float]  # of the outputs, as the search ranks
 
-    def as_dict(self, vocabulary: Vocabulary) -> dict[str, Any]:
+    def as_dict(self, vocabulary: Tokenizer) -> dict[str, Any]:
         """Return the nodes from the first token on, the best and the greedy output, for JSON."""
         keys = sorted(self.nodes, key=lambda key: (len(key), -self.nodes[key].total, key))
         places = {key: place for place, key in enumerate(keys)}
@@ -47,7 +47,7 @@ class SearchTree:
             return {
                 "id": places[key],
                 "parent": places.get(key[:-1]),
-                "symbol": vocabulary.name(key[-1]),
+                "token": vocabulary.name(key[-1]),
                 "p": one.p,
                 "total": one.total,
                 "fate": one.fate,
@@ -59,7 +59,7 @@ class SearchTree:
 
         ends = {"best": self.best, "greedy": self.greedy}
         texts = {
-            name: vocabulary.decode([symbol for symbol in key if symbol != EOS])
+            name: vocabulary.decode([token for token in key if token != EOS])
             for name, key in ends.items()
         }
         scores = {name: self.scores[key] for name, key in ends.items()}
@@ -76,20 +76,20 @@ def search_tree(
     nodes: dict[Key, Node] = {}
     for step in trace.steps[0]:
         for branch in step:
-            key = (*branch.prefix, branch.symbol)
+            key = (*branch.prefix, branch.token)
             old = nodes.get(key)  # groups may come to the same place
             if old is None or old.fate == "dropped":
                 nodes[key] = Node(math.exp(branch.gained), branch.total, branch.fate)
-    way, total = (*greedy.symbols, EOS), 0.0
-    for n, gained in enumerate(greedy.symbol_scores, 1):
+    way, total = (*greedy.tokens, EOS), 0.0
+    for n, gained in enumerate(greedy.token_logprobs, 1):
         total += gained
         fate: Fate = "ends" if n == len(way) else "goes"
         node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate, alone=True))
         if node.fate == "dropped":
             nodes[way[:n]] = replace(node, fate=fate, alone=True)
     scores = {} if scoring is None else _scores(nodes, scoring)
-    scores |= {(*one.symbols, EOS): one.score for one in (greedy, best)}
-    return SearchTree(beam, _readable(nodes), way, (*best.symbols, EOS), scores)
+    scores |= {(*one.tokens, EOS): one.score for one in (greedy, best)}
+    return SearchTree(beam, _readable(nodes), way, (*best.tokens, EOS), scores)
 
 
 def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:

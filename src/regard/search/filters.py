@@ -1,4 +1,4 @@
-"""Which symbols may be drawn: the whole distribution or its most probable part.
+"""Which tokens may be drawn: the whole distribution or its most probable part.
 
 R rows, V vocabulary.
 """
@@ -25,7 +25,7 @@ class Filters(NamedTuple):
 
 
 def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
-    """Log probabilities (R, V) of the symbols that stay, -inf for the others."""
+    """Log probabilities (R, V) of the tokens that stay, -inf for the others."""
     temperature, top_k, top_p, min_p = filters
     if temperature == 0:
         top_k, temperature = 1, 1.0
@@ -46,7 +46,7 @@ def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
 
 
 def pick(scores: Tensor, chance: Tensor) -> Tensor:
-    """The symbols (R,) at which the summed probabilities first exceed `chance` (R,) < 1."""
+    """The tokens (R,) at which the summed probabilities first exceed `chance` (R,) < 1."""
     sums = scores.double().exp().cumsum(-1)  # (R, V)
     refuse_nan(sums[:, -1])
     sums = sums / sums[:, -1:]

@@ -38,7 +38,7 @@ class Finished:
         if not places:
             return
         ended = chosen.ended.cpu()
-        length = live.symbols.shape[-1] + 1
+        length = live.tokens.shape[-1] + 1
         total, gained, parent = (
             x.cpu().gather(1, ended) for x in (found.total, found.gained, found.parent)
         )  # (B, E) each
@@ -55,13 +55,13 @@ class Finished:
 
     def _note(self, live: LiveBeams, b: int, beam: int, gained: float, score: float) -> bool:
         """Keeps an output; False where it is there already: groups may find the same one."""
-        symbols = tuple(live.symbols[b, beam].tolist())
+        tokens = tuple(live.tokens[b, beam].tolist())
         found = self.found[live.rows[b]]
-        if any(one.symbols == symbols for one in found):
+        if any(one.tokens == tokens for one in found):
             return False
-        scores = (*live.symbol_scores[b, beam].tolist(), gained)
-        cut = len(symbols) + 1 >= int(live.limits[b])
-        found.append(Hypothesis(symbols, score, scores, cut))
+        scores = (*live.token_logprobs[b, beam].tolist(), gained)
+        cut = len(tokens) + 1 >= int(live.limits[b])
+        found.append(Hypothesis(tokens, score, scores, cut))
         return True
 
     def going(self, live: LiveBeams) -> Tensor | None:
@@ -72,7 +72,7 @@ class Finished:
         if self.stop in ("full", "likely"):
             settled |= self.count >= self.beam
         if self.stop == "likely":
-            now = live.symbols.shape[-1]
+            now = live.tokens.shape[-1]
             settled |= least >= self.scoring.score(live.total.amax(1).cpu(), now, None)
         if self.stop == "first":
             settled |= self.leading & (self.count >= self.nbest)

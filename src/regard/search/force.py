@@ -1,4 +1,4 @@
-"""Scores of given outputs: each symbol as probable as the decoder finds it after those before.
+"""Scores of given outputs: each token as probable as the decoder finds it after those before.
 
 B rows, T target length, V vocabulary.
 """
@@ -23,7 +23,7 @@ class Stepper(Protocol):
 
     def start(self, source: Padded) -> State: ...
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]: ...
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]: ...
 
 
 @torch.inference_mode()
@@ -36,7 +36,7 @@ def force(
 ) -> list[Hypothesis]:
     """Each target (without EOS) as if the search had found it, with its score.
 
-    size: of the vocabulary; where the logits would take much memory, so many symbols at a time.
+    size: of the vocabulary; where the logits would take much memory, so many tokens at a time.
     """
     scoring = scoring or Scoring()
     true = pad([[*target, EOS] for target in targets])
@@ -60,7 +60,7 @@ def force(
 
 @torch.inference_mode()
 def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
-    """For each target the attention (T + 1, S) of its symbols and EOS to its source symbols."""
+    """For each target the attention (T + 1, S) of its tokens and EOS to its source tokens."""
     true = pad([[*target, EOS] for target in targets])
     inputs = shifted(true.data).to(source.data.device)
     with recording() as seen, padding_mask(true.mask):
@@ -74,7 +74,7 @@ def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Te
 
 
 @torch.inference_mode()
-def next_symbols(stepper: Stepper, source: Padded, prefix: tuple[int, ...]) -> Tensor:
+def next_token_logprobs(stepper: Stepper, source: Padded, prefix: tuple[int, ...]) -> Tensor:
     """Log probabilities (B, V) of what follows a prefix."""
     inputs = torch.tensor([[BOS, *prefix]], device=source.data.device).expand(len(source.data), -1)
     logits, _ = stepper.step(inputs, stepper.start(source))

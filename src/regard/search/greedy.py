@@ -1,6 +1,6 @@
 """Greedy search: beam search with one beam, without what only several beams need.
 
-B sentences, V vocabulary, t symbols so far.
+B sentences, V vocabulary, t tokens so far.
 """
 
 from functools import partial
@@ -29,32 +29,32 @@ def greedy_search(
     rules: Rules,
     on_step: Follower | None = None,
 ) -> list[list[Hypothesis]]:
-    """The output of each sentence that takes the most probable symbol each time."""
+    """The output of each sentence that takes the most probable token each time."""
     limits = limits.clamp(min=1)
     rows = list(range(len(limits)))
     ends = limits.tolist()
-    symbols: list[list[int]] = [[] for _ in rows]
+    tokens: list[list[int]] = [[] for _ in rows]
     scores: list[list[float]] = [[] for _ in rows]
     last, t = torch.full((len(rows), 1), BOS, device=limits.device), 0
     while rows:
         logits, state = step(last, state)
-        best, last = _best(logits[:, -1].float(), t, rows, ends, symbols, rules)
+        best, last = _best(logits[:, -1].float(), t, rows, ends, tokens, rules)
         found = last[:, 0].tolist()
-        for row, symbol, score in zip(rows, found, best.tolist(), strict=True):
+        for row, token, score in zip(rows, found, best.tolist(), strict=True):
             if score != score:  # nan; asked of a number, since tensors take longer
                 raise UserError(NOT_FINITE)
-            symbols[row].append(symbol)
+            tokens[row].append(token)
             scores[row].append(score)
         t += 1
         if EOS in found:
-            kept = [b for b, symbol in enumerate(found) if symbol != EOS]
+            kept = [b for b, token in enumerate(found) if token != EOS]
             rows = [rows[b] for b in kept]
             if rows:
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
-        settled = partial(_settled, rows, symbols, scores, ends, scoring)
-        tell_rows(on_step, rows, symbols, scores, settled)
-    return [*_settled([], symbols, scores, ends, scoring).values()]
+        settled = partial(_settled, rows, tokens, scores, ends, scoring)
+        tell_rows(on_step, rows, tokens, scores, settled)
+    return [*_settled([], tokens, scores, ends, scoring).values()]
 
 
 def _best(
@@ -62,34 +62,34 @@ def _best(
     t: int,
     rows: list[int],
     ends: list[int],
-    symbols: list[list[int]],
+    tokens: list[list[int]],
     rules: Rules,
 ) -> tuple[Tensor, Tensor]:
-    """The best symbols (B, 1) and their log probabilities (B,)."""
+    """The best tokens (B, 1) and their log probabilities (B,)."""
     full = [ends[row] <= t + 1 for row in rows]
     if rules.none and not any(full):
         p = logits.softmax(-1)
-        top, symbol = largest(p, 1)
-        if not FORBIDDEN.isdisjoint(symbol.view(-1).tolist()):
+        top, token = largest(p, 1)
+        if not FORBIDDEN.isdisjoint(token.view(-1).tolist()):
             p[:, NEVER] = 0.0
-            top, symbol = largest(p, 1)
-        return top[:, 0].log_(), symbol
+            top, token = largest(p, 1)
+        return top[:, 0].log_(), token
     logp = logits - log_normaliser(logits)[:, None]
     strike_specials(logp)
     if not rules.none:
         so_far = torch.empty(len(rows), 1, t, dtype=torch.long, device=logp.device)
         if rules.look_back and t:
-            so_far[:, 0] = torch.tensor([symbols[row] for row in rows], device=logp.device)
+            so_far[:, 0] = torch.tensor([tokens[row] for row in rows], device=logp.device)
         rules.apply(logp.unsqueeze(1), so_far, rows)
     if any(full):
         only_the_end(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
-    top, symbol = largest(logp, 1)
-    return top[:, 0], symbol
+    top, token = largest(logp, 1)
+    return top[:, 0], token
 
 
 def _settled(
     going: list[int],
-    symbols: list[list[int]],
+    tokens: list[list[int]],
     scores: list[list[float]],
     ends: list[int],
     scoring: Scoring,
@@ -97,15 +97,15 @@ def _settled(
     """The outputs of all rows but those that go on."""
     totals = torch.tensor([sum(row) for row in scores])
     return {
-        row: [_hypothesis(symbols[row], scores[row], totals[row], ends[row], scoring)]
+        row: [_hypothesis(tokens[row], scores[row], totals[row], ends[row], scoring)]
         for row in range(len(ends))
         if row not in going
     }
 
 
 def _hypothesis(
-    symbols: list[int], scores: list[float], total: Tensor, end: int, scoring: Scoring
+    tokens: list[int], scores: list[float], total: Tensor, end: int, scoring: Scoring
 ) -> Hypothesis:
-    length = len(symbols)
+    length = len(tokens)
     score = float(scoring.score(total, length, None))
-    return Hypothesis(tuple(symbols[:-1]), score, tuple(scores), length >= end)
+    return Hypothesis(tuple(tokens[:-1]), score, tuple(scores), length >= end)

@@ -5,31 +5,31 @@ from typing import Literal
 
 from regard.data.tensors.special import BOS, MASK, PAD, UNK
 
-Normalise = Literal["average", "gnmt", "none"]  # how scores are divided by lengths
+Normalize = Literal["average", "gnmt", "none"]  # how scores are divided by lengths
 Stop = Literal["likely", "full", "exact", "first"]  # when a sentence is done
-NEVER = [PAD, UNK, BOS, MASK]  # symbols that are no output
+NEVER = [PAD, UNK, BOS, MASK]  # tokens that are no output
 
 
 @dataclass(frozen=True)
 class Hypothesis:
     """One output. score: as the search ranks; the closing EOS counts in all three."""
 
-    symbols: tuple[int, ...]
+    tokens: tuple[int, ...]
     score: float
-    symbol_scores: tuple[float, ...]  # log probabilities; empty where an engine gives none
+    token_logprobs: tuple[float, ...]  # log probabilities; empty where an engine gives none
     cut: bool = False  # ended because it came to its limit
 
     @property
     def log_probability(self) -> float:
-        """The sum over the symbols, EOS among them."""
-        return sum(self.symbol_scores)
+        """The sum over the tokens, EOS among them."""
+        return sum(self.token_logprobs)
 
 
 @dataclass(frozen=True)
 class TokenConstraints:
     """What one output must be like: how it begins, what is in it, what is not.
 
-    glued: not in it at the beginning or right behind one of the symbols `ends`.
+    glued: not in it at the beginning or right behind one of the tokens `ends`.
     """
 
     prefix: tuple[int, ...] = ()

@@ -1,6 +1,6 @@
-"""Which target symbols a source symbol becomes: IBM model 1 (Brown et al. 1993, 4.1).
+"""Which target tokens a source token becomes: IBM model 1 (Brown et al. 1993, 4.1).
 
-Every target symbol of a pair comes from one of its source symbols, each as likely as the others;
+Every target token of a pair comes from one of its source tokens, each as likely as the others;
 t(target | source) is learned by EM. L links: a place of a source with a place of its target.
 """
 
@@ -14,7 +14,7 @@ PART = 4_000  # pairs that are linked at a time
 
 
 class Lexicon(NamedTuple):
-    """t(target | source) of the symbols that stand in a pair together, by source and target."""
+    """t(target | source) of the tokens that stand in a pair together, by source and target."""
 
     source: np.ndarray
     target: np.ndarray
@@ -22,7 +22,7 @@ class Lexicon(NamedTuple):
 
 
 def learn_lexicon(sources: Rows, targets: Rows, rounds: int = 5) -> Lexicon:
-    """The lexicon after so many rounds of EM, which begins with all symbols equally likely."""
+    """The lexicon after so many rounds of EM, which begins with all tokens equally likely."""
     size = 1 + max((max(row, default=0) for row in targets), default=0)
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for at in range(0, len(sources), PART):
@@ -42,8 +42,8 @@ def learn_lexicon(sources: Rows, targets: Rows, rounds: int = 5) -> Lexicon:
 
 
 def _links(sources: Rows, targets: Rows, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Each link (L,) as source * size + target, those of a target symbol in a row; and of every
-    target symbol how many it has."""
+    """Each link (L,) as source * size + target, those of a target token in a row; and of every
+    target token how many it has."""
     links, widths = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for source, target in zip(sources, targets, strict=True):
         if len(source) and len(target):
@@ -58,5 +58,5 @@ def _expected(chance: np.ndarray, place: np.ndarray, width: np.ndarray) -> np.nd
     each = chance[place]
     if not len(each):
         return np.zeros(len(chance))
-    whole = np.add.reduceat(each, np.cumsum(width) - width)  # of a target symbol, over its sources
+    whole = np.add.reduceat(each, np.cumsum(width) - width)  # of a target token, over its sources
     return np.bincount(place, each / np.repeat(whole, width), len(chance))

@@ -1,6 +1,6 @@
-"""What an output may not contain: rules that strike out symbols before the search chooses.
+"""What an output may not contain: rules that strike out tokens before the search chooses.
 
-B sentences, W beams, V vocabulary, t symbols so far.
+B sentences, W beams, V vocabulary, t tokens so far.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NO = float("-inf")
 
 @dataclass(frozen=True)
 class Rules:
-    """At least `shortest` symbols; no n-gram of size `no_repeat` twice; and each row's wishes."""
+    """At least `shortest` tokens; no n-gram of size `no_repeat` twice; and each row's wishes."""
 
     shortest: int = 0
     no_repeat: int = 0
@@ -25,39 +25,39 @@ class Rules:
 
     @property
     def none(self) -> bool:
-        """Whether every symbol is allowed everywhere."""
+        """Whether every token is allowed everywhere."""
         return not (self.shortest or self.no_repeat or self.wishes)
 
     @property
     def look_back(self) -> bool:
-        """Whether it matters which symbols came before, and not only how many."""
+        """Whether it matters which tokens came before, and not only how many."""
         return bool(self.no_repeat or self.wishes)
 
-    def apply(self, logits: Tensor, symbols: Tensor, rows: list[int]) -> None:
-        """Strikes out of logits (B, W, V) what may not follow symbols (B, W, t).
+    def apply(self, logits: Tensor, tokens: Tensor, rows: list[int]) -> None:
+        """Strikes out of logits (B, W, V) what may not follow tokens (B, W, t).
 
         rows: the number of each sentence. Where nothing would be left, the end is.
         """
-        t, end = symbols.shape[-1], logits[..., EOS].clone()
+        t, end = tokens.shape[-1], logits[..., EOS].clone()
         forced = self._forced(logits, t, rows)
         if t < self.shortest:
             logits[..., EOS] = NO
         if self.no_repeat and t >= self.no_repeat:
-            _strike_repeats(logits, symbols, self.no_repeat)
+            _strike_repeats(logits, tokens, self.no_repeat)
         for b, row in enumerate(rows if self.wishes else []):
             wish = self.wishes[row]  # type: ignore[index]
             for phrase in wish.banned:
-                _strike_phrase(logits[b], symbols[b], phrase)
+                _strike_phrase(logits[b], tokens[b], phrase)
             for phrase in wish.glued:
-                _strike_phrase(logits[b], symbols[b], phrase, wish.ends)
+                _strike_phrase(logits[b], tokens[b], phrase, wish.ends)
         stuck = logits.amax(-1) == NO
         logits[..., EOS] = torch.where(stuck, end, logits[..., EOS])
-        for b, symbol, values in forced:
+        for b, token, values in forced:
             logits[b] = NO
-            logits[b, :, symbol] = values
+            logits[b, :, token] = values
 
     def _forced(self, logits: Tensor, t: int, rows: list[int]) -> list[tuple[int, int, Tensor]]:
-        """Sentences still within their prefix: place, symbol, and its logits (W,)."""
+        """Sentences still within their prefix: place, token, and its logits (W,)."""
         if not self.wishes:
             return []
         prefixes = [self.wishes[row].prefix for row in rows]
@@ -78,7 +78,7 @@ def with_room(limits: Tensor, shortest: int, wishes: Sequence[TokenConstraints] 
 
 
 def strike_specials(logits: Tensor) -> None:
-    """Strikes the symbols that are no output out of logits (R, V)."""
+    """Strikes the tokens that are no output out of logits (R, V)."""
     logits[:, NEVER] = NO
 
 
@@ -89,28 +89,28 @@ def only_the_end(logits: Tensor, full: Tensor) -> None:
     logits[..., EOS] = torch.where(full[:, None], end, logits[..., EOS])
 
 
-def _strike_repeats(logits: Tensor, symbols: Tensor, n: int) -> None:
+def _strike_repeats(logits: Tensor, tokens: Tensor, n: int) -> None:
     """Strikes out what would make an n-gram come twice."""
-    grams = symbols.unfold(-1, n, 1)  # (B, W, t - n + 1, n)
-    tail = symbols[..., symbols.shape[-1] - n + 1 :]  # (B, W, n - 1)
+    grams = tokens.unfold(-1, n, 1)  # (B, W, t - n + 1, n)
+    tail = tokens[..., tokens.shape[-1] - n + 1 :]  # (B, W, n - 1)
     again = (grams[..., :-1] == tail[..., None, :]).all(-1)
     logits.scatter_(-1, torch.where(again, grams[..., -1], PAD), NO)  # PAD is struck out anyway
 
 
 def _strike_phrase(
-    logits: Tensor, symbols: Tensor, phrase: tuple[int, ...], behind: frozenset[int] | None = None
+    logits: Tensor, tokens: Tensor, phrase: tuple[int, ...], behind: frozenset[int] | None = None
 ) -> None:
-    """Strikes the last symbol of a phrase out of logits (W, V) where the others stand before.
+    """Strikes the last token of a phrase out of logits (W, V) where the others stand before.
 
-    behind: only where the phrase begins the output or follows one of these symbols.
+    behind: only where the phrase begins the output or follows one of these tokens.
     """
     *before, last = phrase
-    begin = symbols.shape[-1] - len(before)
+    begin = tokens.shape[-1] - len(before)
     if begin < 0:
         return
-    tail = symbols[:, begin:]
+    tail = tokens[:, begin:]
     there = (tail == torch.tensor(before, dtype=tail.dtype, device=tail.device)).all(-1)
     if behind is not None and begin > 0:
-        fits = [symbol in behind for symbol in symbols[:, begin - 1].tolist()]
+        fits = [token in behind for token in tokens[:, begin - 1].tolist()]
         there &= torch.tensor(fits, device=there.device)
     logits[:, last] = torch.where(there, NO, logits[:, last])

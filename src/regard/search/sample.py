@@ -1,6 +1,6 @@
 """Sampling: outputs drawn from a decoder's probabilities, by its step function and its State.
 
-B rows, T symbols fed, V vocabulary.
+B rows, T tokens fed, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,15 +80,15 @@ def continued(
         taken += fed.shape[1]
 
         scores = logits[:, -1].float().cpu().index_fill(1, torch.tensor(NEVER), float("-inf"))
-        symbols = pick(filter_logits(scores, options.filters), chance[:, t])  # (B,)
-        going = (symbols != EOS).nonzero().flatten()
+        tokens = pick(filter_logits(scores, options.filters), chance[:, t])  # (B,)
+        going = (tokens != EOS).nonzero().flatten()
         rows = [rows[b] for b in going.tolist()]
         if not rows:
             return
-        if len(rows) < len(symbols):
+        if len(rows) < len(tokens):
             left = going.to(logits.device)
             state = state.select(left, left)
-            seen, chance, symbols = seen[going], chance[going], symbols[going]
-        yield dict(zip(rows, symbols.tolist(), strict=True))
-        fed = symbols[:, None]
+            seen, chance, tokens = seen[going], chance[going], tokens[going]
+        yield dict(zip(rows, tokens.tolist(), strict=True))
+        fed = tokens[:, None]
         seen = torch.cat([seen, fed], 1)

@@ -19,21 +19,21 @@ class Sample(Search):
     temperature: float = Field(
         1.0, ge=0, allow_inf_nan=False, description="p^(1/temperature); 0 is greedy"
     )
-    top_k: int | None = Field(None, ge=0, description="the best k symbols only; 0 or None: all")
+    top_k: int | None = Field(None, ge=0, description="the best k tokens only; 0 or None: all")
     top_p: float | None = Field(
-        None, ge=0, le=1, description="the best symbols that reach this probability; None: all"
+        None, ge=0, le=1, description="the best tokens that reach this probability; None: all"
     )
     min_p: float | None = Field(
-        None, ge=0, le=1, description="symbols with this share of the best one's p; None: all"
+        None, ge=0, le=1, description="tokens with this share of the best one's p; None: all"
     )
     length: int | None = Field(
         None,
         gt=0,
-        description="symbols of an answer, at most; None: 200, or by the source's length",
+        description="tokens of an answer, at most; None: 200, or by the source's length",
     )
-    min_length: int = Field(0, ge=0, description="with a source: symbols of an answer, at least")
+    min_length: int = Field(0, ge=0, description="with a source: tokens of an answer, at least")
     no_repeat: int = Field(
-        0, ge=0, description="with a source: no run of so many symbols comes twice; 0: it may"
+        0, ge=0, description="with a source: no run of so many tokens comes twice; 0: it may"
     )
     seed: int = Field(1, ge=0, description="the same seed draws the same answers")
 
@@ -45,19 +45,19 @@ class Sample(Search):
 
     @property
     def filters(self) -> "Filters":
-        """Which symbols may be drawn."""
+        """Which tokens may be drawn."""
         from regard.search.filters import Filters
 
         return Filters(self.temperature, self.top_k, self.top_p, self.min_p)
 
     @property
     def longest(self) -> int:
-        """The most symbols of an answer without a source."""
+        """The most tokens of an answer without a source."""
         return self.length or 200
 
     @property
     def max_length(self) -> int | None:
-        """The most symbols of an answer to a source, where it is said."""
+        """The most tokens of an answer to a source, where it is said."""
         return self.length
 
     def run(self, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:

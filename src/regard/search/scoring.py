@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from regard.search.hypothesis import Normalise
+from regard.search.hypothesis import Normalize
 
 
 @dataclass(frozen=True)
@@ -19,16 +19,16 @@ class Scoring:
     coverage: weight of sum over the source of log min(attention received, 1) (ibid.).
     """
 
-    normalise: Normalise = "average"
+    normalize: Normalize = "average"
     alpha: float = 0.75
     coverage: float = 0.0
 
     def divisor(self, length: Tensor) -> Tensor:
         """What log probabilities of outputs of these lengths are divided by."""
         length = length.double()
-        if self.normalise == "none" or self.alpha == 0:
+        if self.normalize == "none" or self.alpha == 0:
             return torch.ones_like(length)
-        if self.normalise == "gnmt":
+        if self.normalize == "gnmt":
             return ((5 + length) / 6) ** self.alpha
         return length**self.alpha
 

@@ -13,11 +13,11 @@ from regard.data.tensors.special import EOS, PAD
 
 
 class Continuations(NamedTuple):
-    """Symbols that may come next, (B, C) each: the beam before it, the symbol, its log
+    """Tokens that may come next, (B, C) each: the beam before it, the token, its log
     probability, and the log probability of the whole."""
 
     parent: Tensor
-    symbol: Tensor
+    token: Tensor
     gained: Tensor
     total: Tensor
 
@@ -55,14 +55,14 @@ class Best:
     joint = True
 
     def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
-        ends = found.symbol == EOS
+        ends = found.token == EOS
         return alone(found.total, ends) if beam == 1 else best(found.total, ends, beam)
 
 
 class Diverse:
     """Groups that choose one after the other; what an earlier one chose is worth less to them.
 
-    (Vijayakumar et al. 2018.) `strength` is taken off the rank for each time that a symbol was
+    (Vijayakumar et al. 2018.) `strength` is taken off the rank for each time that a token was
     chosen at this step; log probabilities stay what they are.
     """
 
@@ -76,14 +76,14 @@ class Diverse:
         size = beam // self.groups
         own = (int(found.parent.max()) + 1) // self.groups  # beams of a group; 0: all begin alike
         parts: list[Chosen] = []
-        taken = found.symbol[:, :0]
+        taken = found.token[:, :0]
         for group in range(self.groups):
-            times = (found.symbol[..., None] == taken[:, None]).sum(-1)
+            times = (found.token[..., None] == taken[:, None]).sum(-1)
             rank = found.total - self.strength * times
             if own:
                 rank = rank.masked_fill(found.parent // own != group, float("-inf"))
-            chosen = best(rank, found.symbol == EOS, size)
-            gone = found.symbol.gather(1, chosen.goes).masked_fill(chosen.dead, PAD)
+            chosen = best(rank, found.token == EOS, size)
+            gone = found.token.gather(1, chosen.goes).masked_fill(chosen.dead, PAD)
             taken = torch.cat([taken, gone], 1)
             parts.append(chosen)
         return Chosen(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))

@@ -1,4 +1,4 @@
-"""The target symbols that are likely for a sentence: of its source symbols, and frequent ones.
+"""The target tokens that are likely for a sentence: of its source tokens, and frequent ones.
 
 (As in Jean et al. 2015, 3.3, with the lexical probabilities of IBM model 1.)
 """
@@ -16,20 +16,20 @@ from safetensors.numpy import save
 from regard.core.errors import UserError
 from regard.core.files import write_bytes
 from regard.data.tensors.special import SPECIALS
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.search.lexical import Rows, learn_lexicon
 
 FILE = "shortlist.safetensors"
-ARRAYS = ("starts", "symbols", "frequent")
+ARRAYS = ("starts", "tokens", "frequent")
 
 
 @dataclass(frozen=True)
 class Shortlist:
-    """symbols[starts[s] : starts[s + 1]] are the target symbols of source symbol s, the likeliest
+    """tokens[starts[s] : starts[s + 1]] are the target tokens of source token s, the likeliest
     first; frequent: those of every sentence, the special ones among them."""
 
     starts: np.ndarray
-    symbols: np.ndarray
+    tokens: np.ndarray
     frequent: np.ndarray
 
     @classmethod
@@ -42,9 +42,9 @@ class Shortlist:
         best: int = 50,
         frequent: int = 100,
     ) -> "Shortlist":
-        """From parallel rows: the `best` of each source symbol and the `frequent` of all.
+        """From parallel rows: the `best` of each source token and the `frequent` of all.
 
-        Where the rows of the sources are closed with EOS, EOS gets what comes from no other symbol.
+        Where the rows of the sources are closed with EOS, EOS gets what comes from no other token.
         """
         source, target, chance = learn_lexicon(sources, targets)
         order = np.lexsort((-chance, source))
@@ -59,12 +59,12 @@ class Shortlist:
         return cls(starts.astype(np.int64), target[kept].astype(np.int32), always.astype(np.int32))
 
     def of(self, source: Sequence[int], more: Iterable[int] = ()) -> np.ndarray:
-        """The target symbols of a sentence, in their order; `more`: others that join them."""
-        own = [self.symbols[self.starts[s] : self.starts[s + 1]] for s in set(source)]
+        """The target tokens of a sentence, in their order; `more`: others that join them."""
+        own = [self.tokens[self.starts[s] : self.starts[s + 1]] for s in set(source)]
         return np.unique(np.concatenate([self.frequent, *own, np.array([*more], np.int32)]))
 
     def coverage(self, sources: Rows, targets: Rows) -> tuple[float, float]:
-        """The symbols of a sentence in the mean, and the share of true ones among them."""
+        """The tokens of a sentence in the mean, and the share of true ones among them."""
         sizes, found, total = [], 0, 0
         for source, target in zip(sources, targets, strict=True):
             own = self.of(source)
@@ -73,13 +73,13 @@ class Shortlist:
             total += len(target)
         return float(np.mean(sizes)), found / max(total, 1)
 
-    def save(self, path: Path, source: Vocabulary, target: Vocabulary) -> None:
+    def save(self, path: Path, source: Tokenizer, target: Tokenizer) -> None:
         """Writes the file, which knows the vocabularies that it is for."""
         arrays = {name: getattr(self, name) for name in ARRAYS}
         write_bytes(path, save(arrays, {"format": "1", **_facts(source, target)}))
 
     @classmethod
-    def load(cls, path: Path, source: Vocabulary, target: Vocabulary) -> "Shortlist":
+    def load(cls, path: Path, source: Tokenizer, target: Tokenizer) -> "Shortlist":
         """The shortlist in a file; refuses one that is for other vocabularies."""
         try:
             with safe_open(path, "numpy") as file:
@@ -103,9 +103,9 @@ class Shortlist:
         return found
 
     def _sound(self, source_size: int, target_size: int) -> bool:
-        """Whether all numbers are places and symbols that there are."""
-        ends = np.array([0, *np.diff(self.starts), len(self.symbols) - self.starts[-1]])
-        every = np.concatenate([self.symbols, self.frequent])
+        """Whether all numbers are places and tokens that there are."""
+        ends = np.array([0, *np.diff(self.starts), len(self.tokens) - self.starts[-1]])
+        every = np.concatenate([self.tokens, self.frequent])
         specials = np.arange(len(SPECIALS))
         return (
             len(self.starts) == source_size + 1
@@ -117,7 +117,7 @@ class Shortlist:
         )
 
 
-def _facts(source: Vocabulary, target: Vocabulary) -> dict[str, str]:
+def _facts(source: Tokenizer, target: Tokenizer) -> dict[str, str]:
     """What must be the same in a model and its shortlist."""
     sides = {"source": source, "target": target}
     sizes = {f"{name} size": str(len(side)) for name, side in sides.items()}

@@ -58,10 +58,10 @@ def joint_fits(logits: Tensor, k: int) -> bool:
 
 
 def joint(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
-    """The k best continuations of each sentence, best first: parent, symbol, gained, total (B, k).
+    """The k best continuations of each sentence, best first: parent, token, gained, total (B, k).
 
     logits: (B*W, V) after each beam; total: (B, W), log probabilities of the beams. All beams of
-    a sentence are looked at together, by the best of each chunk. Symbols that are no output are
+    a sentence are looked at together, by the best of each chunk. Tokens that are no output are
     left out; so is what is less probable than e^-87, which a softmax cannot tell from nothing.
     """
     (B, W), (R, V) = total.shape, logits.shape

@@ -12,10 +12,10 @@ Fate = Literal["goes", "ends", "dropped"]
 
 @dataclass(frozen=True)
 class Branch:
-    """A continuation. prefix: the symbols before it; fate: what the search did with it."""
+    """A continuation. prefix: the tokens before it; fate: what the search did with it."""
 
     prefix: tuple[int, ...]
-    symbol: int
+    token: int
     gained: float
     total: float
     fate: Fate
@@ -27,19 +27,19 @@ class Trace:
 
     steps: dict[int, list[list[Branch]]] = field(default_factory=dict)
 
-    def add(self, rows: list[int], symbols: Tensor, found: Continuations, chosen: Chosen) -> None:
-        """Notes one step. symbols: (B, W, t), as they were before it."""
+    def add(self, rows: list[int], tokens: Tensor, found: Continuations, chosen: Chosen) -> None:
+        """Notes one step. tokens: (B, W, t), as they were before it."""
         for b, row in enumerate(rows):
             over = chosen.over[b].tolist()
             ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
             dead = chosen.dead[b].tolist()
             goes = {p for p, d in zip(chosen.goes[b].tolist(), dead, strict=True) if not d}
-            prefixes = [tuple(beam) for beam in symbols[b].tolist()]
+            prefixes = [tuple(beam) for beam in tokens[b].tolist()]
             branches = []
-            for place, (parent, symbol, gained, total) in enumerate(
+            for place, (parent, token, gained, total) in enumerate(
                 zip(*(x[b].tolist() for x in found), strict=True)
             ):
                 fate: Fate = "ends" if place in ended else "goes" if place in goes else "dropped"
                 if total > float("-inf"):
-                    branches.append(Branch(prefixes[parent], symbol, gained, total, fate))
+                    branches.append(Branch(prefixes[parent], token, gained, total, fate))
             self.steps.setdefault(row, []).append(branches)

@@ -56,9 +56,9 @@ def build_app(models: Mapping[str, Any], settings: ServeSettings | None = None) 
             endpoint = with_body(endpoint, bodies[path])
             about = about | {"route_class_override": JsonRoute}
         app.router.add_api_route(path, endpoint, response_model=None, **about)
-    if settings.token is not None:
+    if settings.api_key is not None:
         api = app.openapi()
-        api["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        api["security"] = [{"token": []}]
+        api["components"]["securitySchemes"] = {"api_key": {"type": "http", "scheme": "bearer"}}
+        api["security"] = [{"api_key": []}]
     app.add_middleware(Guard, settings=settings, metrics=service.metrics)
     return app

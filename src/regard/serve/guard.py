@@ -13,7 +13,7 @@ from regard.serve.api_errors import DAMAGE, Refused, later
 from regard.serve.metrics import Metrics
 from regard.serve.settings import ServeSettings
 
-OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the token: a browser asks for it later
+OPEN = ("/", "/docs", "/health", "/openapi.json")  # without the key: a browser asks for it later
 PAGES = ("/", "/docs")
 ALWAYS = ("/health", "/metrics")  # answered also while the server stops, or has no room
 SAFE = {
@@ -47,8 +47,8 @@ class Guard:
             expose_headers=("retry-after",),
         )
         self.bytes = settings.bytes
-        token = settings.token
-        self.token = None if token is None else token.get_secret_value().encode()
+        key = settings.api_key
+        self.api_key = None if key is None else key.get_secret_value().encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -107,20 +107,20 @@ class Guard:
             raise later(f"{most} connections are open, which is all; ask again in a moment", SHUT)
         if scope["app"].state.stopping and path not in ALWAYS:
             raise later("the server stops; ask again in a moment", SHUT)
-        if self.token is not None and path not in OPEN and not path.startswith("/static/"):
-            self._check_token(headers.get("authorization", ""), self.token)
+        if self.api_key is not None and path not in OPEN and not path.startswith("/static/"):
+            self._check_api_key(headers.get("authorization", ""), self.api_key)
         length = headers.get("content-length", "")
         if length.isdecimal() and (len(length) > 15 or int(length) > self.bytes):
             raise self._too_large()
         return self.cors if welcome else self.app
 
-    def _check_token(self, given: str, expected: bytes) -> None:
-        kind, _, token = given.partition(" ")
-        known = hmac.compare_digest(token.strip().encode("utf-8", "replace"), expected)
+    def _check_api_key(self, given: str, expected: bytes) -> None:
+        kind, _, key = given.partition(" ")
+        known = hmac.compare_digest(key.strip().encode("utf-8", "replace"), expected)
         if kind.lower() != "bearer" or not known:
             raise Refused(
                 401,
-                "a token is needed: the header Authorization: Bearer TOKEN",
+                "an API key is needed: the header Authorization: Bearer KEY",
                 headers={"www-authenticate": 'Bearer realm="regard"'},
             )
 

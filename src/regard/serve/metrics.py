@@ -39,7 +39,7 @@ class Metrics:
         self.running = histogram(
             "regard_batch_seconds", "Time of the model for a batch.", buckets=SECONDS
         )
-        self.symbols = counter("regard_symbols_total", "Symbols answered.", ["model"])
+        self.tokens = counter("regard_tokens_total", "Tokens answered.", ["model"])
         self.waiting = Gauge("regard_queue_texts", "Texts that wait.", registry=self.registry)
         for name, about, call in (
             ("requests_in_flight", "Requests not answered yet.", lambda: self.flying),

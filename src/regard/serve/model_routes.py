@@ -39,7 +39,7 @@ async def predict(request: Request, body: PredictBody) -> Response:
         for n, (text, wish, before) in enumerate(zip(texts, wishes, ahead, strict=False))
     ]
     found = await service.outcomes(request, jobs)
-    service.metrics.symbols.labels(name).inc(sum(len(one.symbols) for one in found))
+    service.metrics.tokens.labels(name).inc(sum(len(one.tokens) for one in found))
     parts = NBEST_PARTS if body.nbest > 1 else PARTS
     answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
@@ -74,12 +74,12 @@ async def alternatives(request: Request, body: AlternativesBody) -> Response:
     found = await service.alone(
         request, lambda stop: call(body.text, wish, body.count, search, lambda *step: stop())
     )
-    ways = [{"symbol": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
+    ways = [{"token": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
     return as_json({"model": model.name, "alternatives": ways})
 
 
 def _check_alignments(texts: Sequence[str], asking: Asking) -> None:
-    """Refuse more numbers than fit into an answer: each symbol looks at each of its source."""
+    """Refuse more numbers than fit into an answer: each token looks at each of its source."""
     longest: Any = asking.model.task.limit  # type: ignore[attr-defined]
     most = sum((len(text) + 1) * longest(len(text) + 1, asking.search) for text in texts)
     if most > NUMBERS:
@@ -119,11 +119,11 @@ def _inspected(
     """Return what is inside of a model while it answers, as JSON; in the thread of the models."""
     from regard.views.inspection.inspecting import inspected
 
-    given = (body.text, body.target, body.search, settings.symbols)
+    given = (body.text, body.target, body.search, settings.max_inspect_tokens)
     try:
         found = inspected(model.predictor, *given, stop).as_dict()
     except TooLong as error:
-        who = f"who runs the server can raise the limit: regard serve --symbols {error.count}"
+        who = f"raise the limit with regard serve --max-inspect-tokens {error.count}"
         at = error.what if error.what in ("text", "target") else None
         raise Refused(422, f"{error.said}; {who}", at) from error
     found["model"]["name"] = model.name

@@ -9,7 +9,7 @@ from regard.serve.schemas import Problem
 
 REFUSALS = {
     400: "settings that do not fit, or a text that cannot be answered",
-    401: "no token, or another one",
+    401: "missing or invalid API key",
     404: "no such model",
     408: "the body did not come in time",
     413: "the body is too large",
@@ -24,8 +24,8 @@ EVENT = {
 }
 EVENTS: dict[str, Any] = {
     "description": (
-        "events: grow {text, symbols, symbol_scores} after each step, then answer, or error "
-        "{error}; symbol_scores is absent where the answer has none either"
+        "events: grow {text, tokens, token_logprobs} after each step, then answer, or error "
+        "{error}; token_logprobs is absent where the answer has none either"
     ),
     "content": {"text/event-stream": {"schema": EVENT}},
 }

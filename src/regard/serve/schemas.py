@@ -64,7 +64,7 @@ class PredictBody(ModelRequest):
     )
     nbest: Count = Field(1, ge=1, description="answers to each text")
     requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
-    align: StrictBool = Field(False, description="with what each symbol looked at")
+    align: StrictBool = Field(False, description="with what each token looked at")
 
 
 class StreamBody(ModelRequest):
@@ -137,17 +137,17 @@ class Answer(BaseModel):
     text: str = Field(description="as it would be printed")
     value: Any = Field(description="as it is: a text, labels, tags, numbers")
     score: float | None = Field(None, description="log probability, as the search ranks")
-    symbols: list[str] | None = None
-    symbol_scores: list[float] | None = Field(
+    tokens: list[str] | None = None
+    token_logprobs: list[float] | None = Field(
         None, description="log probabilities, that of the end last; of a tagger probabilities"
     )
     alternatives: list[Other] | None = Field(None, description="with nbest > 1: all of them")
-    unknown: list[str] | None = Field(None, description="symbols that training never saw")
+    unknown: list[str] | None = Field(None, description="tokens that training never saw")
     cut: bool | None = Field(None, description="true: ended at its limit")
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
     alignment: list[list[float]] | None = Field(
-        None, description="for each symbol and the end, its attention to each source symbol"
+        None, description="for each token and the end, its attention to each source token"
     )
 
 
@@ -162,7 +162,7 @@ class PredictAnswer(BaseModel):
 class Alternative(BaseModel):
     """A way to go on."""
 
-    symbol: str
+    token: str
     p: float
     answer: Answer
 

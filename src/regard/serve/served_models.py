@@ -59,7 +59,7 @@ class Served:
 
 
 def _written(names: Iterable[str]) -> str:
-    """Return ltr or rtl: as most letters of these symbols are written."""
+    """Return ltr or rtl: as most letters of these tokens are written."""
     ways = [unicodedata.bidirectional(letter) for name in names for letter in name]
     return "rtl" if ways.count("R") + ways.count("AL") > ways.count("L") else "ltr"
 

@@ -41,8 +41,8 @@ def serve_command(
             model.warm()
         for facts in app.state.service.facts:
             say(f"{facts['name']}: {facts['task']}, {facts['description']}")
-        if settings.token is None and not is_local(host):
-            say(f"no token: whoever reaches {host} may ask; --token-file is for those who know it")
+        if settings.api_key is None and not is_local(host):
+            say(f"no API key: anyone who can reach {host} can use this server; see --api-key-file")
         say(f"the page: {address}/    the API: {address}/docs")
         print(address, flush=True)
         run(app, listening, settings.seconds)
@@ -111,20 +111,20 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
     Server(config).run([listening])
 
 
-def read_token(path: Path | None) -> SecretStr | None:
-    """The token in a file."""
+def read_api_key(path: Path | None) -> SecretStr | None:
+    """The key in a file."""
     if path is None:
         return None
     try:
-        token = path.read_text("utf-8-sig").strip()
+        key = path.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--token-file {path}: cannot be read: {error}") from error
-    if len(token) < 8 or not all("!" <= c <= "~" for c in token):  # what a header can carry
+        raise UserError(f"--api-key-file {path}: cannot be read: {error}") from error
+    if len(key) < 8 or not all("!" <= c <= "~" for c in key):  # what a header can carry
         raise UserError(
-            f"--token-file {path}: one word of at least 8 characters, letters and digits, "
+            f"--api-key-file {path}: one word of at least 8 characters, letters and digits, "
             "expected; make one: openssl rand -hex 32"
         )
-    return SecretStr(token)
+    return SecretStr(key)
 
 
 def given_settings(host: str, names: list[str], **given: Any) -> ServeSettings:

@@ -64,7 +64,7 @@ class Service:
         if nbest > 1 and "nbest" not in abilities:
             raise UserError(f"nbest: a {task} model has one answer to a text")
         if align and "alignment" not in abilities:
-            raise UserError("align: only transducers look from symbols of answers at a source")
+            raise UserError("align: only transducers look from tokens of answers at a source")
         search = chosen_search(model.predictor, body.search, self.settings)
         return Asking(model, search, nbest, align)
 

@@ -26,10 +26,10 @@ class ServeSettings(Options):
     body: float = Field(4.0, gt=0, description="megabytes of a request")
     beam: int = Field(32, gt=0, description="width of a beam")
     nbest: int = Field(32, gt=0, description="answers to a text, at most")
-    length: int = Field(2_000, gt=0, description="symbols of an answer that can be asked for")
+    length: int = Field(2_000, gt=0, description="tokens of an answer that can be asked for")
     wishes: int = Field(32, gt=0, description="words that must, or may not, be in an answer")
-    symbols: int = Field(200, gt=0, description="symbols a side of what is inspected")
-    token: SecretStr | None = Field(None, description="what a client must know")
+    max_inspect_tokens: int = Field(200, gt=0, description="tokens a side of what is inspected")
+    api_key: SecretStr | None = Field(None, description="what a client must know")
     cors: tuple[str, ...] = Field((), description="origins whose pages may ask")
     hosts: tuple[str, ...] | None = Field(
         None, description="names that a client may call the server by; None: any"
@@ -47,8 +47,8 @@ class ServeSettings(Options):
                     f"cors {origin!r}: as browsers write it, in small letters and without a path "
                     "expected: https://page.example, http://localhost:3000, or *"
                 )
-        if "*" in self.cors and self.token is not None:
-            raise ValueError("cors '*' lets every page ask; with a token, name the origins")
+        if "*" in self.cors and self.api_key is not None:
+            raise ValueError("cors '*' lets every page ask; with an API key, name the origins")
         return self
 
     @property
@@ -58,6 +58,6 @@ class ServeSettings(Options):
 
     def limits(self) -> dict[str, float]:
         """What a client may know."""
-        names = ("texts", "characters", "beam", "nbest", "length", "wishes", "symbols")
+        names = ("texts", "characters", "beam", "nbest", "length", "wishes", "max_inspect_tokens")
         rest = ("seconds", "queue", "connections", "batch", "wait")
         return {name: getattr(self, name) for name in (*names, *rest)} | {"bytes": self.bytes}

@@ -69,7 +69,7 @@ class Events(StreamingResponse):
             async for grown in self._grown():
                 yield event("grow", grown)
             found = self.job.future.result()
-            self.service.metrics.symbols.labels(self.model.name).inc(len(found.symbols))
+            self.service.metrics.tokens.labels(self.model.name).inc(len(found.tokens))
             took = round(1000 * (time.monotonic() - self.job.arrived), 3)
             about = {"model": self.model.name, "milliseconds": took}
             yield event("answer", {**found.as_dict(), **about})
@@ -94,8 +94,8 @@ class Events(StreamingResponse):
             if (so_far := self.growth.take()) is not None:
                 grow = grow or self.model.task.growing(self.job.text)
                 found = grow(so_far)
-                scores = found.as_dict(("symbol_scores",))
-                yield {"text": found.text, "symbols": found.symbols, **scores}
+                scores = found.as_dict(("token_logprobs",))
+                yield {"text": found.text, "tokens": found.tokens, **scores}
 
 
 def event(kind: str, value: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""The examples that a teacher labelled for a run, in its folder."""
+"""The examples that a teacher labeled for a run, in its folder."""
 
 import json
 from pathlib import Path

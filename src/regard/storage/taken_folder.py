@@ -10,7 +10,7 @@ from pathlib import Path
 from regard.core.errors import UserError
 from regard.data.reading.lines import stem
 
-PSEUDO = "pseudo.jsonl"  # what a teacher labelled, and how surely
+PSEUDO = "pseudo.jsonl"  # what a teacher labeled, and how surely
 TENSORBOARD = "tensorboard"
 RUN_FILES = (  # all that training writes; the first one says that a run is there
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),

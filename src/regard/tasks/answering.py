@@ -13,11 +13,11 @@ from regard.core.errors import UserError
 from regard.data.corpus.ragged import Rows
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS, SPECIALS, UNK
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.inputs.input import Input
 from regard.search import Beam, TokenConstraints
 from regard.search.callbacks import Begun, Follower
-from regard.search.force import force, next_symbols
+from regard.search.force import force, next_token_logprobs
 from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.search import SearchRequest
 from regard.tasks.banning import bans
@@ -32,7 +32,7 @@ class Answering:
     abilities = frozenset(("predict", "nbest")) | stepwise
     exportable = spreads = True
     source: Input
-    target: Vocabulary
+    target: Tokenizer
     ratio: float
 
     def limit(self, length: int, search: Any) -> int:
@@ -61,7 +61,7 @@ class Answering:
             *(("must", *pair) for pair in zip(request.must, must, strict=True)),
         ):
             if UNK in ids:
-                raise UserError(f"{name}: {word!r} has symbols that no answer can have")
+                raise UserError(f"{name}: {word!r} has tokens that no answer can have")
             if word in request.ban:
                 raise UserError(f"{name}: {word!r} is banned as well")
         if not all((*must, *map(encode, request.ban))):
@@ -104,21 +104,21 @@ class Answering:
         wish = self.constraints(request)
         begun = wish.prefix
         source_row = encoded.all().to(engine.device)
-        logp = next_symbols(engine.stepper(), source_row, begun)[0].clone()  # (V,)
+        logp = next_token_logprobs(engine.stepper(), source_row, begun)[0].clone()  # (V,)
         banned = [*wish.banned, *(wish.glued if not begun or begun[-1] in wish.ends else ())]
         struck = {*NEVER, *(phrase[0] for phrase in banned if len(phrase) == 1)}
         logp[[*struck]] = float("-inf")
         best = logp.topk(min(count, len(self.target) - len(struck)))
-        symbols, chances = best.indices.tolist(), best.values.exp().tolist()
-        wishes = [replace(wish, prefix=(*begun, symbol)) for symbol in symbols]
+        tokens, chances = best.indices.tolist(), best.values.exp().tolist()
+        wishes = [replace(wish, prefix=(*begun, token)) for token in tokens]
         found: list[list[Hypothesis]] = []
-        for part in plan([int(encoded.lengths[0])] * len(symbols), len(symbols)):
+        for part in plan([int(encoded.lengths[0])] * len(tokens), len(tokens)):
             asked = self.request(encoded, [0] * len(part), search)
             own = [wishes[i] for i in part]
             found += engine.run(search, replace(asked, constraints=own, on_step=on_step))
         return [
-            (self.target.name(symbol), p, self.answer(source, encoded.row(0), one, search, 1))
-            for symbol, p, one in zip(symbols, chances, found, strict=True)
+            (self.target.name(token), p, self.answer(source, encoded.row(0), one, search, 1))
+            for token, p, one in zip(tokens, chances, found, strict=True)
         ]
 
     def growing(self, source: Any) -> Callable[[Begun], Prediction]:
@@ -126,8 +126,8 @@ class Answering:
         name = cache(self.target.name)
 
         def grown(so_far: Begun) -> Prediction:
-            text, names = self.target.decode(so_far.symbols), tuple(map(name, so_far.symbols))
-            return Prediction(text, None, tuple(so_far.symbol_scores), names, value=text)
+            text, names = self.target.decode(so_far.tokens), tuple(map(name, so_far.tokens))
+            return Prediction(text, None, tuple(so_far.token_logprobs), names, value=text)
 
         return grown
 
@@ -137,12 +137,12 @@ class Answering:
         """The first hypothesis as text, with the others as alternatives."""
         texts = [
             Prediction(
-                self.target.decode(h.symbols),
+                self.target.decode(h.tokens),
                 h.score,
-                h.symbol_scores,
-                tuple(self.target.name(id) for id in h.symbols),
+                h.token_logprobs,
+                tuple(self.target.name(id) for id in h.tokens),
                 cut=h.cut,
-                value=self.target.decode(h.symbols),
+                value=self.target.decode(h.tokens),
             )
             for h in found
         ]
@@ -152,9 +152,9 @@ class Answering:
 
 def _statistics(found: Prediction) -> dict[str, Any]:
     """How probable a target is, as a whole and token by token, EOS included."""
-    total, symbols = math.fsum(found.symbol_scores), [*found.symbols, SPECIALS[EOS]]
+    total, tokens = math.fsum(found.token_logprobs), [*found.tokens, SPECIALS[EOS]]
     return {
         "log_probability": total,
-        "perplexity": math.exp(min(-total / len(symbols), 700.0)),
-        "symbols": list(zip(symbols, found.symbol_scores, strict=True)),
+        "perplexity": math.exp(min(-total / len(tokens), 700.0)),
+        "tokens": list(zip(tokens, found.token_logprobs, strict=True)),
     }

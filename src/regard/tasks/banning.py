@@ -1,15 +1,15 @@
-"""A banned word in symbols: in every way in which the vocabulary writes it."""
+"""A banned word in tokens: in every way in which the vocabulary writes it."""
 
 from functools import lru_cache
 
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.vocabulary.cut import is_word_character
 from regard.data.vocabulary.tokenizer_choice import is_unspaced
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.search.hypothesis import TokenConstraints
 
 
-def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> TokenConstraints:
+def bans(vocabulary: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
     """The wish that none of these words comes, neither behind a space nor glued to something.
 
     A word of letters is glued only where another word has ended, as behind a bracket: else it is
@@ -32,10 +32,10 @@ def bans(vocabulary: Vocabulary, words: tuple[str, ...]) -> TokenConstraints:
 
 
 @lru_cache(maxsize=8)
-def word_ends(vocabulary: Vocabulary) -> frozenset[int]:
-    """The symbols behind which a new word begins, even without a space."""
-    symbols = ((id, vocabulary.symbol(id)) for id in range(len(SPECIALS), len(vocabulary)))
-    return frozenset(id for id, symbol in symbols if symbol and not _goes_on(symbol[-1]))
+def word_ends(vocabulary: Tokenizer) -> frozenset[int]:
+    """The tokens behind which a new word begins, even without a space."""
+    tokens = ((id, vocabulary.token(id)) for id in range(len(SPECIALS), len(vocabulary)))
+    return frozenset(id for id, token in tokens if token and not _goes_on(token[-1]))
 
 
 def _goes_on(sign: str) -> bool:

@@ -16,7 +16,7 @@ from regard.data.reading.read import Example, Pair
 from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.metrics.numbers import Measured
-from regard.models.labeller import Labeller, PooledOptions
+from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_stats, text_or_vector
 from regard.tasks.questions.question import Asked
@@ -50,8 +50,8 @@ class Classify(Task):
         self.temperature = temperature
         self.numbers = {label: number for number, label in enumerate(labels)}
 
-    def build(self, options: PooledOptions) -> Labeller:
-        """A labeller with one output a label."""
+    def build(self, options: PooledOptions) -> EncoderModel:
+        """A labeler with one output a label."""
         return options.build(self.source.shape, len(self.labels))
 
     def corpus(self, pairs: Sequence[Pair]) -> LabelCorpus:

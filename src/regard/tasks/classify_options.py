@@ -9,7 +9,7 @@ from pydantic import Field
 from regard.core.errors import UserError
 from regard.core.files import read_facts
 from regard.core.options import Choice
-from regard.data.reading.labeled import read_labelled
+from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import Place
@@ -31,7 +31,7 @@ class ClassifyOptions(TaskOptions):
         "none", description="balanced: every class counts the same, however rare"
     )
     confidence: float = Field(
-        0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
+        0.9, gt=0, le=1, description="with --unlabeled: how sure a label must be to be learned from"
     )
     metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
         None, description="the measure that picks the best model"
@@ -47,7 +47,7 @@ class ClassifyOptions(TaskOptions):
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns, labels=True)[0]
         return refuse_streamed_vectors(
-            place, read_labelled(place.file(), *columns, several=self.several)
+            place, read_labeled(place.file(), *columns, several=self.several)
         )
 
     def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:

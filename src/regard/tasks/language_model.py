@@ -1,4 +1,4 @@
-"""Language models: running text, each symbol predicted from others."""
+"""Language models: running text, each token predicted from others."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -21,8 +21,8 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
 from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import TableVocabulary, Vocabulary
-from regard.inputs import symbol_input
+from regard.data.vocabulary.vocabulary import TableTokenizer, Tokenizer
+from regard.inputs import token_input
 from regard.objectives import Objective
 from regard.search import Sample
 from regard.search.callbacks import Begun
@@ -50,15 +50,15 @@ class LanguageModelTask(Task):
 
     def __init__(
         self,
-        vocabulary: Vocabulary,
-        letters: TableVocabulary | None,
+        vocabulary: Tokenizer,
+        letters: TableTokenizer | None,
         options: Any,
         masked: bool,
         ends: bool = True,
     ) -> None:
         self.vocabulary = vocabulary
         self.letters = letters
-        self.source = symbol_input(vocabulary, letters)
+        self.source = token_input(vocabulary, letters)
         self.options = options  # context, overlap, order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
@@ -69,7 +69,7 @@ class LanguageModelTask(Task):
             self.use = f"regard train DATA --task {tasks} --from {{run}}"
 
     @property
-    def output_vocabulary(self) -> Vocabulary | None:
+    def output_vocabulary(self) -> Tokenizer | None:
         """The vocabulary of the text; None where words are also read by their characters."""
         return self.vocabulary if self.letters is None else None
 
@@ -81,7 +81,7 @@ class LanguageModelTask(Task):
         """The documents as numbers."""
         texts, context = [pair.target for pair in pairs], self.options.context
         if self.letters is not None:
-            assert isinstance(self.vocabulary, TableVocabulary)
+            assert isinstance(self.vocabulary, TableTokenizer)
             return masked_words(texts, self.vocabulary, self.letters, context)
         rows = self.vocabulary.encode_all(texts)
         if self.masked:
@@ -126,19 +126,19 @@ class LanguageModelTask(Task):
         before = len(self.vocabulary.decode(prompt))
         texts = []
         for one in found:
-            text = source + self.vocabulary.decode([*prompt, *one.symbols])[before:]
-            names = tuple(map(self.vocabulary.name, one.symbols))
-            texts.append(Prediction(text, None, symbols=names, unknown=unknown, value=text))
+            text = source + self.vocabulary.decode([*prompt, *one.tokens])[before:]
+            names = tuple(map(self.vocabulary.name, one.tokens))
+            texts.append(Prediction(text, None, tokens=names, unknown=unknown, value=text))
         return replace(texts[0], alternatives=tuple(texts))
 
     def growing(self, source: str) -> Callable[[Begun], Prediction]:
-        """What makes an answer of an output that is not whole yet; each symbol is named once."""
+        """What makes an answer of an output that is not whole yet; each token is named once."""
         name, prompt = cache(self.vocabulary.name), self.vocabulary.encode(source)
         before = len(self.vocabulary.decode(prompt))
 
         def grown(so_far: Begun) -> Prediction:
-            text = source + self.vocabulary.decode([*prompt, *so_far.symbols])[before:]
-            return Prediction(text, None, symbols=tuple(map(name, so_far.symbols)), value=text)
+            text = source + self.vocabulary.decode([*prompt, *so_far.tokens])[before:]
+            return Prediction(text, None, tokens=tuple(map(name, so_far.tokens)), value=text)
 
         return grown
 
@@ -148,10 +148,10 @@ class LanguageModelTask(Task):
         return self._pieces(continued(model, [ids], [row], search, self.reach(model)), ids)
 
     def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
-        symbols, done, before = list(prompt), "", len(self.vocabulary.decode(prompt))
+        tokens, done, before = list(prompt), "", len(self.vocabulary.decode(prompt))
         for token in drawn:
-            symbols += token.values()
-            text = self.vocabulary.decode(symbols)[before:]
+            tokens += token.values()
+            text = self.vocabulary.decode(tokens)[before:]
             if text.startswith(done) and not text.endswith("\ufffd"):
                 yield text[len(done) :]
                 done = text
@@ -165,7 +165,7 @@ class LanguageModelTask(Task):
         return continued_by(given)
 
     def reach(self, model: Any) -> int | None:
-        """How many symbols a model can look back; None: any number."""
+        """How many tokens a model can look back; None: any number."""
         return None if model.unbounded else self.options.context
 
     def _refuse_masked(self) -> None:
@@ -177,7 +177,7 @@ class LanguageModelTask(Task):
 
     @torch.inference_mode()
     def surprise(self, model: nn.Module, texts: Sequence[str], batch_size: int) -> list[np.ndarray]:
-        """-log p of each symbol of each text, in nats; EOS is the last one, where ends count."""
+        """-log p of each token of each text, in nats; EOS is the last one, where ends count."""
         self._refuse_masked()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
@@ -216,15 +216,15 @@ class LanguageModelTask(Task):
         if self.masked:
             corpus = self.corpus([Pair("", text, 0) for text in texts])
             if not sum(objective.count(batch) for batch in corpus.passes(batch_size)):
-                raise UserError("no symbol of the dev part is known, so there is nothing to mask")
+                raise UserError("no token of the dev part is known, so there is nothing to mask")
             loss, _ = losses(model, corpus.passes(batch_size), objective)
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])
         mine = parallel.share(texts)
         found = parallel.gather(self.surprise(model, mine, batch_size) if mine else [])
         rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
-        totals = {key: sum(row[key] for row in rows) for key in ("nats", "symbols", "characters")}
-        loss = totals["nats"] / totals["symbols"]
+        totals = {key: sum(row[key] for row in rows) for key in ("nats", "tokens", "characters")}
+        loss = totals["nats"] / totals["tokens"]
         written = predictor.predict([""] * SAMPLES, search)
         return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
 

@@ -13,8 +13,8 @@ from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
 from regard.data.sources.open import Data, Place
-from regard.data.vocabulary.build import build_vocabulary, load_table, load_vocabulary
-from regard.data.vocabulary.vocabulary import count_symbols
+from regard.data.vocabulary.build import build_tokenizer, load_table, load_tokenizer
+from regard.data.vocabulary.vocabulary import count_tokens
 from regard.inputs.tokenizers import choose_size
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
@@ -27,16 +27,17 @@ class LanguageModelOptions(TaskOptions):
     """Running text."""
 
     kind: Literal["language-model"] = "language-model"
-    symbols: Literal["auto", "char", "word", "space", "bpe", "unigram", "words"] = Field(
-        "auto", description="words: words between spaces, by letters too, as taggers read them"
+    tokenizer: Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "word_char"] = Field(
+        "auto",
+        description="word_char: words between spaces, with their characters, as taggers read them",
     )
-    size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
+    vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
     documents: Literal["file", "blank", "line"] = Field(
         "file", description="a document is a file, what is between blank lines, or a line"
     )
-    context: int = Field(64, gt=0, description="symbols of a window")
+    context: int = Field(64, gt=0, description="tokens of a window")
     overlap: int = Field(
-        0, ge=0, description="symbols of a window that in evaluation are only read, not scored"
+        0, ge=0, description="tokens of a window that in evaluation are only read, not scored"
     )
     order: Literal["auto", "sequential", "random"] = Field(
         "auto", description="windows one after the other, memory carried on, or in random order"
@@ -52,7 +53,7 @@ class LanguageModelOptions(TaskOptions):
     @property
     def spelled(self) -> bool:
         """Whether words are read by their letters too."""
-        return self.symbols == "words"
+        return self.tokenizer == "word_char"
 
     def read(self, place: Place) -> Pairs:
         """The documents of a file."""
@@ -94,22 +95,24 @@ class LanguageModelOptions(TaskOptions):
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
         texts, chosen = [pair.target for pair in pairs], list[Choice]()
-        tree = self.model_dump(include={"symbols", "size"})
-        if self.symbols == "auto":
+        tree = self.model_dump(include={"tokenizer", "vocab_size"})
+        if self.tokenizer == "auto":
             characters = sum(map(len, texts))
-            tree["symbols"] = "char" if characters < SMALL else "bpe"
+            tree["tokenizer"] = "char" if characters < SMALL else "bpe"
             why = f"{characters:,} characters of text"
-            chosen.append(Choice("task.symbols", tree["symbols"], why))
+            chosen.append(Choice("task.tokenizer", tree["tokenizer"], why))
         choose_size(tree, "task", texts, chosen)
         options, letters = self.model_copy(update=tree), None
         if not options.spelled:
-            vocabulary = build_vocabulary(options.symbols, texts, options.size)
+            vocabulary = build_tokenizer(options.tokenizer, texts, options.vocab_size)
         elif not masked:
-            raise UserError("task.symbols=words is for model.kind=masked; choose word or space")
+            raise UserError(
+                "task.tokenizer=word_char is for model.kind=masked; choose word or whitespace"
+            )
         else:
             cut_up = [word for text in texts for word in text.split()]
-            vocabulary = count_symbols(map(word_key, cut_up), options.size)
-            letters = count_symbols(letter for word in cut_up for letter in word)
+            vocabulary = count_tokens(map(word_key, cut_up), options.vocab_size)
+            letters = count_tokens(letter for word in cut_up for letter in word)
         task = LanguageModelTask(vocabulary, letters, options, masked, len(pairs) > 1)
         return task, options, chosen
 
@@ -117,12 +120,12 @@ class LanguageModelOptions(TaskOptions):
         self, like: LanguageModelTask, masked: bool, ends: bool
     ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
         """The task with the vocabulary of another one."""
-        kind = like.vocabulary.kind if like.letters is None else "words"
-        if self.symbols not in ("auto", kind):
+        kind = like.vocabulary.kind if like.letters is None else "word_char"
+        if self.tokenizer not in ("auto", kind):
             raise UserError(
-                f"--from: that model reads {kind} symbols, {self.symbols} was asked for"
+                f"--from: that model reads {kind} tokens, {self.tokenizer} was asked for"
             )
-        options = self.model_copy(update={"symbols": kind, "size": None})
+        options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:
             raise UserError("--from: that model reads words by letters, which only masked ones do")
         return LanguageModelTask(like.vocabulary, like.letters, options, masked, ends), options
@@ -132,4 +135,4 @@ class LanguageModelOptions(TaskOptions):
         place = folder / "vocabulary"
         masked, ends = read_facts(place / "task.json", "masked", "ends")
         letters = load_table(place, "letters") if self.spelled else None
-        return LanguageModelTask(load_vocabulary(place, "text"), letters, self, masked, ends)
+        return LanguageModelTask(load_tokenizer(place, "text"), letters, self, masked, ends)

@@ -25,7 +25,7 @@ from regard.inputs.input import Input
 from regard.inputs.text import Text
 from regard.inputs.vectors import standard
 from regard.metrics.numbers import Measured, measure_numbers, number_table
-from regard.models.labeller import LabelHead, Labeller, PooledOptions
+from regard.models.encoder_model import EncoderModel, LabelHead, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import Found
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats, text_or_vector
@@ -96,8 +96,8 @@ class Regress(Task):
         self.deviation = deviation
         self.metric = metric
 
-    def build(self, options: PooledOptions) -> Labeller:
-        """A labeller with one output a number."""
+    def build(self, options: PooledOptions) -> EncoderModel:
+        """A labeler with one output a number."""
         return options.build(self.source.shape, len(self.mean))
 
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:

@@ -23,7 +23,7 @@ from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.numbers import Measured
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
-from regard.models.labeller import Labeller, TaggerOptions
+from regard.models.encoder_model import EncoderModel, TaggerOptions
 from regard.search.search import Found
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.questions.question import Asked
@@ -39,7 +39,7 @@ class TagOptions(TaskOptions):
     kind: Literal["tag"] = "tag"
     source: Inputs = Field(Words(), description="what is read")
     confidence: float = Field(
-        0.9, gt=0, le=1, description="with --unlabelled: how sure a label must be to be learnt from"
+        0.9, gt=0, le=1, description="with --unlabeled: how sure a label must be to be learned from"
     )
     metric: Literal["accuracy", "f1", "sentences"] | None = Field(
         None, description="the measure that picks the best model; None: f1 for spans"
@@ -96,8 +96,8 @@ class Tag(Task):
         self.metric = metric
         self.numbers = {tag: number for number, tag in enumerate(tags)}
 
-    def build(self, options: TaggerOptions) -> Labeller:
-        """A labeller for these sources."""
+    def build(self, options: TaggerOptions) -> EncoderModel:
+        """A labeler for these sources."""
         return options.build(self.source.shape, len(self.tags))
 
     def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:

@@ -47,7 +47,7 @@ class TaskOptions(Options):
 
     def surely(self) -> float:
         """How sure a model must be to label examples for another one."""
-        raise UserError("unlabelled examples are of use to the tasks tag and classify only")
+        raise UserError("unlabeled examples are of use to the tasks tag and classify only")
 
     def load(self, folder: Path) -> "Task":
         """The task that `save` wrote into a run folder."""

@@ -1,6 +1,6 @@
-"""How surprised a language model is by a text: -log p of each symbol.
+"""How surprised a language model is by a text: -log p of each token.
 
-N symbols, B rows, T length of a window.
+N tokens, B rows, T length of a window.
 """
 
 import math
@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_map
 from regard.tasks.task_loss import device_of
 
-READ = 512  # symbols a model that carries its memory reads at once
+READ = 512  # tokens a model that carries its memory reads at once
 
 
 def window_surprise(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
@@ -55,7 +55,7 @@ def _first(rows: int, tensor: Tensor) -> Tensor:
 
 
 def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
-    """-log p of the symbols that count, row by row, and what to carry on."""
+    """-log p of the tokens that count, row by row, and what to carry on."""
     batch = batch.to(device_of(model))
     assert batch.target is not None
     found = model(batch)
@@ -68,15 +68,15 @@ def document_row(nats: np.ndarray, text: str) -> dict[str, float]:
     """The sums of one document."""
     sums = {
         "nats": float(nats.sum(dtype=np.float64)),
-        "symbols": len(nats),
+        "tokens": len(nats),
         "characters": len(text),
     }
     return sums | figures(**sums)
 
 
-def figures(nats: float, symbols: float, characters: float) -> dict[str, float]:
-    """loss in nats a symbol, perplexity, and bits per character."""
-    loss = nats / max(1.0, symbols)
+def figures(nats: float, tokens: float, characters: float) -> dict[str, float]:
+    """loss in nats a token, perplexity, and bits per character."""
+    loss = nats / max(1.0, tokens)
     return {
         "loss": loss,
         "perplexity": math.exp(min(loss, 700.0)),

@@ -20,9 +20,9 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, group
 from regard.data.sources.large import Part, large_base, part_rows, split
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.inputs.input import Input
-from regard.models.generator import GeneratorOptions
+from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.tasks.answering import Answering
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.transduce_question import TransduceQuestion, transduce_question
@@ -39,7 +39,7 @@ class Transduce(Answering, Task):
     def __init__(
         self,
         source: Input,
-        target: Vocabulary,
+        target: Tokenizer,
         metric: str,
         ratio: float,
         max_length: int | None = None,
@@ -50,7 +50,7 @@ class Transduce(Answering, Task):
         self.metric = metric
         self.ratio = ratio
         self.max_length = max_length
-        # Whether both sides number the same symbols alike, so that a model has one table of
+        # Whether both sides number the same tokens alike, so that a model has one table of
         # vectors for both; an imported model may still cut each side in its own way.
         self.shared = shared or self.vocabulary is target
         # The pairs that were encoded last and what they became: a run asks for its training
@@ -58,16 +58,16 @@ class Transduce(Answering, Task):
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     @property
-    def vocabulary(self) -> Vocabulary | None:
+    def vocabulary(self) -> Tokenizer | None:
         """The vocabulary of the sources, if they are texts."""
         return getattr(self.source, "vocabulary", None)
 
     @property
-    def output_vocabulary(self) -> Vocabulary:
+    def output_vocabulary(self) -> Tokenizer:
         """The vocabulary of the targets."""
         return self.target
 
-    def source_vocabulary(self) -> Vocabulary:
+    def source_vocabulary(self) -> Tokenizer:
         """The vocabulary of the sources; refused where they are no texts."""
         if self.vocabulary is None:
             raise UserError(
@@ -75,7 +75,7 @@ class Transduce(Answering, Task):
             )
         return self.vocabulary
 
-    def build(self, options: GeneratorOptions) -> nn.Module:
+    def build(self, options: EncoderDecoderOptions) -> nn.Module:
         """A generator for such sources and this vocabulary."""
         return options.build(self.source.shape, len(self.target), self.shared)
 
@@ -94,7 +94,7 @@ class Transduce(Answering, Task):
         return encoded.take(rows) if isinstance(pairs, Part) else encoded
 
     def lengths(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """(N, 2): symbols of both sides of each pair."""
+        """(N, 2): tokens of both sides of each pair."""
         large = large_base(pairs)
         if large is not None:
             assert self.vocabulary is not None
@@ -121,14 +121,14 @@ class Transduce(Answering, Task):
     ) -> dict[str, float]:
         """exact ser cer wer bleu chrf bleu_d2l."""
         outputs = [prediction.text for prediction in predictions]
-        return metrics.score(outputs, self._references(examples), self.target.symbols)
+        return metrics.score(outputs, self._references(examples), self.target.tokenize)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
         outputs = [prediction.text for prediction in predictions]
-        return metrics.intervals(outputs, self._references(examples), self.target.symbols)
+        return metrics.intervals(outputs, self._references(examples), self.target.tokenize)
 
     def measures(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
         """The perplexity, from the loss without smoothing."""
@@ -158,7 +158,7 @@ class Transduce(Answering, Task):
         return load_check(found)
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
-        """The references as the model would write them: spaced symbols with one space between."""
+        """The references as the model would write them: spaced tokens with one space between."""
         return [[self.target.normal(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:

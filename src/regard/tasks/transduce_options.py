@@ -18,8 +18,8 @@ from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
 from regard.data.sources.open import Place
 from regard.data.sources.open_large import split_large
-from regard.data.vocabulary.build import build_vocabulary, load_vocabulary
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.build import build_tokenizer, load_tokenizer
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text, TextInput, text_like
@@ -39,7 +39,7 @@ class TransduceOptions(TaskOptions):
     target: SideOptions = SideOptions()
     shared: bool | None = Field(None, description="one subword vocabulary for both sides")
     max_length: int | None = Field(
-        None, gt=0, description="longer examples (symbols, either side) are left out of training"
+        None, gt=0, description="longer examples (tokens, either side) are left out of training"
     )
     metric: Metric | None = Field(None, description="the measure that picks the best model")
 
@@ -70,7 +70,7 @@ class TransduceOptions(TaskOptions):
             short = pick(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
-                    f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} symbols "
+                    f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} tokens "
                     "are left out of training"
                 )
             kept = short
@@ -111,7 +111,7 @@ class TransduceOptions(TaskOptions):
         assert isinstance(options.source, Text)
         sides = ("source", "target") if options.shared else ("source",)
         texts = side_texts(pairs, *sides)
-        source = build_vocabulary(options.source.symbols, texts, options.source.size)
+        source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
         target = source if options.shared else options.target_vocabulary(pairs)
         return _measured(_read(source), target, options, pairs), options, chosen
 
@@ -126,9 +126,11 @@ class TransduceOptions(TaskOptions):
         options = TransduceOptions.model_validate(tree)
         return _measured(source, options.target_vocabulary(pairs), options, pairs), options, chosen
 
-    def target_vocabulary(self, pairs: Sequence[Pair]) -> Vocabulary:
+    def target_vocabulary(self, pairs: Sequence[Pair]) -> Tokenizer:
         """The vocabulary of the targets of these pairs."""
-        return build_vocabulary(self.target.symbols, side_texts(pairs, "target"), self.target.size)
+        return build_tokenizer(
+            self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
+        )
 
     def _filled(self, pairs: Sequence[Pair], chosen: list[Choice]) -> "TransduceOptions":
         """The options with nothing left open."""
@@ -142,12 +144,12 @@ class TransduceOptions(TaskOptions):
     ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
-        source = text_like(like.source, self.source.symbols).vocabulary
+        source = text_like(like.source, self.source.tokenizer).vocabulary
         tree = self.model_dump()
-        tree["source"] = Text(symbols=source.kind, lowercase=False).model_dump()
+        tree["source"] = Text(tokenizer=source.kind, lowercase=False).model_dump()
         if like.kind == self.kind:
             target = like.target
-            tree |= {"target": {"symbols": target.kind, "size": None}}
+            tree |= {"target": {"tokenizer": target.kind, "vocab_size": None}}
             tree["shared"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
@@ -164,17 +166,17 @@ class TransduceOptions(TaskOptions):
         shared, metric, ratio = read_facts(place / "task.json", "shared", "metric", "ratio")
         source = self.source.load(place)
         own = getattr(source, "vocabulary", None)
-        target = own if shared and own is not None else load_vocabulary(place, "target")
+        target = own if shared and own is not None else load_tokenizer(place, "target")
         return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared))
 
 
-def _read(vocabulary: Vocabulary) -> TextInput:
+def _read(vocabulary: Tokenizer) -> TextInput:
     """How texts of this vocabulary are read."""
     return TextInput(vocabulary, lowercase=False, opened=False)
 
 
 def _measured(
-    source: Input, target: Vocabulary, options: TransduceOptions, pairs: Sequence[Pair]
+    source: Input, target: Tokenizer, options: TransduceOptions, pairs: Sequence[Pair]
 ) -> "Transduce":
     """The task of these sides, which knows how long outputs may be."""
     assert options.metric is not None

@@ -8,7 +8,7 @@ from regard.data.reading.read import Example
 from regard.data.tensors.special import EOS, SPECIALS
 
 BRIEF = ("text", "score")  # the parts of an alternative
-TOKENS = ("text", "value", "score", "symbols", "symbol_scores")
+TOKENS = ("text", "value", "score", "tokens", "token_logprobs")
 REST = ("unknown", "cut", "confidence", "probabilities", "alignment")
 PARTS, NBEST_PARTS = (*TOKENS, *REST), (*TOKENS, "alternatives", *REST)
 ALWAYS = ("value", "prediction", "nbest")  # parts that JSON shows even if there is nothing in them
@@ -17,15 +17,15 @@ ALWAYS = ("value", "prediction", "nbest")  # parts that JSON shows even if there
 @dataclass(frozen=True)
 class Prediction:
     """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
-    score: log probability, as the search ranks it, or None; unknown: symbols of the source that
+    score: log probability, as the search ranks it, or None; unknown: tokens of the source that
     training never saw; cut: whether the answer ended because it came to its limit; single: whether
     a value that is a tuple always holds one thing, and is shown as that; alignment: for each
-    symbol, and the end, how much of its attention each source symbol had (the end is one too)."""
+    token, and the end, how much of its attention each source token had (the end is one too)."""
 
     text: str
     score: float | None
-    symbol_scores: tuple[float, ...] = ()
-    symbols: tuple[str, ...] = ()
+    token_logprobs: tuple[float, ...] = ()
+    tokens: tuple[str, ...] = ()
     alternatives: tuple["Prediction", ...] = ()
     unknown: tuple[str, ...] = ()
     cut: bool = False
@@ -63,16 +63,16 @@ class Prediction:
                 return self.shown()
             case "score":  # the digits behind depend on what a text is predicted together with
                 return None if self.score is None else round(self.score, 6)
-            case "symbols" if pairs:
-                names = (*self.symbols, SPECIALS[EOS])
-                scores = _rounded(self.symbol_scores) or [None] * len(names)
+            case "tokens" if pairs:
+                names = (*self.tokens, SPECIALS[EOS])
+                scores = _rounded(self.token_logprobs) or [None] * len(names)
                 return [list(pair) for pair in zip(names, scores, strict=True)]
-            case "symbols":
-                return self.symbols if self.symbols or self.symbol_scores else None
-            case "symbol_scores":
-                return _rounded(self.symbol_scores) or None
+            case "tokens":
+                return self.tokens if self.tokens or self.token_logprobs else None
+            case "token_logprobs":
+                return _rounded(self.token_logprobs) or None
             case "confidences":
-                return self.symbol_scores or None
+                return self.token_logprobs or None
             case "confidence" if self.confidence is not None:
                 return _rounded([self.confidence], digits)[0]
             case "alternatives" | "nbest":

@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimiser, averages and progress, in plain formats, with checksums.
+"""Checkpoints: weights, optimizer, averages and progress, in plain formats, with checksums.
 
 Nothing here is a pickle: tensors lie in safetensors files, the rest in JSON. There is no random
 state: the noise of each batch follows from the seed and the number of the batch.
@@ -97,7 +97,7 @@ def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
 
 
 def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
-    """Puts the state of each parameter back into the optimiser that owns it."""
+    """Puts the state of each parameter back into the optimizer that owns it."""
     own = once(run.model)
     owners = {
         id(parameter): optimizer

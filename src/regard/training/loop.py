@@ -46,8 +46,8 @@ def solve(run: Run) -> Iterator[Record]:
     run.start_clock()
     run.task.solve(run.model, run.corpus, run.config.objective)
     run.progress.step, run.progress.epoch = 1, 1
-    symbols = int(run.corpus.lengths.sum())
-    yield _record(run, Update(math.nan, {}, 0.0, {}, symbols, len(run.corpus), 0.0), lr=0.0)
+    tokens = int(run.corpus.lengths.sum())
+    yield _record(run, Update(math.nan, {}, 0.0, {}, tokens, len(run.corpus), 0.0), lr=0.0)
 
 
 def _record(run: Run, done: Update, lr: float) -> Record:

@@ -55,8 +55,8 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
 
 def _refuse_others(wish: TrainArgs, folder: Path, facts: dict[str, Any]) -> None:
     """A resumed run started from what it started from."""
-    asked = {"origin": wish.origin and str(wish.origin), "unlabelled": wish.unlabelled}
-    for name, option in (("origin", "--from"), ("unlabelled", "--unlabelled")):
+    asked = {"origin": wish.origin and str(wish.origin), "unlabeled": wish.unlabeled}
+    for name, option in (("origin", "--from"), ("unlabeled", "--unlabeled")):
         if asked[name] and asked[name] != facts.get(name):
             raise UserError(
                 f"--resume: {folder} began {option} {facts.get(name)}, {asked[name]} was asked "
@@ -101,7 +101,7 @@ def _refuse_changes(wish: TrainArgs, folder: Path, config: Config, processes: in
     ours = flatten(config.model_dump(mode="json"))
     for key in flatten(named):
         value = wanted.get(key)
-        if key == "training.budget" and wish.unlabelled and not wish.teacher and value:
+        if key == "training.budget" and wish.unlabeled and not wish.teacher and value:
             value /= 2  # the other half was the teacher's
         if key == "training.accumulate" and value:
             value = value * parallel.size() / processes

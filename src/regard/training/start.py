@@ -92,7 +92,7 @@ def _assemble(
     origin: Origin | None = None,
     loaded: Sequence[str] = (),
 ) -> Run:
-    """Model and optimiser of a filled configuration, seeded."""
+    """Model and optimizer of a filled configuration, seeded."""
     training = config.training
     torch.manual_seed(training.seed)
     device = parallel.device()
@@ -107,7 +107,7 @@ def _assemble(
     if not any(True for _ in model.parameters()) and training.optimizer.stepwise:
         raise UserError(
             f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
-            "trained step by step; leave the optimiser open"
+            "trained step by step; leave the optimizer open"
         )
     if training.parallel == "fsdp" and parallel.size() > 1 and not training.optimizer.divisible:
         raise UserError(

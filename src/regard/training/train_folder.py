@@ -24,7 +24,7 @@ class TrainArgs:
     resume: bool
     force: bool
     origin: Path | None = None
-    unlabelled: str | None = None
+    unlabeled: str | None = None
     teacher: str | None = None
 
 

@@ -76,7 +76,7 @@ def transplant(model: nn.Module, origin: Origin) -> list[str]:
     if not set(fitting) & set(body):
         raise UserError(
             f"--from {origin.folder}: no weight of it fits this model; leave model.* settings to "
-            "the other model, and use a model of the same symbols"
+            "the other model, and use a model of the same tokens"
         )
     with torch.no_grad():
         for name in fitting:
@@ -98,4 +98,4 @@ def freeze(model: nn.Module, prefixes: list[str]) -> None:
         for parameter in found:
             parameter.requires_grad_(False)
     if prefixes and not any(p.requires_grad for p in model.parameters()):
-        raise UserError("training.freeze: every weight is frozen, so nothing can be learnt")
+        raise UserError("training.freeze: every weight is frozen, so nothing can be learned")

@@ -23,7 +23,7 @@ from regard.training.update import calmer
 from regard.views.report import write_report
 
 RARELY = 30  # with a budget: as many times as long as it takes goes by between validations
-DIVERGED = 700.0  # nats a symbol; the perplexity, exp of it, is no number any more
+DIVERGED = 700.0  # nats a token; the perplexity, exp of it, is no number any more
 
 
 def validation_part(run: Run) -> list[Example]:

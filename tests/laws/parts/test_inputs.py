@@ -58,8 +58,8 @@ def meant(source: Padded) -> Tensor:
     """The data with the shared rows themselves in place of their numbers."""
     if source.shared is None:
         return source.data
-    spelt = F.pad(source.shared.data * source.shared.mask, (0, 20))[:, :20]
-    return torch.cat([source.data[..., :-1], spelt[source.data[..., -1]]], -1)
+    spelled = F.pad(source.shared.data * source.shared.mask, (0, 20))[:, :20]
+    return torch.cat([source.data[..., :-1], spelled[source.data[..., -1]]], -1)
 
 
 def stuffed(source: Padded) -> Padded:

@@ -15,7 +15,7 @@ from regard.data.checks.side_stats import SideStats, measure_side
 from regard.data.checks.survey import IssueCount, Survey
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 SHOWN = 5
 FEW_COPIES = 0.05  # copies below this share look like untranslated lines, above like the task
@@ -46,7 +46,7 @@ class Check(DataCheck):
     def summary(self) -> list[str]:
         counts = f"train {self.pairs:,} pairs ({self.sources:,} sources), dev {self.dev_pairs:,}"
         sides = [
-            f"{name}: {side.kind}, {side.vocabulary:,} symbols in the vocabulary, "
+            f"{name}: {side.kind}, {side.vocabulary:,} tokens in the vocabulary, "
             f"half of the texts up to {side.lengths[50]} long, 99 % up to {side.lengths[99]}, "
             f"longest {side.lengths[100]}"
             for name, side in (("source", self.source), ("target", self.target))
@@ -57,14 +57,14 @@ class Check(DataCheck):
 def check(
     train: Sequence[Pair],
     dev: Sequence[Pair],
-    source: Vocabulary,
-    target: Vocabulary,
+    source: Tokenizer,
+    target: Tokenizer,
     limit: int | None,
     lengths: np.ndarray | None = None,
 ) -> Check:
-    """The figures of train and dev; `limit` is the longest side, in symbols, that may be used.
+    """The figures of train and dev; `limit` is the longest side, in tokens, that may be used.
 
-    lengths: (N, 2) symbols of both sides of train, where they are known.
+    lengths: (N, 2) tokens of both sides of train, where they are known.
     """
     survey = Survey(train)
     if lengths is None:
@@ -98,8 +98,8 @@ def load_check(facts: dict[str, Any]) -> Check:
     return TypeAdapter(Check).validate_python(facts)
 
 
-def _lengths(pairs: Sequence[Pair], source: Vocabulary, target: Vocabulary) -> np.ndarray:
-    """(N, 2): symbols of both sides."""
+def _lengths(pairs: Sequence[Pair], source: Tokenizer, target: Tokenizer) -> np.ndarray:
+    """(N, 2): tokens of both sides."""
     sides = ([pair.source for pair in pairs], [pair.target for pair in pairs])
     found = zip(sides, (source, target), strict=True)
     return np.stack([vocabulary.encode_flat(t, EOS)[1] - 1 for t, vocabulary in found], 1)
@@ -110,7 +110,7 @@ def _outliers(numbers: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, 
     whole = np.flatnonzero(lengths.all(1))
     if len(whole) < SHOWN:
         return []
-    # One is added so that 1 against 3 symbols counts less than 10 against 30.
+    # One is added so that 1 against 3 tokens counts less than 10 against 30.
     sides = lengths[whole].astype(np.float64) + 1
     ratios = sides[:, 1] / sides[:, 0]
     np.log(ratios, out=ratios)
@@ -129,16 +129,16 @@ def _warnings(found: Check) -> Iterator[str]:
         yield from _say(side.empty, f"pairs with an empty {name}, which training leaves out")
     if found.over_limit:
         yield (
-            f"pairs longer than {found.limit} symbols, which training leaves out: "
+            f"pairs longer than {found.limit} tokens, which training leaves out: "
             f"{found.over_limit:,} ({found.over_limit / found.pairs:.1%})"
         )
     if found.overlap:
         yield f"dev sources that are in train as well: {found.overlap:,} of {found.dev_sources:,}"
     for name, side in sides:
-        if side.unknown_symbols:
+        if side.unknown_tokens:
             yield (
-                f"{name} symbols in dev that are not in the vocabulary: {side.unknown_symbols:,} "
-                f"of {side.dev_symbols:,} ({side.unknown_symbols / side.dev_symbols:.2%}), pairs "
+                f"{name} tokens in dev that are not in the vocabulary: {side.unknown_tokens:,} "
+                f"of {side.dev_tokens:,} ({side.unknown_tokens / side.dev_tokens:.2%}), pairs "
                 f"with one: {side.unknown_examples:,}; most frequent: {_list(side.unknown)}"
             )
     yield from _say(found.duplicates, "pairs that repeat an earlier pair exactly")
@@ -146,7 +146,7 @@ def _warnings(found: Check) -> Iterator[str]:
         yield from _say(side.control, f"{name}s with control or invisible characters")
         yield from _say(side.replacement, f"{name}s with U+FFFD, the mark of a bad conversion")
         yield from _say(side.edges, f"{name}s that begin or end with white space")
-        if side.kind == "space":
+        if side.kind == "whitespace":
             yield from _say(side.double_spaces, f"{name}s with double spaces, read as one")
         yield from _say(side.decomposed, f"{name}s not in Unicode form NFC")
     if found.outliers:
@@ -176,7 +176,7 @@ def _counts(found: Check) -> list[str]:
         ("above 99th percentile", f"{found.over_99:,} pairs"),
     ]
     if found.limit is not None:
-        rows.append((f"above {found.limit} symbols", f"{found.over_limit:,} pairs"))
+        rows.append((f"above {found.limit} tokens", f"{found.over_limit:,} pairs"))
     return table(rows, 23)
 
 
@@ -188,7 +188,7 @@ def _sides(found: Check) -> list[str]:
 
 
 NAMES = (
-    *("symbols", "vocabulary", "length: half up to", "90 % up to", "99 % up to", "longest"),
+    *("tokens", "vocabulary", "length: half up to", "90 % up to", "99 % up to", "longest"),
     *("characters", "scripts", "rare characters", "unknown in dev"),
     *("empty", "control characters", "U+FFFD", "white space at ends", "double spaces", "not NFC"),
 )
@@ -203,15 +203,15 @@ def _rows(side: SideStats) -> list[str]:
         *(f"{length:,}" for length in side.lengths.values()),
         *(f"{side.characters:,}", ", ".join(scripts[:3]) or "-"),
         f"{len(side.rare):,}" + (f": {_list(side.rare)}" if side.rare else ""),
-        f"{side.unknown_symbols:,} of {side.dev_symbols:,}",
+        f"{side.unknown_tokens:,} of {side.dev_tokens:,}",
         *(f"{finding.count:,}" for finding in (*findings, side.decomposed)),
     ]
 
 
-def _list(symbols: dict[str, int]) -> str:
-    """Some symbols, with those that cannot be printed as code points."""
+def _list(tokens: dict[str, int]) -> str:
+    """Some tokens, with those that cannot be printed as code points."""
     shown = [
-        symbol if symbol.isprintable() and symbol.strip() else f"U+{ord(symbol[0]):04X}"
-        for symbol in list(symbols)[:SHOWN]
+        token if token.isprintable() and token.strip() else f"U+{ord(token[0]):04X}"
+        for token in list(tokens)[:SHOWN]
     ]
-    return " ".join(shown) + (" ..." if len(symbols) > SHOWN else "")
+    return " ".join(shown) + (" ..." if len(tokens) > SHOWN else "")

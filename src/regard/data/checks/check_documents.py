@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from regard.data.checks.check_frame import DataCheck, length_rows, table
 from regard.data.checks.side_stats import percentiles, scripts
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 ORDERS = 5  # n-grams up to this length are counted
 DRAWN = 3  # and curves drawn up to this one
@@ -29,12 +29,12 @@ class DocumentCheck(DataCheck):
     alphabet: int
     lengths: dict[int, int]  # characters of a document
     scripts: dict[str, float]
-    symbols: str  # what the model reads
+    tokens: str  # what the model reads
     vocabulary: int
     dev_documents: int
     dev_characters: int
-    dev_symbols: int
-    unknown_symbols: int
+    dev_tokens: int
+    unknown_tokens: int
     zipf: list[list[int]]  # rank and count of words
     exponent: float  # of the law count ~ rank^-exponent
     ngrams: list[dict[str, int]]  # of words: n, total, distinct, once
@@ -44,7 +44,7 @@ class DocumentCheck(DataCheck):
     def summary(self) -> list[str]:
         return [
             f"train {self.characters:,} characters in {self.documents:,} documents; "
-            f"{self.symbols}, {self.vocabulary:,} symbols in the vocabulary; dev "
+            f"{self.tokens}, {self.vocabulary:,} tokens in the vocabulary; dev "
             f"{self.dev_characters:,} characters",
         ]
 
@@ -57,7 +57,7 @@ class DocumentCheck(DataCheck):
             ("scripts", ", ".join(share[:3]) or "-"),
             *length_rows(self.lengths),
             ("dev documents", f"{self.dev_documents:,}, {self.dev_characters:,} characters"),
-            ("unknown in dev", f"{self.unknown_symbols:,} of {self.dev_symbols:,} symbols"),
+            ("unknown in dev", f"{self.unknown_tokens:,} of {self.dev_tokens:,} tokens"),
             ("Zipf", f"count ~ rank^-{self.exponent:.2f}"),
             ("most frequent", " ".join(f"{w} ({c:,})" for w, c in self.frequent.items())),
         ]
@@ -85,7 +85,7 @@ class DocumentCheck(DataCheck):
 
 
 def check_documents(
-    train: Sequence[str], dev: Sequence[str], vocabulary: Vocabulary
+    train: Sequence[str], dev: Sequence[str], vocabulary: Tokenizer
 ) -> DocumentCheck:
     """The figures of train and dev."""
     cut = [words_of(text) for text in train]
@@ -104,12 +104,12 @@ def check_documents(
         alphabet=len(letters),
         lengths=percentiles(map(len, train)),
         scripts=scripts(letters),
-        symbols=vocabulary.kind,
+        tokens=vocabulary.kind,
         vocabulary=len(vocabulary),
         dev_documents=len(dev),
         dev_characters=sum(map(len, dev)),
-        dev_symbols=sum(map(len, encoded)),
-        unknown_symbols=sum(ids.count(UNK) for ids in encoded),
+        dev_tokens=sum(map(len, encoded)),
+        unknown_tokens=sum(ids.count(UNK) for ids in encoded),
         zipf=curve(counts[0]),
         exponent=exponent(counts[0]),
         ngrams=[
@@ -161,10 +161,9 @@ def _warnings(found: DocumentCheck, both: set[str]) -> list[str]:
     warnings = []
     if both:
         warnings.append(f"dev documents that are in train as well: {len(both):,}")
-    if found.unknown_symbols:
-        share = found.unknown_symbols / max(1, found.dev_symbols)
+    if found.unknown_tokens:
+        share = found.unknown_tokens / max(1, found.dev_tokens)
         warnings.append(
-            f"symbols of dev that are not in the vocabulary: {found.unknown_symbols:,} "
-            f"({share:.2%})"
+            f"tokens of dev that are not in the vocabulary: {found.unknown_tokens:,} ({share:.2%})"
         )
     return warnings

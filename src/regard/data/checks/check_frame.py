@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 SHOWN = 12  # labels named in a warning
-RARE = 5  # a label with fewer examples can hardly be learnt
+RARE = 5  # a label with fewer examples can hardly be learned
 LISTED = 40  # labels with a line of their own
 
 

@@ -22,7 +22,7 @@ from regard.data.reading.read import Pair
 
 @dataclass
 class LabelCheck(DataCheck):
-    """What was found in labelled examples, as plain data."""
+    """What was found in labeled examples, as plain data."""
 
     examples: int
     what: str  # texts or vectors
@@ -34,7 +34,7 @@ class LabelCheck(DataCheck):
     dev_examples: int
     overlap: int
     unseen_labels: dict[str, int]
-    unknown: int  # dev examples with a symbol that training never saw
+    unknown: int  # dev examples with a token that training never saw
 
     def summary(self) -> list[str]:
         first, count = next(iter(self.labels.items()))
@@ -51,7 +51,7 @@ class LabelCheck(DataCheck):
             ("repeated", f"{self.duplicates:,}"),
             ("different labels", f"{self.contradictions:,} {self.what} that occur again"),
             (f"dev {self.what}", f"{self.dev_examples:,}, {self.overlap:,} also in train"),
-            ("with unknown symbols", f"{self.unknown:,} of dev"),
+            ("with unknown tokens", f"{self.unknown:,} of dev"),
         ]
         return [table(rows), label_lines("label", self.labels)]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.data.checks.survey import IssueCount, SideSurvey
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 SHARES = (50, 90, 99, 100)
 RARE = 2  # a character that occurs at most so often is rare
@@ -23,7 +23,7 @@ class SideStats:
 
     kind: str
     vocabulary: int
-    lengths: dict[int, int]  # so many in a hundred texts -> are at most so long, in symbols
+    lengths: dict[int, int]  # so many in a hundred texts -> are at most so long, in tokens
     characters: int
     scripts: dict[str, float]  # share of the letters, largest first
     rare: dict[str, int]  # characters seen only once or twice
@@ -33,14 +33,14 @@ class SideStats:
     control: IssueCount
     replacement: IssueCount  # U+FFFD
     decomposed: IssueCount  # not in NFC
-    dev_symbols: int
-    unknown_symbols: int
+    dev_tokens: int
+    unknown_tokens: int
     unknown_examples: int
     unknown: dict[str, int]  # the most frequent ones
 
 
 def measure_side(
-    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], vocabulary: Vocabulary
+    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], vocabulary: Tokenizer
 ) -> SideStats:
     """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
     letters = survey.letters
@@ -54,10 +54,10 @@ def measure_side(
         scripts=scripts(letters),
         rare={mark: count for mark, count in letters.items() if count <= RARE},
         **survey.odd,
-        dev_symbols=sum(map(len, encoded)),
-        unknown_symbols=sum(ids.count(UNK) for ids in encoded),
+        dev_tokens=sum(map(len, encoded)),
+        unknown_tokens=sum(ids.count(UNK) for ids in encoded),
         unknown_examples=len(unknown),
-        unknown=unknown_symbols(unknown, vocabulary),
+        unknown=unknown_tokens(unknown, vocabulary),
     )
 
 
@@ -81,12 +81,12 @@ def scripts(letters: Counter[str]) -> dict[str, float]:
     return {script: count / counts.total() for script, count in counts.most_common()}
 
 
-def unknown_symbols(texts: Sequence[str], vocabulary: Vocabulary) -> dict[str, int]:
-    """The symbols of the texts that the vocabulary lacks, the ten most frequent."""
+def unknown_tokens(texts: Sequence[str], vocabulary: Tokenizer) -> dict[str, int]:
+    """The tokens of the texts that the vocabulary lacks, the ten most frequent."""
     counts = Counter(
-        symbol
+        token
         for text in texts
-        for symbol, id in zip(vocabulary.symbols(text), vocabulary.encode(text), strict=True)
+        for token, id in zip(vocabulary.tokenize(text), vocabulary.encode(text), strict=True)
         if id == UNK
     )
     return dict(counts.most_common(10))

@@ -24,7 +24,7 @@ class Corpus(ABC):
     @property
     @abstractmethod
     def lengths(self) -> np.ndarray:
-        """(N, sides): symbols of each side of each example."""
+        """(N, sides): tokens of each side of each example."""
 
     @abstractmethod
     def batch(self, rows: np.ndarray) -> Batch:
@@ -34,7 +34,7 @@ class Corpus(ABC):
         return len(self.lengths)
 
     def longest(self) -> list[int]:
-        """The most symbols of each side that a model reads at once."""
+        """The most tokens of each side that a model reads at once."""
         return self.lengths.max(0).tolist() if len(self) else []
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
@@ -69,7 +69,7 @@ class PairCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 2): positions of source and target, closing symbols included."""
+        """(N, 2): positions of source and target, closing tokens included."""
         return np.stack([self.source.lengths, self.target.lengths], 1)
 
     def __len__(self) -> int:

@@ -21,16 +21,16 @@ from regard.core.errors import UserError
 from regard.core.progress import ProgressBar
 from regard.data.sources.large import LargePairs
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.build import load_vocabulary
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.build import load_tokenizer
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 PORTION = 32  # blocks, some 4 MB of text
 MOST_WORKERS = 8
 SIDES = ("source", "target")
 
 
-def tokens(pairs: LargePairs, source: Vocabulary, target: Vocabulary) -> tuple[Path, Facts]:
-    """The folder with the symbols of all pairs: `source.flat`, `source.lengths` and so on."""
+def tokens(pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> tuple[Path, Facts]:
+    """The folder with the tokens of all pairs: `source.flat`, `source.lengths` and so on."""
     key = make_key(pairs.key, source.content(), target.content())
     return cached("tokens", key, _Job(pairs, source, target).run)
 
@@ -44,13 +44,13 @@ def workers(portions: int) -> int:
 class _Job:
     """The encoding of large pairs into a folder."""
 
-    def __init__(self, pairs: LargePairs, source: Vocabulary, target: Vocabulary) -> None:
+    def __init__(self, pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> None:
         self.pairs, self.vocabularies = pairs, (source, target)
         self.portions = -(-len(pairs.blocks) // PORTION)
         self.types = [np.dtype(_narrow(len(vocabulary))) for vocabulary in self.vocabularies]
 
     def run(self, folder: Path) -> Facts:
-        """Writes the symbols and lengths of both sides."""
+        """Writes the tokens and lengths of both sides."""
         for vocabulary, side in zip(self.vocabularies, SIDES, strict=True):
             vocabulary.save(folder, side)
         count = workers(self.portions)
@@ -76,7 +76,7 @@ class _Job:
         self, processes: list["subprocess.Popen[bytes]"], folder: Path, lengths: Any
     ) -> None:
         """The portions of all processes in turn, in the order of the pairs."""
-        title = f"tokenising with {len(processes)} processes"
+        title = f"tokenizing with {len(processes)} processes"
         with contextlib.ExitStack() as stack:
             flat = [stack.enter_context(open(folder / f"{side}.flat", "wb")) for side in SIDES]
             with ProgressBar(title, len(self.pairs)) as bar:
@@ -84,10 +84,10 @@ class _Job:
                     process = processes[portion % len(processes)]
                     assert process.stdout is not None
                     for side, kind in enumerate(self.types):
-                        rows, symbols = np.frombuffer(_take(process.stdout, 16), np.int64)
+                        rows, tokens = np.frombuffer(_take(process.stdout, 16), np.int64)
                         found = _take(process.stdout, 4 * int(rows))
                         lengths[side].append(_narrowed(np.frombuffer(found, np.uint32)))
-                        flat[side].write(_take(process.stdout, int(symbols) * kind.itemsize))
+                        flat[side].write(_take(process.stdout, int(tokens) * kind.itemsize))
                     bar.advance(int(rows))
 
     def _write_lengths(self, folder: Path, side: str, parts: list[np.ndarray]) -> str:
@@ -123,19 +123,19 @@ def _take(stream: IO[bytes], count: int) -> bytes:
     data = stream.read(count)
     if len(data) < count:
         raise UserError(
-            "a process that tokenises ended early; what it said stands above. If memory ran out, "
+            "a process that tokenizes ended early; what it said stands above. If memory ran out, "
             "taskset -c 0 before the command runs one process only"
         )
     return data
 
 
 def _portions(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Symbols and lengths of a worker's portions, source and target in turn."""
+    """Tokens and lengths of a worker's portions, source and target in turn."""
     folder = Path(order["folder"])
     facts = json.loads((folder / "header.json").read_bytes())["facts"]
     pairs = LargePairs(folder, facts, order["paths"])
     place = Path(order["vocabularies"])
-    vocabularies = [load_vocabulary(place, side) for side in SIDES]
+    vocabularies = [load_tokenizer(place, side) for side in SIDES]
     step = PORTION * order["workers"]
     for first in range(PORTION * order["worker"], len(pairs.blocks), step):
         cuts = list(pairs.cuts(first, first + PORTION))

@@ -1,4 +1,4 @@
-"""A corpus whose symbols lie in a mapped file: twelve bytes an example are in memory."""
+"""A corpus whose tokens lie in a mapped file: twelve bytes an example are in memory."""
 
 import mmap
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from regard.data.corpus.encode import SIDES, tokens
 from regard.data.corpus.ragged import Ragged
 from regard.data.sources.large import LargePairs
 from regard.data.tensors.padded import Batch
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 TOUCHED = 1 << 14  # rows read before the pages they lie on are given back: at most some 130 MB
 
 
 class MappedCorpus(Corpus):
-    """Pairs whose symbols stay in a file until a batch needs them. mark: their fingerprint."""
+    """Pairs whose tokens stay in a file until a batch needs them. mark: their fingerprint."""
 
     def __init__(self, pairs: PairCorpus, maps: Sequence[mmap.mmap], mark: str) -> None:
         self.pairs, self.maps, self.mark = pairs, maps, mark
@@ -27,7 +27,7 @@ class MappedCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(N, 2): symbols of source and target, closing symbols included."""
+        """(N, 2): tokens of source and target, closing tokens included."""
         return self.pairs.lengths
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class MappedCorpus(Corpus):
 
 
 def map_corpus(
-    pairs: LargePairs, rows: np.ndarray | None, source: Vocabulary, target: Vocabulary
+    pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> MappedCorpus:
     """The corpus of these rows, or of all."""
     folder, facts = tokens(pairs, source, target)
@@ -81,9 +81,9 @@ def map_corpus(
 
 
 def lengths_of(
-    pairs: LargePairs, rows: np.ndarray | None, source: Vocabulary, target: Vocabulary
+    pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> np.ndarray:
-    """(N, 2): symbols of both sides of these rows, closing symbols included."""
+    """(N, 2): tokens of both sides of these rows, closing tokens included."""
     folder, facts = tokens(pairs, source, target)
     found = [
         np.fromfile(folder / f"{name}.lengths", narrow)

@@ -6,7 +6,7 @@ import numpy as np
 def batches(lengths: np.ndarray, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
     """Index arrays, one a batch, that visit every example once.
 
-    lengths: (N, sides) symbols of each side. Examples of like length go together, so that little
+    lengths: (N, sides) tokens of each side. Examples of like length go together, so that little
     is padding: they are shuffled, sorted by length (ties stay shuffled), cut so that a batch has
     at most `tokens` padded positions on its longer side, and the batches are shuffled.
     The result depends on the arguments alone, so a run resumes from (epoch, position).

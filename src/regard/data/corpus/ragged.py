@@ -44,7 +44,7 @@ class Rows(ABC):
 
 @dataclass(frozen=True)
 class Ragged(Rows):
-    """Rows of symbols or of vectors, one after the other. flat: (total, ...), whole numbers or
+    """Rows of tokens or of vectors, one after the other. flat: (total, ...), whole numbers or
     floats; starts, lengths: (N,)."""
 
     flat: np.ndarray
@@ -55,7 +55,7 @@ class Ragged(Rows):
         return pad_flat(self.flat, self.starts[rows], self.lengths[rows])
 
     def take(self, rows: np.ndarray) -> "Ragged":
-        """These rows only; all symbols stay where they are."""
+        """These rows only; all tokens stay where they are."""
         return Ragged(self.flat, self.starts[rows], self.lengths[rows])
 
     def row(self, number: int) -> np.ndarray:
@@ -63,7 +63,7 @@ class Ragged(Rows):
         return self.flat[start : start + int(self.lengths[number])]
 
     def parts(self) -> Iterator[np.ndarray]:
-        """The symbols of all rows in order, in portions."""
+        """The tokens of all rows in order, in portions."""
         for start in range(0, len(self.lengths), AT_ONCE):
             lengths = self.lengths[start : start + AT_ONCE].astype(np.int64)
             before = np.cumsum(lengths) - lengths
@@ -79,10 +79,10 @@ class Ragged(Rows):
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], *end: int) -> "Ragged":
-        """Rows of symbols, each closed with the symbol `end` where one is given."""
+        """Rows of tokens, each closed with the token `end` where one is given."""
         lengths = np.fromiter((len(row) + len(end) for row in rows), np.int64, len(rows))
         flat = np.fromiter(
-            (symbol for row in rows for symbol in (*row, *end)), np.int32, int(lengths.sum())
+            (token for row in rows for token in (*row, *end)), np.int32, int(lengths.sum())
         )
         return cls.flat_of(flat, lengths)
 

@@ -1,6 +1,6 @@
-"""Running text as one long row of symbols, cut into windows.
+"""Running text as one long row of tokens, cut into windows.
 
-N symbols, B windows side by side, T length of a window.
+N tokens, B windows side by side, T length of a window.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.words import split_words
 from regard.data.tensors.padded import Batch, pad_flat
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import TableVocabulary
+from regard.data.vocabulary.vocabulary import TableTokenizer
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class StreamCorpus(Corpus):
 
     sequential: each epoch goes through the text from left to right, in as many places at once as
     a batch has rows, so that what a model remembers can be carried on. Otherwise windows come in
-    random order, cut anew in each epoch. overlap: symbols of a window that in evaluation are only
+    random order, cut anew in each epoch. overlap: tokens of a window that in evaluation are only
     read, since the window before has predicted them.
     """
 
@@ -35,7 +35,7 @@ class StreamCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(documents, 1): symbols of each, EOS included."""
+        """(documents, 1): tokens of each, EOS included."""
         return self.side.lengths[:, None]
 
     def longest(self) -> list[int]:
@@ -58,7 +58,7 @@ class StreamCorpus(Corpus):
         return np.split(spans, range(rows, len(spans), rows))
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The windows `flat[begin:end]` as a batch; `before` is the symbol before each."""
+        """The windows `flat[begin:end]` as a batch; `before` is the token before each."""
         begins, ends = rows[:, 0], rows[:, 1]
         target = pad_flat(self.side.flat, begins, ends - begins)
         before = np.where(begins > 0, self.side.flat[begins - 1], EOS).astype(np.int64)
@@ -88,12 +88,12 @@ class StreamCorpus(Corpus):
 
 
 class MaskedCorpus(SourceCorpus):
-    """Windows of running text, in which symbols will be masked; each an example of its own."""
+    """Windows of running text, in which tokens will be masked; each an example of its own."""
 
     def batch(self, rows: np.ndarray) -> Batch:
         """The windows with these numbers; the target is what stands there."""
         source = self.source.pad(rows)
-        return Batch(source, source.symbols())
+        return Batch(source, source.tokens())
 
 
 def cut(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
@@ -102,7 +102,7 @@ def cut(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
 
 
 def masked_words(
-    documents: Sequence[str], words: TableVocabulary, letters: TableVocabulary, context: int
+    documents: Sequence[str], words: TableTokenizer, letters: TableTokenizer, context: int
 ) -> MaskedCorpus:
     """Documents of words between spaces, each word as a whole and as its letters."""
     sentences = [s for document in documents for s in cut([document.split()], context)]

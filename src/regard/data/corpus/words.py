@@ -13,7 +13,7 @@ import torch
 from regard.data.corpus.ragged import Ragged, Rows
 from regard.data.tensors.padded import Padded, SharedRows
 from regard.data.tensors.special import BOS, EOS, MASK
-from regard.data.vocabulary.vocabulary import TableVocabulary
+from regard.data.vocabulary.vocabulary import TableTokenizer
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class WordRows(Rows):
         places = sentences.data.numpy()
         forms, inverse = np.unique(np.append(places, 0), return_inverse=True)
         data = np.stack([self.words[places], inverse[:-1].reshape(places.shape)], -1)
-        spelt = self.letters.pad(forms)  # (U, L)
-        shared = SharedRows(spelt.data, spelt.mask)
+        spelled = self.letters.pad(forms)  # (U, L)
+        shared = SharedRows(spelled.data, spelled.mask)
         return Padded(torch.from_numpy(data.astype(np.int64)), sentences.mask, shared=shared)
 
     def row(self, number: int) -> np.ndarray:
@@ -59,14 +59,14 @@ class WordRows(Rows):
 
 
 def split_words(
-    sentences: Sequence[Sequence[str]], words: TableVocabulary, letters: TableVocabulary
+    sentences: Sequence[Sequence[str]], words: TableTokenizer, letters: TableTokenizer
 ) -> WordRows:
     """Sentences as places among the different words that they have."""
     places: dict[str, int] = {}
     rows = [[places.setdefault(word, len(places) + 1) for word in row] for row in sentences]
     numbers = np.array([MASK, *words.number([word_key(form) for form in places])], np.int64)
-    spelt = [[BOS, *letters.number(form), EOS] for form in places]
-    return WordRows(numbers, Ragged.of([[BOS, MASK, EOS], *spelt]), Ragged.of(rows))
+    spelled = [[BOS, *letters.number(form), EOS] for form in places]
+    return WordRows(numbers, Ragged.of([[BOS, MASK, EOS], *spelled]), Ragged.of(rows))
 
 
 def word_key(form: str) -> str:

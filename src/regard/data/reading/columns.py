@@ -50,7 +50,7 @@ def known_header(names: Sequence[str]) -> tuple[str, str] | None:
 def choose_columns(
     path: str, first: list[str], source: str | None, target: str | None, notes: list[str]
 ) -> Columns:
-    """The columns of a table whose first row is `first`; what was recognised goes to the notes."""
+    """The columns of a table whose first row is `first`; what was recognized goes to the notes."""
     known = known_header(first)
     # Numbers come from the command line or from the first two columns, names from a header.
     source_column = source or (known[0] if known else "1")

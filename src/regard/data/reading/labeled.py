@@ -10,14 +10,14 @@ from regard.core.errors import UserError
 from regard.data.reading.json_lines import name_of
 from regard.data.reading.lines import read_text, refuse, show_path, stem
 from regard.data.reading.pair_format import Problems
-from regard.data.reading.pair_reader import recognise
+from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs, pairs_of
 from regard.data.reading.vectors import looks_like_vectors, numbers, read_vectors
 
-__all__ = ["looks_like_vectors", "read_labelled", "read_numbers", "read_vectors"]
+__all__ = ["looks_like_vectors", "read_labeled", "read_numbers", "read_vectors"]
 
 
-def read_labelled(
+def read_labeled(
     path: str,
     source_column: str | None = None,
     target_column: str | None = None,
@@ -30,7 +30,7 @@ def read_labelled(
     """
     text, notes = read_text(path, "texts and their labels are")
     shown = show_path(path)
-    kind, problems = recognise(path, text, notes), Problems()
+    kind, problems = recognize(path, text, notes), Problems()
     names = (source_column, target_column)
     found, _ = kind.values(shown, text, names, notes, problems, apart=False)
 
@@ -57,7 +57,7 @@ def read_numbers(
     """
     text, notes = read_text(path, "texts and their numbers are")
     shown = show_path(path)
-    kind, problems = recognise(path, text, notes), Problems()
+    kind, problems = recognize(path, text, notes), Problems()
     columns = (source_column, target_column)
     found, names = kind.values(shown, text, columns, notes, problems, apart=True)
 

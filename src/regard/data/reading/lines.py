@@ -42,7 +42,7 @@ def refuse(
 
 
 def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
-    """The whole text of a file or of standard input (`-`), and notes on what was recognised."""
+    """The whole text of a file or of standard input (`-`), and notes on what was recognized."""
     shown = show_path(path)
     with explain(shown), open_bytes(path) as stream:
         data = stream.read()

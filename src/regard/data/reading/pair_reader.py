@@ -129,7 +129,7 @@ class PairReader:
         refuse_sides(self.path, self.rows, self.filled)
 
 
-def recognise(path: str, text: str, notes: list[str]) -> type[PairFormat]:
+def recognize(path: str, text: str, notes: list[str]) -> type[PairFormat]:
     """The format by the name of the file, or guessed where the name does not say; it is noted."""
     extension = Path(path.removesuffix(".gz")).suffix.lower()
     if extension in (".conllu", ".conll-u"):

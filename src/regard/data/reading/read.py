@@ -17,7 +17,7 @@ from regard.data.reading.lines import (
     stem,
 )
 from regard.data.reading.pair_format import AlignedPairs, Cut, Names, PairFormat
-from regard.data.reading.pair_reader import LineEnds, PairReader, recognise
+from regard.data.reading.pair_reader import LineEnds, PairReader, recognize
 
 __all__ = [
     "Example",
@@ -62,7 +62,7 @@ class Example:
 
 @dataclass
 class Pairs:
-    """What a file held: its pairs, and notes on what was recognised, to be shown to the user."""
+    """What a file held: its pairs, and notes on what was recognized, to be shown to the user."""
 
     name: str
     path: str
@@ -78,7 +78,7 @@ def read_pairs(
     A column is a number from 1, a header name or JSON key, or a comma list joined by a space.
     """
     text, notes = read_text(path)
-    kind = recognise(path, text, notes)
+    kind = recognize(path, text, notes)
     return _read_whole([path], [text], [notes], kind, (source_column, target_column))
 
 

@@ -35,7 +35,7 @@ def read_tagged(
     text, notes = read_text(path, EXPECTED)
     shown = show_path(path)
     lines = split_lines(shown, text, notes)
-    found = _recognise(path, lines, tags=True, ended=True)
+    found = _recognize(path, lines, tags=True, ended=True)
     assert found is not None  # all lines were seen
     layout = _choose(found, path, lines, (source_column, target_column), tags=True)
 
@@ -74,7 +74,7 @@ def read_sentences(
         ended = len(more) < at_once or len(seen) >= LOOK
         if not more and not any(line.strip() for line in seen):
             raise UserError(f"{shown}: the file is empty; sentences are expected")
-        found = _recognise(path, seen, tags=False, ended=ended, named=any(names))
+        found = _recognize(path, seen, tags=False, ended=ended, named=any(names))
     layout = _choose(found, path, seen, names, tags=False)
     return _stream(shown, layout, itertools.chain(seen, lines)), layout
 
@@ -97,7 +97,7 @@ def _by_name(path: str) -> type[Layout] | None:
     return None if path == "-" else BY_SUFFIX.get(Path(path.removesuffix(".gz")).suffix.lower())
 
 
-def _recognise(
+def _recognize(
     path: str, lines: list[str], tags: bool, ended: bool, named: bool = False
 ) -> type[Layout] | None:
     """The format by the name and the lines; None if more lines are needed to tell.

@@ -52,7 +52,7 @@ class Layout(ABC):
     tabs: bool = True  # between columns, else spaces
     header: bool = False
     keys: tuple[str, str] = ("tokens", "tags")  # of JSON objects
-    notes: tuple[str, ...] = ()  # on what was recognised
+    notes: tuple[str, ...] = ()  # on what was recognized
 
     @abstractmethod
     def parse(

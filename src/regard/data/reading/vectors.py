@@ -11,7 +11,7 @@ from regard.core.errors import UserError
 from regard.data.reading.columns import find_columns, is_name, number
 from regard.data.reading.lines import read_lines, read_text, refuse, show_path, stem
 from regard.data.reading.pair_format import Problems, Row
-from regard.data.reading.pair_reader import recognise
+from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs
 
 ROWS = 50  # looked at to tell vectors from texts
@@ -45,7 +45,7 @@ def read_vectors(
     """
     text, notes = read_text(path, "rows of numbers are")
     shown = show_path(path)
-    rows = recognise(path, text, notes).read_rows(shown, text, notes)
+    rows = recognize(path, text, notes).read_rows(shown, text, notes)
     table = _find_table(shown, rows, source_column, target_column)
     if labels and len(table.target) > 1:
         raise UserError(f"--target-column {target_column}: one column of labels is expected")
@@ -76,7 +76,7 @@ def looks_like_vectors(
     text = "\n".join(itertools.islice(read_lines(path), ROWS + 1))
     if not text.strip():
         return False
-    found = recognise(path, text, [])
+    found = recognize(path, text, [])
     try:
         rows = found.read_rows(path, text, [])
         table = _find_table(path, rows, source_column, target_column)

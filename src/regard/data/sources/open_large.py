@@ -12,7 +12,7 @@ from regard.core.formatting import size
 from regard.core.limits import memory_limit
 from regard.data.reading.lines import BOM, note_files, show_path, stem
 from regard.data.reading.pair_format import AlignedPairs, Names, PairFormat
-from regard.data.reading.pair_reader import recognise
+from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs, dev_size
 from regard.data.sources.large import LargePairs, Part
 from regard.data.sources.scan import Quoted, Scan
@@ -46,7 +46,7 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
     if len(paths) > 1:
         kind: type[PairFormat] = AlignedPairs
     else:
-        kind = recognise(paths[0], _beginning(files[0]), notes)
+        kind = recognize(paths[0], _beginning(files[0]), notes)
     key = make_key([file.digest for file in files], kind.__name__, names)
     try:
         folder, facts = cached("pairs", key, Scan(shown, files, kind, names).run)

@@ -56,7 +56,7 @@ class SharedRows(NamedTuple):
 class Padded(NamedTuple):
     """Rows of different lengths in one tensor.
 
-    data: (B, S) symbols, (B, S, n) whole numbers or (B, S, D) vectors; mask: (B, S), True where
+    data: (B, S) tokens, (B, S, n) whole numbers or (B, S, D) vectors; mask: (B, S), True where
     data is real; bias: (B, H|1, S, S) added to attention scores; edges: of graphs; shared: what
     rows share; summary: (B, D), an encoder's own view of the whole row. What is not there is None.
     """
@@ -75,8 +75,8 @@ class Padded(NamedTuple):
         weight = self.mask.unsqueeze(-1).to(self.data.dtype)  # (B, S, 1)
         return (self.data * weight).sum(1) / weight.sum(1).clamp(min=1)
 
-    def symbols(self) -> "Padded":
-        """The symbols (B, S) alone, where positions refer to shared rows as well."""
+    def tokens(self) -> "Padded":
+        """The tokens (B, S) alone, where positions refer to shared rows as well."""
         return Padded(self.data if self.shared is None else self.data[..., 0], self.mask)
 
     def take(self, rows: slice) -> "Padded":
@@ -111,7 +111,7 @@ class Batch(NamedTuple):
 
     source: what goes in. target: a sequence that comes out; where it has its own length each row
     ends with EOS. labels: one answer a row, (B,) a class or (B, C) numbers. weight: (B,) how much
-    each row counts. before: (B,), the symbol before the first of each target. carry: what the
+    each row counts. before: (B,), the token before the first of each target. carry: what the
     batch before this one left behind. prepared: what the objective added, tensors with rows first.
     """
 
@@ -168,9 +168,9 @@ def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:
 
 
 def pad(rows: list[list[int]]) -> Padded:
-    """Lists of symbols as one padded tensor."""
+    """Lists of tokens as one padded tensor."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
-    flat = np.fromiter((symbol for row in rows for symbol in row), np.int64, int(lengths.sum()))
+    flat = np.fromiter((token for row in rows for token in row), np.int64, int(lengths.sum()))
     return pad_flat(flat, np.cumsum(lengths) - lengths, lengths)
 
 

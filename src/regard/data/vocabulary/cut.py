@@ -4,7 +4,7 @@ import itertools
 import unicodedata
 from functools import lru_cache
 
-GLUED = "\uffed"  # stands before a word symbol that follows the one before it without a space
+GLUED = "\uffed"  # stands before a word token that follows the one before it without a space
 
 
 @lru_cache(maxsize=100_000)
@@ -19,9 +19,9 @@ def cut_chunk(chunk: str) -> tuple[str, ...]:
     return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
 
 
-def glued(symbols: list[str]) -> list[str]:
-    """The same symbols behind another one without a space."""
-    return [GLUED + symbols[0], *symbols[1:]]
+def glued(tokens: list[str]) -> list[str]:
+    """The same tokens behind another one without a space."""
+    return [GLUED + tokens[0], *tokens[1:]]
 
 
 @lru_cache(maxsize=100_000)

@@ -1,13 +1,13 @@
-"""Names of symbols for people: white space, marks and control characters made visible."""
+"""Names of tokens for people: white space, marks and control characters made visible."""
 
 import unicodedata
 
 
-def printable(symbol: str) -> str:
-    """A name of a symbol for plots and tables."""
-    if symbol and unicodedata.combining(symbol[0]):
-        symbol = "\u25cc" + symbol
-    return "".join("\u2423" if character == " " else _seen(character) for character in symbol)
+def printable(token: str) -> str:
+    """A name of a token for plots and tables."""
+    if token and unicodedata.combining(token[0]):
+        token = "\u25cc" + token
+    return "".join("\u2423" if character == " " else _seen(character) for character in token)
 
 
 def _seen(character: str) -> str:

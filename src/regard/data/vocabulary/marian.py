@@ -1,7 +1,7 @@
 """The vocabulary of an imported Marian model: pieces of sentencepiece, numbered by a list.
 
 Marian cuts each side with a sentencepiece model of its own, but numbers the pieces of both by one
-list. Special symbols come first here, as in every vocabulary.
+list. Special tokens come first here, as in every vocabulary.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import SPECIALS, UNK
-from regard.data.vocabulary.subword import SPACE, PieceVocabulary
+from regard.data.vocabulary.subword import SPACE, PieceTokenizer
 
 OPEN, CLOSE = ">>", "<<"  # around the code of a language, as in >>fra<<
 
 
-class MarianVocabulary(PieceVocabulary):
+class MarianTokenizer(PieceTokenizer):
     """Pieces that the list does not hold are unknown. A code such as `>>fra<<` at the beginning
-    of a text is one symbol. The text comes back as sentencepiece normalised it."""
+    of a text is one token. The text comes back as sentencepiece normalized it."""
 
     kind = "marian"
 
-    def __init__(self, model: bytes, symbols: Sequence[str]) -> None:
-        super().__init__(model, symbols)
-        self._ids = {symbol: id for id, symbol in enumerate(symbols, len(SPECIALS))}
+    def __init__(self, model: bytes, tokens: Sequence[str]) -> None:
+        super().__init__(model, tokens)
+        self._ids = {token: id for id, token in enumerate(tokens, len(SPECIALS))}
 
-    def symbols(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         code, rest = split_code(text)
         pieces: list[str] = self._processor.encode(rest, out_type=str)
         return [*code, *pieces]
 
     def encode(self, text: str) -> list[int]:
         find = self._ids.get
-        return [find(symbol, UNK) for symbol in self.symbols(text)]
+        return [find(token, UNK) for token in self.tokenize(text)]
 
-    def join(self, symbols: Iterable[str]) -> str:
-        text: str = self._processor.decode_pieces(list(symbols))
+    def join(self, tokens: Iterable[str]) -> str:
+        text: str = self._processor.decode_pieces(list(tokens))
         return text.replace(SPACE, " ").strip()
 
     def content(self) -> bytes:
         return super().content() + self._model
 
     @classmethod
-    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
+    def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         try:
-            return cls(model.read_bytes(), symbols)
+            return cls(model.read_bytes(), tokens)
         except FileNotFoundError:
             raise UserError(
                 f"{model}: subword model missing; copy the whole model folder"

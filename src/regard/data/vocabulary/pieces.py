@@ -10,9 +10,9 @@ WORDS_KEPT = 300_000  # words whose pieces are remembered
 Cut = Callable[[list[str]], list[list[int]]]
 
 
-def behind_nothing(symbols: list[str], ids: list[int]) -> list[int]:
+def behind_nothing(tokens: list[str], ids: list[int]) -> list[int]:
     """Of a text that was cut behind NOTHING the ids of the rest, so without a space before it."""
-    ends = [place for place, symbol in enumerate(symbols) if symbol.endswith(NOTHING)]
+    ends = [place for place, token in enumerate(tokens) if token.endswith(NOTHING)]
     return ids[ends[0] + 1 :] if ends else []
 
 

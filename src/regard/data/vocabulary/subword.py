@@ -17,7 +17,7 @@ from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.vocabulary.amount import amount_of
 from regard.data.vocabulary.pieces import NOTHING, WordPieces, behind_nothing, close_rows
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
 CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
@@ -32,25 +32,25 @@ SHOW = {hidden: chr(character) for character, hidden in HIDE.items()}
 META = [f"\U0010fffd{name}" for name in SPECIALS]
 
 
-class PieceVocabulary(Vocabulary):
-    """Pieces that a model of sentencepiece cuts; symbols: where a list numbers them."""
+class PieceTokenizer(Tokenizer):
+    """Pieces that a model of sentencepiece cuts; tokens: where a list numbers them."""
 
     subwords = True
 
-    def __init__(self, model: bytes, symbols: Sequence[str] = ()) -> None:
-        super().__init__(symbols)
+    def __init__(self, model: bytes, tokens: Sequence[str] = ()) -> None:
+        super().__init__(tokens)
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
 
     def encode_glued(self, text: str) -> list[int]:
-        return behind_nothing(self.symbols(NOTHING + text), self.encode(NOTHING + text))
+        return behind_nothing(self.tokenize(NOTHING + text), self.encode(NOTHING + text))
 
     def save(self, folder: Path, name: str) -> None:
         write_bytes(folder / f"{name}.model", self._model)
         super().save(folder, name)
 
 
-class SubwordVocabulary(PieceVocabulary):
+class SubwordTokenizer(PieceTokenizer):
     """Pieces of words; a piece that begins a word carries a visible space.
 
     by_word: whether the pieces of a text are those of its words, one after the other.
@@ -70,7 +70,7 @@ class SubwordVocabulary(PieceVocabulary):
         ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
         return ids
 
-    def symbols(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         pieces = self._processor.encode(text.translate(HIDE), out_type=str)
         return [piece.translate(SHOW) for piece in pieces]
 
@@ -92,15 +92,15 @@ class SubwordVocabulary(PieceVocabulary):
     def content(self) -> bytes:
         return self.kind.encode() + self._model
 
-    def join(self, symbols: Iterable[str]) -> str:
+    def join(self, tokens: Iterable[str]) -> str:
         # Sentencepiece puts one space before every text, so one is taken away again.
-        return "".join(symbols).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
+        return "".join(tokens).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
 
-    def symbol(self, id: int) -> str:
+    def token(self, id: int) -> str:
         return self._names[id].translate(SHOW)
 
     @classmethod
-    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
+    def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         """The subwords of a saved model, checked against the list that was saved beside it."""
         try:
             vocabulary = cls(model.read_bytes())
@@ -110,18 +110,18 @@ class SubwordVocabulary(PieceVocabulary):
             raise UserError(
                 f"{model}: vocabulary damaged ({error}); copy the folder again"
             ) from None
-        if vocabulary._names[len(SPECIALS) :] != symbols:
+        if vocabulary._names[len(SPECIALS) :] != tokens:
             raise UserError(f"{model}: not the model that {model.with_suffix('.json')} belongs to")
         return vocabulary
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """Subwords learnt from the texts; fewer than `size` where the texts do not hold so many."""
+        """Learn subwords from the texts: `size` of them, or fewer if the texts have fewer."""
         if isinstance(texts, list):  # texts in a file hold no empty ones
             texts = [text for text in texts if text]
         if not texts:
             raise UserError(
-                f"symbols {cls.kind}: no text to learn subwords from; every text is empty"
+                f"tokens {cls.kind}: no text to learn subwords from; every text is empty"
             )
         letters = amount_of(texts).characters
         characters = {character.translate(HIDE) for character in letters} - {" "}
@@ -129,14 +129,14 @@ class SubwordVocabulary(PieceVocabulary):
         needed = len(characters) + 1  # 1: the space
         if size < needed:
             raise UserError(
-                f"symbols {cls.kind}: vocabulary size {size} is smaller than the {needed} "
-                f"characters of the data; choose more, or symbols char"
+                f"tokens {cls.kind}: vocabulary size {size} is smaller than the {needed} "
+                f"characters of the data; choose more, or tokens char"
             )
 
         step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
         hidden = [text.translate(HIDE) for text in texts[::step]]
         if step > 1:
-            say(f"subwords are learnt from {len(hidden):,} of {len(texts):,} texts, evenly spread")
+            say(f"subwords are learned from {len(hidden):,} of {len(texts):,} texts, evenly spread")
         model = io.BytesIO()
         try:
             _train(cls.kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)
@@ -144,21 +144,21 @@ class SubwordVocabulary(PieceVocabulary):
             largest = re.search(r"value <= (\d+)", str(error))
             if not largest:
                 raise UserError(
-                    f"symbols {cls.kind}: sentencepiece says {error}; try char"
+                    f"tokens {cls.kind}: sentencepiece says {error}; try char"
                 ) from None
             model = io.BytesIO()
             _train(cls.kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
         return cls(model.getvalue())
 
 
-class BpeVocabulary(SubwordVocabulary):
+class BpeTokenizer(SubwordTokenizer):
     """Byte-pair encoding: the most frequent pairs of pieces become pieces."""
 
     kind = "bpe"
     by_word = True
 
 
-class UnigramVocabulary(SubwordVocabulary):
+class UnigramTokenizer(SubwordTokenizer):
     """The most probable pieces; their scores are sums over the whole text, whose last bits depend
     on all of it."""
 

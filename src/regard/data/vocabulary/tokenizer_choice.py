@@ -1,4 +1,4 @@
-"""The choice of symbols for `auto`: character, spaced symbol or subword, with the reason."""
+"""The choice of tokens for `auto`: character, spaced token or subword, with the reason."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class TextStats(NamedTuple):
     unspaced: float  # share of characters of scripts without spaces
 
 
-def choose_symbols(texts: Sequence[str]) -> tuple[str, str]:
-    """The kind of symbols that suits the texts, and why, in words."""
+def choose_tokenizer(texts: Sequence[str]) -> tuple[str, str]:
+    """The kind of tokens that suits the texts, and why, in words."""
     sample = [text for text in texts[:: max(1, len(texts) // SAMPLE)] if text.strip()]
     if not sample:
         return "char", "there is no text to judge by"
@@ -41,8 +41,8 @@ def choose_symbols(texts: Sequence[str]) -> tuple[str, str]:
     tiny = shape.long_part <= 2 and shape.words >= 2  # no language has only such short words
     few = shape.kinds <= 1_000 and shape.repeats >= 3
     if tiny or (few and shape.long_part <= 5 and shape.words >= 3.5):
-        return "space", (
-            f"{shape.words:.1f} symbols a line between spaces, from a set of {shape.kinds:,}, "
+        return "whitespace", (
+            f"{shape.words:.1f} tokens a line between spaces, from a set of {shape.kinds:,}, "
             f"nearly all at most {_count(shape.long_part, 'character')} long ({looked})"
         )
     if shape.unspaced > 0.5 and shape.characters > 10:

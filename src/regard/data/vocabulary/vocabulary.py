@@ -23,45 +23,45 @@ WORD_LIMIT = 30_000
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
 
 
-class Vocabulary(ABC):
-    """Cuts text into symbols, numbers them, and puts numbers back together as text."""
+class Tokenizer(ABC):
+    """Cuts text into tokens, numbers them, and puts numbers back together as text."""
 
     kind: ClassVar[str]
-    whole_words: ClassVar[bool] = False  # whether a word is never cut into several symbols
-    characters: ClassVar[bool] = False  # whether symbols are characters
-    subwords: ClassVar[bool] = False  # whether symbols are words or pieces of words
+    whole_words: ClassVar[bool] = False  # whether a word is never cut into several tokens
+    characters: ClassVar[bool] = False  # whether tokens are characters
+    subwords: ClassVar[bool] = False  # whether tokens are words or pieces of words
 
-    def __init__(self, symbols: Sequence[str]) -> None:
-        self._names = [*SPECIALS, *symbols]
+    def __init__(self, tokens: Sequence[str]) -> None:
+        self._names = [*SPECIALS, *tokens]
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """The vocabulary of the texts, at most `size` symbols besides specials."""
+        """The vocabulary of the texts, at most `size` tokens besides specials."""
         raise NotImplementedError  # an imported one cannot be made of texts
 
     @classmethod
     @abstractmethod
-    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
-        """The vocabulary of these saved symbols; model: the file of subwords beside them."""
+    def load(cls, model: Path, tokens: Sequence[str]) -> Self:
+        """The vocabulary of these saved tokens; model: the file of subwords beside them."""
 
     @abstractmethod
-    def symbols(self, text: str) -> list[str]:
-        """The text cut into symbols, known or not; as many as `encode` gives ids."""
+    def tokenize(self, text: str) -> list[str]:
+        """The text cut into tokens, known or not; as many as `encode` gives ids."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
         """The ids of the text, without BOS and EOS; UNK for what is not known."""
 
     @abstractmethod
-    def join(self, symbols: Iterable[str]) -> str:
-        """The text that these symbols were cut from."""
+    def join(self, tokens: Iterable[str]) -> str:
+        """The text that these tokens were cut from."""
 
     def __len__(self) -> int:
         """The number of ids, special ones included."""
         return len(self._names)
 
-    def symbol(self, id: int) -> str:
-        """The symbol of an id, as `symbols` gives it."""
+    def token(self, id: int) -> str:
+        """The token of an id, as `tokens` gives it."""
         return self._names[id]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -75,7 +75,7 @@ class Vocabulary(ABC):
 
     def save(self, folder: Path, name: str) -> None:
         """Writes `name.json` (and `name.model` for subwords) into the folder."""
-        content = {"kind": self.kind, "symbols": self._names[len(SPECIALS) :]}
+        content = {"kind": self.kind, "tokens": self._names[len(SPECIALS) :]}
         write_json(folder / f"{name}.json", content)
 
     def encode_glued(self, text: str) -> list[int]:
@@ -95,7 +95,7 @@ class Vocabulary(ABC):
 
     def content(self) -> bytes:
         """All that decides how texts are cut and numbered."""
-        return json.dumps([self.kind, [self.symbol(id) for id in range(len(self))]]).encode()
+        return json.dumps([self.kind, [self.token(id) for id in range(len(self))]]).encode()
 
     def normal(self, text: str) -> str:
         """The text as `decode` would write it: kinds that ignore runs of spaces lose them."""
@@ -103,59 +103,59 @@ class Vocabulary(ABC):
 
     def name(self, id: int) -> str:
         """A printable name for an id, for plots and tables: white space and marks made visible."""
-        return printable(self.symbol(id))
+        return printable(self.token(id))
 
     def names(self) -> list[str]:
-        """The names of all its symbols."""
+        """The names of all its tokens."""
         return [self.name(id) for id in range(len(self))]
 
 
-class TableVocabulary(Vocabulary):
-    """A vocabulary that is a plain list of symbols; the kinds differ in how they cut and join."""
+class TableTokenizer(Tokenizer):
+    """A vocabulary that is a plain list of tokens; the kinds differ in how they cut and join."""
 
-    limit: ClassVar[int | None] = None  # symbols of a vocabulary whose size is left open
+    limit: ClassVar[int | None] = None  # tokens of a vocabulary whose size is left open
 
-    def __init__(self, symbols: Sequence[str]) -> None:
-        super().__init__(symbols)
-        self._ids = {symbol: id for id, symbol in enumerate(symbols, len(SPECIALS))}
+    def __init__(self, tokens: Sequence[str]) -> None:
+        super().__init__(tokens)
+        self._ids = {token: id for id, token in enumerate(tokens, len(SPECIALS))}
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """The most frequent symbols first."""
+        """The most frequent tokens first."""
         return cls(by_frequency(cls.count(texts))[: size or cls.limit])
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Counter[str]:
-        """How often each symbol occurs."""
-        cut = cls([]).symbols
-        return Counter(symbol for text in texts for symbol in cut(text))
+        """How often each token occurs."""
+        cut = cls([]).tokenize
+        return Counter(token for text in texts for token in cut(text))
 
     @classmethod
-    def load(cls, model: Path, symbols: Sequence[str]) -> Self:
-        return cls(symbols)
+    def load(cls, model: Path, tokens: Sequence[str]) -> Self:
+        return cls(tokens)
 
     def normal(self, text: str) -> str:
-        return self.join(self.symbols(text))
+        return self.join(self.tokenize(text))
 
     def encode(self, text: str) -> list[int]:
-        return self.number(self.symbols(text))
+        return self.number(self.tokenize(text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         find = self._ids.get
-        return [[find(symbol, UNK) for symbol in self.symbols(text)] for text in texts]
+        return [[find(token, UNK) for token in self.tokenize(text)] for text in texts]
 
-    def number(self, symbols: Iterable[str]) -> list[int]:
-        """The ids of symbols that are cut already."""
+    def number(self, tokens: Iterable[str]) -> list[int]:
+        """The ids of tokens that are cut already."""
         find = self._ids.get
-        return [find(symbol, UNK) for symbol in symbols]
+        return [find(token, UNK) for token in tokens]
 
-    def knows(self, symbol: str) -> bool:
-        """Whether the symbol has an id of its own."""
-        return symbol in self._ids
+    def knows(self, token: str) -> bool:
+        """Whether the token has an id of its own."""
+        return token in self._ids
 
 
-class CharVocabulary(TableVocabulary):
-    """One symbol a code point; every text comes back exactly."""
+class CharTokenizer(TableTokenizer):
+    """One token a code point; every text comes back exactly."""
 
     kind = "char"
     characters = True
@@ -164,33 +164,33 @@ class CharVocabulary(TableVocabulary):
     def count(cls, texts: Sequence[str]) -> Counter[str]:
         return amount_of(texts).characters
 
-    def symbols(self, text: str) -> list[str]:
+    def tokenize(self, text: str) -> list[str]:
         return list(text)
 
-    def join(self, symbols: Iterable[str]) -> str:
-        return "".join(symbols)
+    def join(self, tokens: Iterable[str]) -> str:
+        return "".join(tokens)
 
 
-class SpaceVocabulary(TableVocabulary):
-    """Symbols that the user has already set apart by spaces, such as phonemes.
+class WhitespaceTokenizer(TableTokenizer):
+    """Tokens that the user has already set apart by spaces, such as phonemes.
 
     Runs of spaces count as one, and spaces at the ends are left out.
     """
 
-    kind = "space"
+    kind = "whitespace"
 
-    def symbols(self, text: str) -> list[str]:
-        return [symbol for symbol in text.split(" ") if symbol]
+    def tokenize(self, text: str) -> list[str]:
+        return [token for token in text.split(" ") if token]
 
-    def join(self, symbols: Iterable[str]) -> str:
-        return " ".join(symbols)
+    def join(self, tokens: Iterable[str]) -> str:
+        return " ".join(tokens)
 
 
-class WordVocabulary(TableVocabulary):
+class WordTokenizer(TableTokenizer):
     """Words and single punctuation characters; the text comes back up to runs of white space.
 
-    A symbol that follows another without a space carries a mark: "Go!" is "Go" and GLUED "!".
-    A mark of the user's own is a symbol of length one, so the two cannot be confused.
+    A token that follows another without a space carries a mark: "Go!" is "Go" and GLUED "!".
+    A mark of the user's own is a token of length one, so the two cannot be confused.
     """
 
     kind = "word"
@@ -198,30 +198,30 @@ class WordVocabulary(TableVocabulary):
     subwords = True
     limit = WORD_LIMIT
 
-    def symbols(self, text: str) -> list[str]:
-        return [symbol for chunk in text.split() for symbol in cut_chunk(chunk)]
+    def tokenize(self, text: str) -> list[str]:
+        return [token for chunk in text.split() for token in cut_chunk(chunk)]
 
     def encode_glued(self, text: str) -> list[int]:
-        return self.number(glued(self.symbols(text)))
+        return self.number(glued(self.tokenize(text)))
 
-    def join(self, symbols: Iterable[str]) -> str:
+    def join(self, tokens: Iterable[str]) -> str:
         text = ""
-        for symbol in symbols:
-            glued = len(symbol) > 1 and symbol[0] == GLUED
-            text += symbol[1:] if glued else " " + symbol
+        for token in tokens:
+            glued = len(token) > 1 and token[0] == GLUED
+            text += token[1:] if glued else " " + token
         return text[1:] if text.startswith(" ") else text
 
 
-TABLES: dict[str, type[TableVocabulary]] = {
-    table.kind: table for table in (CharVocabulary, WordVocabulary, SpaceVocabulary)
+TABLES: dict[str, type[TableTokenizer]] = {
+    table.kind: table for table in (CharTokenizer, WordTokenizer, WhitespaceTokenizer)
 }
 
 
-def count_symbols(symbols: Iterable[str], size: int | None = None) -> SpaceVocabulary:
-    """The vocabulary of symbols that are cut already, most frequent first, at most `size`."""
-    return SpaceVocabulary(by_frequency(Counter(symbols))[:size])
+def count_tokens(tokens: Iterable[str], size: int | None = None) -> WhitespaceTokenizer:
+    """The vocabulary of tokens that are cut already, most frequent first, at most `size`."""
+    return WhitespaceTokenizer(by_frequency(Counter(tokens))[:size])
 
 
 def by_frequency(counts: Counter[str]) -> list[str]:
-    """Symbols, the most frequent first; of equally frequent ones in the order of the alphabet."""
-    return sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
+    """Tokens, the most frequent first; of equally frequent ones in the order of the alphabet."""
+    return sorted(counts, key=lambda token: (-counts[token], token))

@@ -12,7 +12,7 @@ from regard.core.options import not_exported
 from regard.data.tensors.special import BOS, EOS, UNK
 from regard.inference.packages import need
 from regard.inference.predictor import Predictor
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Position
 
 QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
@@ -30,7 +30,7 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
             "use --to onnx, or the model as it is"
         )
     model = predictor.module
-    assert isinstance(model, Generator)
+    assert isinstance(model, EncoderDecoder)
     spec = spec_of(predictor.config.model, model)
     sides = {"source_length": spec.encoder, "length": spec.decoder}
     facts = {name: len(side.position_encodings.encodings) for name, side in sides.items()}
@@ -56,7 +56,7 @@ def obstacles(predictor: Predictor) -> list[str]:
     return found
 
 
-def spec_of(options: Any, model: Generator, copy: bool = True) -> Any:
+def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
     """The whole model in the words of CTranslate2, with copies of its weights or they themselves.
 
     Where CTranslate2 rounds weights, it does so in place.
@@ -100,11 +100,11 @@ class Filler:
     def __init__(self, copy: bool) -> None:
         self.copy = copy
 
-    def side(self, spec: Any, embeddings: Any, part: Any, symbols: Any) -> None:
+    def side(self, spec: Any, embeddings: Any, part: Any, tokens: Any) -> None:
         """The encoder or the decoder."""
-        embeddings.weight = self.array(symbols.weight)
-        spec.scale_embeddings = np.float32(symbols.scale)
-        spec.position_encodings.encodings = table(part, symbols.weight.shape[1]).numpy()
+        embeddings.weight = self.array(tokens.weight)
+        spec.scale_embeddings = np.float32(tokens.scale)
+        spec.position_encodings.encodings = table(part, tokens.weight.shape[1]).numpy()
         if hasattr(spec, "layer_norm"):
             self.norm(spec.layer_norm, part.norm)
         for into, layer in zip(spec.layer, part.layers, strict=True):
@@ -157,7 +157,7 @@ def table(part: Any, width: int) -> Tensor:
     return positions.embed(torch.zeros(1, rows, width, device=device), 0)[0].float().cpu()
 
 
-def _epsilon(model: Generator) -> float:
+def _epsilon(model: EncoderDecoder) -> float:
     """What norms add to the variance: one number for all."""
     kinds = (nn.LayerNorm, nn.RMSNorm)
     found = {norm.eps for norm in model.modules() if isinstance(norm, kinds)}
@@ -166,5 +166,5 @@ def _epsilon(model: Generator) -> float:
 
 
 def _names(count: int) -> list[str]:
-    """Symbols go in and out by number, so that any vocabulary fits."""
+    """Tokens go in and out by number, so that any vocabulary fits."""
     return [str(id) for id in range(count)]

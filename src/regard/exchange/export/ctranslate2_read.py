@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.exchange.export.ctranslate2 import positions_of, spec_of
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.storage.run_files import read_config
 
 TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, torch.bfloat16)
@@ -22,7 +22,7 @@ def read_model(folder: Path) -> nn.Module:
     config = read_config(folder.parent)
     task = config.task.load(folder.parent)
     model = task.build(config.model)
-    assert isinstance(model, Generator)
+    assert isinstance(model, EncoderDecoder)
     tensors = read_file(folder / "model.bin")
     places = spec_of(config.model, model, copy=False).variables()
     for name, place in places.items():

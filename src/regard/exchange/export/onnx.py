@@ -3,7 +3,7 @@
 They are written node by node. To trace the model instead (torch.onnx) takes seconds a layer,
 unrolls plain recurrent layers, and would tie the graphs to how torch is made fast.
 
-B rows of memory, k beams a row, S source length, T symbols, V vocabulary.
+B rows of memory, k beams a row, S source length, T tokens, V vocabulary.
 """
 
 import logging
@@ -24,12 +24,12 @@ from regard.exchange.export.onnx_layers import embed, linear
 from regard.inference.onnx_engine import OnnxEngine
 from regard.inference.packages import need
 from regard.inference.predictor import Predictor
-from regard.models.generator import Generator
+from regard.models.encoder_decoder import EncoderDecoder
 from regard.search.force import Stepper
 
 GRAPHS = ("encoder", "step")
 QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are rounded
-ROWS, LENGTH = 8, 12  # sources and symbols by chance, for the first look
+ROWS, LENGTH = 8, 12  # sources and tokens by chance, for the first look
 FARTHEST = 1e-3  # of logits, where weights are not rounded; they are about 1 to 20
 
 
@@ -68,13 +68,13 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
 
 
 @torch.no_grad()
-def write_graphs(model: Generator, folder: Path, shared: bool = True) -> None:
+def write_graphs(model: EncoderDecoder, folder: Path, shared: bool = True) -> None:
     """Writes encoder.onnx and step.onnx. shared: a weight used twice is written once."""
     nodes = nodes_of(model.decoder)
     encoder, step = (Graph(name, shared) for name in GRAPHS)
     nodes.memory(encode(encoder, model.frontend, model.encoder))
-    symbols = step.input("symbols", np.int64, "kB", 1)
-    h = nodes.step(step, embed(step, model.target, symbols))
+    tokens = step.input("tokens", np.int64, "kB", 1)
+    h = nodes.step(step, embed(step, model.target, tokens))
     step.output("logits", linear(step, model.head, h), "kB", len(model.head.weight))
     for graph in (encoder, step):
         graph.save(folder / f"{graph.name}.onnx")
@@ -106,19 +106,19 @@ def _round(folder: Path) -> None:
 
 
 @torch.inference_mode()
-def logits_apart(model: Generator, engine: OnnxEngine) -> float:
+def logits_apart(model: EncoderDecoder, engine: OnnxEngine) -> float:
     """The largest difference of logits of the two, over sources and outputs by chance."""
     chance = torch.Generator().manual_seed(1)
     first = len(SPECIALS)
 
-    def symbols(count: int, length: int) -> list[int]:
+    def tokens(count: int, length: int) -> list[int]:
         least = min(first, count - 1)
         return torch.randint(least, count, (length,), generator=chance).tolist()
 
     assert model.frontend.table is not None
     sizes = len(model.frontend.table.weight), len(model.target.weight)
-    source = pad([[*symbols(sizes[0], row), EOS] for row in range(ROWS)])
-    target = torch.tensor([[BOS, *symbols(sizes[1], LENGTH)] for _ in range(2 * ROWS)])
+    source = pad([[*tokens(sizes[0], row), EOS] for row in range(ROWS)])
+    target = torch.tensor([[BOS, *tokens(sizes[1], LENGTH)] for _ in range(2 * ROWS)])
     device = model.head.weight.device
     ours = _logits(model, Padded(source.data.to(device), source.mask.to(device)), target.to(device))
     theirs = _logits(engine, source, target)
@@ -126,7 +126,7 @@ def logits_apart(model: Generator, engine: OnnxEngine) -> float:
 
 
 def _logits(stepper: Stepper, source: Padded, target: torch.Tensor) -> torch.Tensor:
-    """(k*B, T, V): symbol by symbol, and from the second on for two beams a source."""
+    """(k*B, T, V): token by token, and from the second on for two beams a source."""
     state = stepper.start(source)
     logits, state = stepper.step(target[::2, :1], state)
     rows = torch.arange(len(source.data), device=target.device).repeat_interleave(2)

@@ -1,6 +1,6 @@
 """Transformer decoders as ONNX nodes: what the encoder's graph leaves for them, and one step.
 
-B rows of memory, k beams a row, S source length, t symbols so far, D width, H heads, K head
+B rows of memory, k beams a row, S source length, t tokens so far, D width, H heads, K head
 width. Vectors of a step are (k*B, D).
 """
 
@@ -74,7 +74,7 @@ class TransformerNodes:
             graph.output(f"memory/{i}/v", v, "B", H, "S", K)
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """The last symbol looks back, then at the source; `at` is its place."""
+        """The last token looks back, then at the source; `at` is its place."""
         at = graph.input("at", np.int64, 1)
         width = self.layers[0].attention.join.in_features
         place = positions(graph, self.decoder.positions, at, width)
@@ -98,7 +98,7 @@ def _heads(attention: SelfAttention | CrossAttention) -> tuple[int, int]:
 
 
 def _look_back(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Value:
-    """What the last symbol finds in itself and those before it."""
+    """What the last token finds in itself and those before it."""
     H, K = _heads(attention)
     parts = queries(graph, attention, attention.project, x)
     split = graph.several("Split", 3, parts, axis=1, num_outputs=3)
@@ -116,7 +116,7 @@ def _look_back(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Valu
 def _look_up(
     graph: Graph, attention: CrossAttention, x: Value, i: int, bias: Value
 ) -> tuple[Value, Value]:
-    """What the last symbol finds in the source, and its attention (B, H, k, S).
+    """What the last token finds in the source, and its attention (B, H, k, S).
 
     The beams of a sentence go together.
     """

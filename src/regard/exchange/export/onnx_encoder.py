@@ -77,15 +77,15 @@ class OnnxVectors:
 
 
 def encode(graph: Graph, frontend: nn.Module, encoder: nn.Module) -> OnnxVectors:
-    """What an encoder makes of the inputs `symbols` and `mask` (B, S)."""
-    symbols = graph.input("symbols", np.int64, "B", "S")
+    """What an encoder makes of the inputs `tokens` and `mask` (B, S)."""
+    tokens = graph.input("tokens", np.int64, "B", "S")
     mask = graph.input("mask", np.bool_, "B", "S")
     table = claim(frontend, "lookup")
     if table is None:
         raise refuse(frontend)
-    x = embed(graph, table, symbols)
+    x = embed(graph, table, tokens)
     width = table.weight.shape[1]
-    source = OnnxVectors(graph, x, mask, graph("Shape", symbols), width)
+    source = OnnxVectors(graph, x, mask, graph("Shape", tokens), width)
     if type(encoder) not in ENCODERS:
         raise refuse(encoder)
     return ENCODERS[type(encoder)](encoder, source)
@@ -142,7 +142,7 @@ def _recurrent(encoder: RecurrentEncoder, source: OnnxVectors) -> OnnxVectors:
 
 
 def _ends(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
-    """(B, D): the state after the last real symbol; of `both` halves each at its own end."""
+    """(B, D): the state after the last real token; of `both` halves each at its own end."""
     last = graph("Sub", graph.cast(lengths, np.int64), graph.numbers(1))
     last = graph("Max", graph("Unsqueeze", last, graph.numbers(1)), graph.numbers(0))  # (B, 1)
     final = graph("GatherND", x, last, batch_dims=1)

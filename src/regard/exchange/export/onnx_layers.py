@@ -42,9 +42,9 @@ def linear(graph: Graph, layer: nn.Linear | Head, x: Value) -> Value:
     return graph("Gemm", x, graph.weight(layer.weight), *bias, transB=1)
 
 
-def embed(graph: Graph, embedding: Embedding, symbols: Value) -> Value:
-    """Symbols of any shape to vectors (N, D)."""
-    x = graph("Gather", graph.weight(embedding.weight), graph.reshape(symbols, -1))
+def embed(graph: Graph, embedding: Embedding, tokens: Value) -> Value:
+    """Tokens of any shape to vectors (N, D)."""
+    x = graph("Gather", graph.weight(embedding.weight), graph.reshape(tokens, -1))
     return x if embedding.scale == 1 else graph("Mul", x, graph.scalar(embedding.scale))
 
 
@@ -150,7 +150,7 @@ def recur(
     """x (S, B, inputs) to all states (S, 1 or 2, B, D) and the last of each part (.., B, D).
 
     layers: one, or one from each end; lengths: of the rows, or "" where all are whole; start: the
-    state before the first symbol, or nothing.
+    state before the first token, or nothing.
     """
     kind, width = type(layers[0]), layers[0].hidden_size
     if kind not in GATES:

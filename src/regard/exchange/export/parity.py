@@ -15,7 +15,7 @@ from regard.inference.predictor import Predictor
 from regard.search import Beam, Hypothesis, SearchRequest
 
 COUNT = 48  # sources
-LONGEST = 64  # symbols of an answer, at most
+LONGEST = 64  # tokens of an answer, at most
 BEAMS = (1, 5)
 # The share of best answers that must be equal. onnx has our own search around the same numbers.
 LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
@@ -55,7 +55,7 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
 
 
 def some_rows(task: Any, folder: Path) -> list[list[int]]:
-    """Sources as symbols: those that the run shows, pieces of them, or else symbols by chance."""
+    """Sources as tokens: those that the run shows, pieces of them, or else tokens by chance."""
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
@@ -81,6 +81,6 @@ def _answers(
 def compare(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:
     """The share of equal answers, and how far the scores of the equal ones are apart at most."""
     pairs = list(zip(ours, theirs, strict=True))
-    equal = [(a, b) for a, b in pairs if a.symbols == b.symbols]
+    equal = [(a, b) for a, b in pairs if a.tokens == b.tokens]
     apart = max((abs(a.score - b.score) for a, b in equal), default=0.0)
     return len(equal) / len(pairs), apart

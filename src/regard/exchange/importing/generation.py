@@ -27,7 +27,7 @@ USUAL: Facts = {  # settings that change what is found and that are not taken ov
 def search_settings(generation: Facts, never: set[int]) -> tuple[dict[str, Any], list[str]]:
     """The section `search`, and a line for each setting that is not taken over as it is.
 
-    never: the rows of symbols that our search never writes.
+    never: the rows of tokens that our search never writes.
     """
     notes: list[str] = []
     search: dict[str, Any] = {
@@ -54,13 +54,13 @@ def search_settings(generation: Facts, never: set[int]) -> tuple[dict[str, Any],
 
 
 def renormalised(generation: Facts, pad: int) -> bool:
-    """Whether probabilities are those of all symbols but the padding, which is banned."""
+    """Whether probabilities are those of all tokens but the padding, which is banned."""
     banned = _given(generation, "bad_words_ids", [])
     return bool(_given(generation, "renormalize_logits", False)) and [pad] in banned
 
 
 def _lengths(generation: Facts, notes: list[str]) -> dict[str, Any]:
-    """The shortest and the longest answer. Theirs count the first symbol and the end, too."""
+    """The shortest and the longest answer. Theirs count the first token and the end, too."""
     longest = _given(generation, "max_length", None)
     most = None if longest is None else max(1, int(longest) - 2)
     if (new := _given(generation, "max_new_tokens", None)) is not None:

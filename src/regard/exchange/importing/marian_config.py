@@ -36,7 +36,7 @@ def refuse_strangers(checkpoint: Checkpoint) -> None:
         reasons.append("is_encoder_decoder=false: encoder and decoder expected")
     if config.get("quantization_config"):
         reasons.append(
-            "quantization_config: whole numbers are not read; save the model unquantised"
+            "quantization_config: whole numbers are not read; save the model unquantized"
         )
     if reasons:
         lines = "\n".join(f"  {reason}" for reason in reasons)
@@ -95,7 +95,7 @@ def model_settings(config: Facts, tables: Facts, lengths: dict[str, int]) -> dic
         for side in SIDES
     }
     head = {"tied": "head.weight" not in tables, "head_bias": True}
-    return {"frontend": {"kind": "symbols"}, **sides, **head, "embedding": 0}
+    return {"frontend": {"kind": "tokens"}, **sides, **head, "embedding": 0}
 
 
 def _positions(length: int | None) -> dict[str, Any]:

@@ -10,16 +10,16 @@ from torch import Tensor, nn
 from regard.config.load import Config, check_config
 from regard.core.errors import UserError
 from regard.data.tensors.special import PAD, UNK
-from regard.data.vocabulary.marian import MarianVocabulary
+from regard.data.vocabulary.marian import MarianTokenizer
 from regard.exchange.importing.generation import renormalised, search_settings
 from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
-from regard.exchange.importing.marian_tokens import MarianSymbols, added, read_symbols
+from regard.exchange.importing.marian_tokens import MarianTokens, added, read_tokens
 from regard.exchange.importing.marian_weights import Tensors, places, side_weights, tables
 from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
 from regard.inputs.text import TextInput
 from regard.tasks.transduce import Transduce
 
-RATIO = 4.0  # symbols of an answer for each of its source, where no length is given
+RATIO = 4.0  # tokens of an answer for each of its source, where no length is given
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def import_marian(folder: Path) -> Imported:
     """The model of a checkpoint folder; refused where its numbers would not be the same."""
     checkpoint = read_checkpoint(folder)
     refuse_strangers(checkpoint)
-    source, target, notes = _symbols(checkpoint)
+    source, target, notes = _tokens(checkpoint)
     pad = target.rows[PAD]
     silent = [PAD] if renormalised(checkpoint.generation, pad) else []
     tensors = Tensors(read_weights(folder))
@@ -55,8 +55,8 @@ def import_marian(folder: Path) -> Imported:
     return Imported(config, task, _filled(task, config, found), notes + more)
 
 
-def _symbols(checkpoint: Checkpoint) -> tuple[MarianSymbols, MarianSymbols, list[str]]:
-    """The symbols of both sides, and what is odd about them."""
+def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[str]]:
+    """The tokens of both sides, and what is odd about them."""
     config = checkpoint.config
     start, size = config["decoder_start_token_id"], config["vocab_size"]
     apart = checkpoint.tokenizer.get("separate_vocabs", False)
@@ -67,8 +67,8 @@ def _symbols(checkpoint: Checkpoint) -> tuple[MarianSymbols, MarianSymbols, list
             f"{checkpoint.folder / 'config.json'}: decoder_start_token_id={start}: a row below "
             f"{theirs:,} expected"
         )
-    source = read_symbols(checkpoint, "vocab.json", size, None if apart else start)
-    target = read_symbols(checkpoint, name, theirs, start)
+    source = read_tokens(checkpoint, "vocab.json", size, None if apart else start)
+    target = read_tokens(checkpoint, name, theirs, start)
     pad, _, _, eos, *_ = target.rows
     for key, row in (("pad_token_id", pad), ("eos_token_id", eos)):
         if config[key] != row:
@@ -78,7 +78,7 @@ def _symbols(checkpoint: Checkpoint) -> tuple[MarianSymbols, MarianSymbols, list
             )
     notes = []
     if target.unnamed:
-        notes.append(f"{target.unnamed} rows of the tables have no symbol in {name}")
+        notes.append(f"{target.unnamed} rows of the tables have no token in {name}")
     if tokens := added(checkpoint.tokenizer):
         notes.append(f"added tokens such as {tokens[0]} are not looked for in texts")
     return source, target, notes
@@ -99,7 +99,7 @@ def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
 
 def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
     """The section `task`."""
-    side: dict[str, Any] = {"symbols": "marian", "size": None}
+    side: dict[str, Any] = {"tokenizer": "marian", "vocab_size": None}
     source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
     task = {"kind": "transduce", "source": source, "target": side}
@@ -107,11 +107,11 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def _task(
-    checkpoint: Checkpoint, config: Config, source: MarianSymbols, target: MarianSymbols
+    checkpoint: Checkpoint, config: Config, source: MarianTokens, target: MarianTokens
 ) -> Transduce:
     """The task: both vocabularies, and how long answers may be."""
-    cut = MarianVocabulary.load(checkpoint.path("source.spm"), source.symbols)
-    joined = MarianVocabulary.load(checkpoint.path("target.spm"), target.symbols)
+    cut = MarianTokenizer.load(checkpoint.path("source.spm"), source.tokens)
+    joined = MarianTokenizer.load(checkpoint.path("target.spm"), target.tokens)
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # then only that limit counts
     read = TextInput(cut, lowercase=False, opened=False)

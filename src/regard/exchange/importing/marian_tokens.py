@@ -1,4 +1,4 @@
-"""The symbols of a Marian model: which row of its tables each of ours is."""
+"""The tokens of a Marian model: which row of its tables each of ours is."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, MASK, SPECIALS
 from regard.exchange.importing.torch_checkpoint import Checkpoint, Facts, read_object
 
-NONE = -1  # the row of a symbol that the other model does not have
+NONE = -1  # the row of a token that the other model does not have
 
 
 @dataclass(frozen=True)
-class MarianSymbols:
-    """symbols: all but the special ones. rows: for each of our ids the row it was, or NONE.
+class MarianTokens:
+    """tokens: all but the special ones. rows: for each of our ids the row it was, or NONE.
     silent: our ids that must never count, since another id has the same row, or none."""
 
-    symbols: list[str]
+    tokens: list[str]
     rows: list[int]
     silent: list[int]
-    unnamed: int  # rows for which the list has no symbol
+    unnamed: int  # rows for which the list has no token
 
     def of(self, table: Tensor, otherwise: float = 0.0) -> Tensor:
         """The rows of a table (V, ...) in our order."""
@@ -32,8 +32,8 @@ class MarianSymbols:
         return ours
 
 
-def read_symbols(checkpoint: Checkpoint, name: str, size: int, start: int | None) -> MarianSymbols:
-    """The symbols of a list such as vocab.json, for tables of `size` rows.
+def read_tokens(checkpoint: Checkpoint, name: str, size: int, start: int | None) -> MarianTokens:
+    """The tokens of a list such as vocab.json, for tables of `size` rows.
 
     start: the row that decoding begins with; of a source, None.
     """
@@ -48,12 +48,12 @@ def read_symbols(checkpoint: Checkpoint, name: str, size: int, start: int | None
     pad, unk, eos = (_row(path, rows, special) for special in specials(checkpoint.tokenizer))
     first = [pad, unk, pad if start is None else start, eos, NONE]
     assert len(first) == len(SPECIALS)
-    names = {row: symbol for symbol, row in rows.items()}
+    names = {row: token for token, row in rows.items()}
     rest = [row for row in range(size) if row not in first]
     silent = [MASK] if first[BOS] not in (pad, unk, eos) else [BOS, MASK]
-    symbols = [names.get(row, f"<row {row}>") for row in rest]
+    tokens = [names.get(row, f"<row {row}>") for row in rest]
     unnamed = sum(row not in names for row in rest)
-    return MarianSymbols(symbols, [*first, *rest], silent, unnamed)
+    return MarianTokens(tokens, [*first, *rest], silent, unnamed)
 
 
 def specials(tokenizer: Facts) -> list[str]:
@@ -68,10 +68,10 @@ def _written(token: Any, usual: str) -> str:
     return token if isinstance(token, str) else usual
 
 
-def _row(path: Path, rows: Facts, symbol: str) -> int:
-    if symbol not in rows:
-        raise UserError(f"{path}: the symbol {symbol} is missing, which every Marian model has")
-    return int(rows[symbol])
+def _row(path: Path, rows: Facts, token: str) -> int:
+    if token not in rows:
+        raise UserError(f"{path}: the token {token} is missing, which every Marian model has")
+    return int(rows[token])
 
 
 def added(tokenizer: Facts) -> Sequence[str]:

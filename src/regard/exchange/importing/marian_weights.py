@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.exchange.importing.marian_tokens import MarianSymbols
+from regard.exchange.importing.marian_tokens import MarianTokens
 from regard.exchange.importing.torch_checkpoint import Facts
 from regard.nn.positions import sinusoids
 
-SILENCE = -1000.0  # added to the score of a symbol that must never be: e^-1000 is 0
+SILENCE = -1000.0  # added to the score of a token that must never be: e^-1000 is 0
 SIDES = ("encoder", "decoder")
 
 
@@ -96,7 +96,7 @@ def side_weights(tensors: Tensors, side: str, options: Any) -> Facts:
 
 
 def tables(
-    tensors: Tensors, config: Facts, source: MarianSymbols, target: MarianSymbols, silent: list[int]
+    tensors: Tensors, config: Facts, source: MarianTokens, target: MarianTokens, silent: list[int]
 ) -> Facts:
     """Embeddings and output layer, their rows in our order. silent: more ids that never count.
 
@@ -118,7 +118,7 @@ def tables(
             common if common is not None and name not in tensors.left else tensors.take(name, *size)
             for name, size in zip((read, write), sizes, strict=True)
         )
-    found = {"frontend.symbols.weight": source.of(table)}
+    found = {"frontend.tokens.weight": source.of(table)}
     if not shared or not torch.equal(table, output):
         found["target.weight"] = target.of(output)
     if not tied:
@@ -126,8 +126,8 @@ def tables(
     return found | {"head.bias": _bias(tensors, target, silent)}
 
 
-def _bias(tensors: Tensors, target: MarianSymbols, silent: list[int]) -> Tensor:
-    """What is added to the score of each symbol: zero where it is missing, as in transformers."""
+def _bias(tensors: Tensors, target: MarianTokens, silent: list[int]) -> Tensor:
+    """What is added to the score of each token: zero where it is missing, as in transformers."""
     bias = torch.zeros(1, _rows(target))
     if "final_logits_bias" in tensors.left:
         bias = tensors.take("final_logits_bias", *bias.shape)
@@ -146,6 +146,6 @@ def places(tensors: Tensors, side: str, width: int) -> Tensor | None:
     return None if torch.allclose(table, usual, atol=1e-3) else table
 
 
-def _rows(symbols: MarianSymbols) -> int:
+def _rows(tokens: MarianTokens) -> int:
     """How many rows the tables of the other model have."""
-    return max(symbols.rows) + 1
+    return max(tokens.rows) + 1

@@ -1,4 +1,4 @@
-"""Figures of the data as the model sees them: unknown symbols, lengths, what answers depend on."""
+"""Figures of the data as the model sees them: unknown tokens, lengths, what answers depend on."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from regard.data.tensors.special import UNK
 from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
 
-COMMON = 300  # symbols of a side whose presence is compared
+COMMON = 300  # tokens of a side whose presence is compared
 PAIRS = 2000  # examples that are compared
 SHUFFLES = 20
 ENOUGH = 200  # examples below which chance hides what depends on what
 
 
-def symbol_figures(subject: Subject) -> Figures:
+def token_statistics(subject: Subject) -> Figures:
     """Fractions of unknown tokens and usual lengths, of each side and part."""
     figures: Figures = {"examples": subject.examples}
     for part, pairs in subject.parts.items():
@@ -45,7 +45,7 @@ def _rows(subject: Subject, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]
 def dependence_figures(subject: Subject) -> Figures:
     """How far answers depend on what goes in, beyond chance, in each part.
 
-    Which symbols (and how many) stand in a source and in its answer is counted over all examples,
+    Which tokens (and how many) stand in a source and in its answer is counted over all examples,
     and counted again with the answers dealt out at random. `sure` is how many deviations lie
     between.
     """
@@ -84,7 +84,7 @@ def _answers(batch: Batch) -> np.ndarray:
 
 
 def _presence(side: Padded | None) -> np.ndarray:
-    """How often each common symbol stands in each row, and how long the row is; or its numbers."""
+    """How often each common token stands in each row, and how long the row is; or its numbers."""
     assert side is not None
     data, mask = side.data, side.mask
     if data.is_floating_point():

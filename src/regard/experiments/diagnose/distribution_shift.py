@@ -56,7 +56,7 @@ def fit(letters: CharBigramModel, texts: Sequence[str]) -> Fit:
 def likeness_figures(subject: Subject) -> Figures:
     """For each side: nats a letter of held-out training texts and of dev, and of dev turned round.
 
-    The letters are learnt from one half of the training texts; the other half is the yardstick, so
+    The letters are learned from one half of the training texts; the other half is the yardstick, so
     that few texts do not count as another kind.
     """
     parts = {name: texts(subject, name) for name in sides(subject)}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 
 from regard.config.load import flatten
-from regard.experiments.diagnose.data import dependence_figures, symbol_figures
+from regard.experiments.diagnose.data import dependence_figures, token_statistics
 from regard.experiments.diagnose.distribution_shift import likeness_figures, sides, texts
 from regard.experiments.diagnose.findings import Diagnosis, Figures, Finding, ranked
 from regard.experiments.diagnose.losses import loss_figures, source_figures
@@ -17,7 +17,7 @@ from regard.experiments.diagnose.record import curve_figures
 from regard.experiments.diagnose.subject import Subject, read_subject
 from regard.experiments.diagnose.trials import trial_figures
 from regard.experiments.diagnose.verdicts_data import data_verdicts
-from regard.experiments.diagnose.verdicts_fit import fit_verdicts, nothing_learnt
+from regard.experiments.diagnose.verdicts_fit import fit_verdicts, nothing_learned
 from regard.experiments.diagnose.verdicts_inside import other_verdicts
 
 DEV = 5  # examples of dev that are needed to say something
@@ -34,7 +34,7 @@ class Probe(NamedTuple):
 
 PROBES = (
     Probe("curve", "the curves of training", curve_figures),
-    Probe("symbols", "symbols and lengths", symbol_figures, ("data",)),
+    Probe("tokens", "tokens and lengths", token_statistics, ("data",)),
     Probe("likeness", "whether dev is like training", likeness_figures, ("data", "texts")),
     Probe(
         "dependence", "whether answers depend on sources", dependence_figures, ("data", "source")
@@ -104,5 +104,5 @@ def verdicts(figures: dict[str, Figures], subject: Subject) -> list[Finding]:
     if any(name.startswith("learning-rate") for name in names):  # explained, with better advice
         found = [f for f in found if f.name not in ("still-improving", "loss-spikes")]
     if not names:
-        found += nothing_learnt(figures)
+        found += nothing_learned(figures)
     return ranked(found)

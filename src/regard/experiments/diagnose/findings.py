@@ -9,8 +9,8 @@ Figures = dict[str, Any]  # of one probe, ready for JSON
 
 # Causes before what follows from them: the first problem in this order is the one to mend first.
 ORDER = (
-    "source-symbols-unknown",
-    "target-symbols-unknown",
+    "source-tokens-unknown",
+    "target-tokens-unknown",
     "source-and-target-swapped",
     "dev-of-another-kind",
     "targets-unrelated-to-sources",
@@ -22,7 +22,7 @@ ORDER = (
     "source-not-used",
     "too-few-examples",
     "overfits",
-    "nothing-learnt",
+    "nothing-learned",
     "cannot-learn-one-batch",
     "answers-collapsed",
     "answers-empty",
@@ -38,7 +38,7 @@ ORDER = (
     "gates-saturated",
     "dev-lengths-differ",
     "long-inputs-worse",
-    "late-symbols-worse",
+    "late-tokens-worse",
     "weights-frozen",
 )
 

@@ -146,8 +146,8 @@ def by_place(model: nn.Module, batches: Sequence[Batch]) -> list[Figures] | None
 def source_figures(subject: Subject) -> Figures:
     """What the source gives, in nats an answer: the loss with another source less the loss.
 
-    other: the source of another example; mixed: symbols of all examples dealt out anew; order: the
-    symbols of each source in another order. change: how far the outputs move, beside how far they
+    other: the source of another example; mixed: tokens of all examples dealt out anew; order: the
+    tokens of each source in another order. change: how far the outputs move, beside how far they
     differ from answer to answer.
     """
     model = subject.trained
@@ -194,7 +194,7 @@ def other(source: Padded) -> Padded:
 
 
 def mixed(source: Padded) -> Padded:
-    """All symbols of the batch dealt out anew; lengths stay."""
+    """All tokens of the batch dealt out anew; lengths stay."""
     data = source.data.clone()
     real = data[source.mask]
     data[source.mask] = real[torch.randperm(len(real)).to(real.device)]
@@ -202,7 +202,7 @@ def mixed(source: Padded) -> Padded:
 
 
 def reordered(source: Padded) -> Padded:
-    """The symbols of each row in another order."""
+    """The tokens of each row in another order."""
     data, mask = source.data, source.mask
     keys = torch.rand(mask.shape).to(mask.device) + (~mask) * 2.0
     at = keys.argsort(1)

@@ -7,7 +7,7 @@ from regard.experiments.diagnose.findings import Figures
 from regard.experiments.diagnose.subject import Subject
 
 SOURCES = 100  # that are answered, at most
-REPEATS = 4  # the same one to three symbols so often in a row count as repeating
+REPEATS = 4  # the same one to three tokens so often in a row count as repeating
 
 
 def answer_figures(subject: Subject) -> Figures:
@@ -28,7 +28,7 @@ def answer_figures(subject: Subject) -> Figures:
         "most_frequent": {"answer": common[0][:80], "share": common[1] / len(given)},
     }
     if subject.task.output_vocabulary is not None:
-        cut = subject.task.output_vocabulary.symbols
+        cut = subject.task.output_vocabulary.tokenize
         figures |= {
             "empty": _share([not text.strip() for text in given]),
             "cut": _share([prediction.cut for prediction in found]),
@@ -39,12 +39,12 @@ def answer_figures(subject: Subject) -> Figures:
     return figures
 
 
-def repeats(symbols: list[Any]) -> bool:
-    """Whether one to three symbols come so often in a row."""
+def repeats(tokens: list[Any]) -> bool:
+    """Whether one to three tokens come so often in a row."""
     for size in (1, 2, 3):
         run = 0
-        for place in range(size, len(symbols)):
-            run = run + 1 if symbols[place] == symbols[place - size] else 0
+        for place in range(size, len(tokens)):
+            run = run + 1 if tokens[place] == tokens[place - size] else 0
             if run >= size * (REPEATS - 1):
                 return True
     return False

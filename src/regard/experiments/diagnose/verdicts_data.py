@@ -1,11 +1,11 @@
-"""Verdicts about the data: unknown symbols, parts of different kinds, answers of others."""
+"""Verdicts about the data: unknown tokens, parts of different kinds, answers of others."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from regard.experiments.diagnose.findings import Figures, Finding
 
-UNKNOWN = 0.3  # share of unknown symbols that makes a side unreadable
+UNKNOWN = 0.3  # share of unknown tokens that makes a side unreadable
 SOME_UNKNOWN = 0.1
 ANOTHER_KIND = 0.25  # more nats a letter than training texts of the same kind, as a share
 OTHER_WORDS = 0.1
@@ -18,29 +18,31 @@ LONGER = 2.0
 
 def data_verdicts(figures: dict[str, Figures], settings: dict[str, Any]) -> Iterator[Finding]:
     """All that is wrong with the data."""
-    symbols, likeness = figures.get("symbols", {}), figures.get("likeness", {})
-    yield from _unknown(symbols, settings)
+    tokens, likeness = figures.get("tokens", {}), figures.get("likeness", {})
+    yield from _unknown(tokens, settings)
     swapped = list(_swapped(likeness))
-    yield from swapped or _another_kind(likeness, symbols)
+    yield from swapped or _another_kind(likeness, tokens)
     yield from _unrelated(figures)
-    yield from _lengths(symbols)
+    yield from _lengths(tokens)
 
 
-def _unknown(symbols: Figures, settings: dict[str, Any]) -> Iterator[Finding]:
-    """Sides whose symbols the vocabulary of the run does not hold."""
+def _unknown(tokens: Figures, settings: dict[str, Any]) -> Iterator[Finding]:
+    """Sides whose tokens the vocabulary of the run does not hold."""
     for side in ("source", "target"):
-        share = symbols.get(f"{side}_train", {}).get("unknown", 0.0)
+        share = tokens.get(f"{side}_train", {}).get("unknown", 0.0)
         if share < SOME_UNKNOWN:
             continue
         key = f"task.{side}" if f"task.{side}.size" in settings else "task"
-        size = settings.get(f"{key}.size")
-        change = f"--set {key}.size=null (now {size})" if size else f"--set {key}.symbols=char"
+        size = settings.get(f"{key}.vocab_size")
+        change = (
+            f"--set {key}.vocab_size=null (now {size})" if size else f"--set {key}.tokenizer=char"
+        )
         yield Finding(
-            f"{side}-symbols-unknown",
+            f"{side}-tokens-unknown",
             "problem" if share >= UNKNOWN else "hint",
-            f"{share:.0%} of the {side} symbols of the training part are not in the vocabulary; "
+            f"{share:.0%} of the {side} tokens of the training part are not in the vocabulary; "
             "to the model they all look alike",
-            f"{change}, or --set {key}.symbols=bpe, which cuts rare words into known pieces",
+            f"{change}, or --set {key}.tokenizer=bpe, which cuts rare words into known pieces",
         )
 
 
@@ -67,7 +69,7 @@ def _swapped(likeness: Figures) -> Iterator[Finding]:
         )
 
 
-def _another_kind(likeness: Figures, symbols: Figures) -> Iterator[Finding]:
+def _another_kind(likeness: Figures, tokens: Figures) -> Iterator[Finding]:
     """A dev part whose texts are unlike those of training."""
     worst: tuple[float, str] | None = None
     for side, found in likeness.items():
@@ -79,11 +81,11 @@ def _another_kind(likeness: Figures, symbols: Figures) -> Iterator[Finding]:
             )
             worst = max(worst or (0.0, ""), (found["excess"] / ANOTHER_KIND, says))
     for side in ("source", "target"):
-        train, dev = (symbols.get(f"{side}_{part}", {}) for part in ("train", "dev"))
+        train, dev = (tokens.get(f"{side}_{part}", {}) for part in ("train", "dev"))
         more = dev.get("unknown", 0.0) - train.get("unknown", 0.0)
         if more > SOME_UNKNOWN:
             says = (
-                f"{dev['unknown']:.0%} of the dev {side} symbols are not in the vocabulary, "
+                f"{dev['unknown']:.0%} of the dev {side} tokens are not in the vocabulary, "
                 f"{train['unknown']:.0%} of those of training"
             )
             worst = max(worst or (0.0, ""), (more / UNKNOWN, says))
@@ -127,16 +129,16 @@ def same_of(figures: dict[str, Figures], part: str) -> float | None:
     return figures.get("losses", {}).get(part, {}).get("same")
 
 
-def _lengths(symbols: Figures) -> Iterator[Finding]:
+def _lengths(tokens: Figures) -> Iterator[Finding]:
     """A dev part whose examples are much longer or shorter."""
     for side in ("source", "target"):
-        train, dev = (symbols.get(f"{side}_{part}", {}) for part in ("train", "dev"))
+        train, dev = (tokens.get(f"{side}_{part}", {}) for part in ("train", "dev"))
         lengths = train.get("length", 0.0), dev.get("length", 0.0)
         if min(lengths) > 0 and max(lengths) / min(lengths) >= LONGER:
             yield Finding(
                 "dev-lengths-differ",
                 "hint",
-                f"half of the training {side}s have up to {lengths[0]:.0f} symbols, half of the "
+                f"half of the training {side}s have up to {lengths[0]:.0f} tokens, half of the "
                 f"dev {side}s up to {lengths[1]:.0f}",
                 "give a dev part with lengths as in training, or train on such lengths too",
             )

@@ -13,13 +13,13 @@ from regard.experiments.diagnose.findings import Figures, Finding
 from regard.experiments.diagnose.verdicts_data import BY_CHANCE, gives_nothing, same_of
 
 GAIN = 0.1  # of the loss of always the same answer, by which a trial must beat the whole run
-LEARNT = 0.9  # a loss below this share of it: something was learnt
+LEARNED = 0.9  # a loss below this share of it: something was learned
 MOVED = 1e-3  # outputs that move less do not see the source
-CARRIED = 0.33  # share of what was learnt on training that must hold on dev
+CARRIED = 0.33  # share of what was learned on training that must hold on dev
 CARRIED_WELL = 0.6
 FEW = 1000  # examples
 ONE_BATCH = 0.75  # share of the loss of always the same answer that must be undercut
-NOT_LEARNT = 0.97
+NOT_LEARNED = 0.97
 Cure = tuple[str, str, str]  # the name of a finding, what to change, and what was tried
 SETTLED = 0.03  # of the whole fall of the dev loss, in the last fifth of the run
 
@@ -89,7 +89,7 @@ def too_short(figures: dict[str, Figures]) -> bool:
     trials, same = figures.get("trials", {}), same_of(figures, "train") or run_loss(figures)
     own = trials.get("trials", {}).get("own", {}).get("loss")
     few = figures.get("curve", {}).get("steps", 0) < 2 * trials.get("steps", 0)
-    return few and own is not None and same is not None and own < LEARNT * same
+    return few and own is not None and same is not None and own < LEARNED * same
 
 
 def _rate(trials: Figures, settings: dict[str, Any]) -> Cure:
@@ -129,8 +129,8 @@ def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
     if dependence is not None and dependence["sure"] < BY_CHANCE:
         return  # there is nothing in it to be used
     blind = source["change"] is not None and source["change"] < MOVED
-    if not blind and losses["train"]["loss"] > LEARNT * same:
-        return  # nothing was learnt at all, so this says nothing about the source
+    if not blind and losses["train"]["loss"] > LEARNED * same:
+        return  # nothing was learned at all, so this says nothing about the source
     without = " although answers depend on sources" if dependence is not None else ""
     frozen = figures.get("inside", {}).get("frozen")
     moved = source.get("other", source["mixed"])
@@ -138,7 +138,7 @@ def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
     settled = gain is not None and gain < SETTLED
     yield Finding(
         "source-not-used",
-        "problem" if blind or settled else "hint",  # what stands in targets is learnt first
+        "problem" if blind or settled else "hint",  # what stands in targets is learned first
         f"with the source of another example the loss changes by {moved:+.3f} nats an answer, "
         f"next to nothing{without}; outputs move by "
         f"{source['change'] or 0.0:.1%} of how far they differ anyway",
@@ -151,26 +151,26 @@ def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
 
 
 def carried(figures: dict[str, Figures]) -> float | None:
-    """The share of what was learnt on training that holds on dev, by loss or by right answers."""
+    """The share of what was learned on training that holds on dev, by loss or by right answers."""
     train, dev = (figures.get("losses", {}).get(part, {}) for part in ("train", "dev"))
     shares = []
     for key, same in (("loss", "same"), ("right", "same_right")):
         values = [part.get(name) for part in (train, dev) for name in (same, key)]
         if any(value is None for value in values):
             continue
-        learnt, kept = values[0] - values[1], values[2] - values[3]
-        if abs(learnt) > GAIN * max(abs(values[0]), 1e-9):
-            shares.append(kept / learnt)
+        learned, kept = values[0] - values[1], values[2] - values[3]
+        if abs(learned) > GAIN * max(abs(values[0]), 1e-9):
+            shares.append(kept / learned)
     return max(shares, default=None)
 
 
 def _overfits(figures: dict[str, Figures]) -> Iterator[Finding]:
-    """Little of what was learnt on training holds on dev."""
+    """Little of what was learned on training holds on dev."""
     share = carried(figures)
     if share is None or share >= CARRIED_WELL or figures.get("facts", {}).get("counted"):
         return
     train, dev = (figures["losses"][part] for part in ("train", "dev"))
-    examples = figures.get("symbols", {}).get("examples", 0)
+    examples = figures.get("tokens", {}).get("examples", 0)
     few = examples < FEW and not figures.get("facts", {}).get("running")
     right = ""
     if train["right"] is not None and dev["right"] is not None:
@@ -179,7 +179,7 @@ def _overfits(figures: dict[str, Figures]) -> Iterator[Finding]:
         "too-few-examples" if few else "overfits",
         "problem" if share < CARRIED else "hint",
         f"loss {train['loss']:.2f} on training and {dev['loss']:.2f} on dev{right} (always the "
-        f"same answer: {dev['same']:.2f}); {max(share, 0.0):.0%} of what was learnt on "
+        f"same answer: {dev['same']:.2f}); {max(share, 0.0):.0%} of what was learned on "
         "training holds on dev",
         (f"more training data: {examples:,} examples are few; " if few else "more training data, ")
         + "more dropout (--set model.encoder.dropout=0.3), a smaller model, or fewer epochs",
@@ -196,8 +196,8 @@ def _one_batch(figures: dict[str, Figures]) -> Iterator[Finding]:
         return
     reached = run_loss(figures)
     base = same_of(figures, "train")
-    if reached is not None and base is not None and reached < LEARNT * base:
-        return  # with more steps it learnt all of them
+    if reached is not None and base is not None and reached < LEARNED * base:
+        return  # with more steps it learned all of them
     yield Finding(
         "cannot-learn-one-batch",
         "hint",
@@ -207,14 +207,14 @@ def _one_batch(figures: dict[str, Figures]) -> Iterator[Finding]:
     )
 
 
-def nothing_learnt(figures: dict[str, Figures]) -> Iterator[Finding]:
+def nothing_learned(figures: dict[str, Figures]) -> Iterator[Finding]:
     """The last word where nothing else explains a large loss."""
     loss, same = run_loss(figures), same_of(figures, "train")
-    if loss is None or not same or loss < NOT_LEARNT * same:
+    if loss is None or not same or loss < NOT_LEARNED * same:
         return
     improving = (figures.get("curve", {}).get("dev_gain_at_end") or 0.0) > GAIN
     yield Finding(
-        "nothing-learnt",
+        "nothing-learned",
         "hint" if improving or too_short(figures) else "problem",
         f"the training loss is {loss:.2f}, and always the same answer has {same:.2f}",
         "train longer, or try another kind of model",

@@ -12,7 +12,7 @@ DEAD = 0.5
 STUCK = 0.9
 VANISHED = 1e-5  # of the largest gradient
 CLIPPED = 0.95
-WORSE = 2.0  # times the loss of short inputs, or of early symbols
+WORSE = 2.0  # times the loss of short inputs, or of early tokens
 
 
 def other_verdicts(figures: dict[str, Figures]) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def _inside(inside: Figures) -> Iterator[Finding]:
             "hint",
             f"attention looks at all places alike in {', '.join(even[:3])}: entropy above "
             f"{UNIFORM:.0%} of the largest possible",
-            "it has not learnt where to look: see the other findings, or train longer",
+            "it has not learned where to look: see the other findings, or train longer",
         )
     for key, name, limit, what, change in (
         ("dead_units", "units-dead", DEAD, "units are never active", "training.lr lower"),
@@ -131,14 +131,14 @@ def _places(losses: Figures) -> Iterator[Finding]:
         yield Finding(
             "long-inputs-worse",
             "note",
-            f"dev loss {short['loss']:.2f} up to {short['longest']} symbols, {long['loss']:.2f} "
+            f"dev loss {short['loss']:.2f} up to {short['longest']} tokens, {long['loss']:.2f} "
             f"up to {long['longest']}",
             "more long examples in training; attention (model.decoder.cross=additive) reaches "
             "further than a fixed vector",
         )
     if len(places) > 2 and places[-2]["loss"] > WORSE * places[0]["loss"] > 0:
         yield Finding(
-            "late-symbols-worse",
+            "late-tokens-worse",
             "note",
             f"dev loss {places[0]['loss']:.2f} in the first quarter of the targets, "
             f"{places[-2]['loss']:.2f} in the third",

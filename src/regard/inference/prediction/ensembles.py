@@ -15,7 +15,7 @@ def joined(predictor: Predictor, others: dict[str, Predictor]) -> Predictor:
             raise UserError(f"--with: {name}: only transducers, run by torch, answer together")
         if not _alike(predictor.task, other.task):
             raise UserError(
-                f"--with {name}: other symbols than the first model's; only models with the same "
+                f"--with {name}: other tokens than the first model's; only models with the same "
                 "vocabularies answer together, such as those of other seeds"
             )
         models.append(other.module)

@@ -34,7 +34,7 @@ def file_items(
 ) -> Iterator[InputItem]:
     """Return what is asked, as soon as it is there: lines, or what the task reads of them.
 
-    quiet: what was recognised is not said.
+    quiet: what was recognized is not said.
     """
     task: Task = predictor.task
     if task.by_line:

@@ -9,24 +9,24 @@ from regard.core.errors import UserError
 from regard.tasks.values import BRIEF, InputItem, Prediction
 
 Names = Callable[[Any], list[str]]
-Alternative = tuple[str, float, Prediction]  # symbol, its probability, the best answer with it
+Alternative = tuple[str, float, Prediction]  # token, its probability, the best answer with it
 
 
 @dataclass(frozen=True)
 class Form:
-    """How answers are written. In JSON: symbols, each with its score; alignment, from these to
-    the symbols of the source; alternatives, so many at the place behind the prefix."""
+    """How answers are written. In JSON: tokens, each with its score; alignment, from these to
+    the tokens of the source; alternatives, so many at the place behind the prefix."""
 
     nbest: int = 1
     json_lines: bool = False
-    symbols: bool = False
+    tokens: bool = False
     alignment: bool = False
     alternatives: int = 0
 
     def check(self) -> None:
         """Refuses what is only written in JSON."""
-        if (self.symbols or self.alignment) and not self.json_lines:
-            raise UserError("--symbols, --alignments: only JSON has room for them; add --json")
+        if (self.tokens or self.alignment) and not self.json_lines:
+            raise UserError("--tokens, --alignments: only JSON has room for them; add --json")
         if self.alternatives and (self.nbest > 1 or self.alignment):
             raise UserError(
                 "--alternatives: are answers of their own; without --nbest, --alignments"
@@ -57,23 +57,23 @@ class Form:
         parts = ("prediction", *brief[1:], *nbest, *rest)
         record = {"source": source} | found.as_dict(parts, brief, None, pairs=True)
         if self.alignment:
-            record["source_symbols"] = names(source)
+            record["source_tokens"] = names(source)
             record |= found.as_dict(("alignment",), digits=4)
         return record
 
     def options(self, source: str, prefix: str, found: list[Alternative]) -> str:
         """How an answer may go on behind a prefix: lines, or one JSON object."""
         if not self.json_lines:
-            return "".join(f"{p:.4f}\t{symbol}\t{best.text}\n" for symbol, p, best in found)
+            return "".join(f"{p:.4f}\t{token}\t{best.text}\n" for token, p, best in found)
         rows = [
-            {"symbol": symbol, "probability": round(p, 6)} | best.as_dict(self._brief(), pairs=True)
-            for symbol, p, best in found
+            {"token": token, "probability": round(p, 6)} | best.as_dict(self._brief(), pairs=True)
+            for token, p, best in found
         ]
         return _json({"source": source, "prefix": prefix, "alternatives": rows})
 
     def _brief(self) -> tuple[str, ...]:
         """The parts of a prediction that are one of several."""
-        return (*BRIEF, "symbols") if self.symbols or self.alignment else BRIEF
+        return (*BRIEF, "tokens") if self.tokens or self.alignment else BRIEF
 
 
 def _json(record: dict[str, Any]) -> str:

@@ -112,7 +112,7 @@ class PredictOptions:
             "ban": list(asked.ban),
             "nbest": form.nbest,
             "json": {"input": self.input_json, "output": form.json_lines},
-            "symbols": form.symbols,
+            "tokens": form.tokens,
             "alignments": form.alignment,
             "alternatives": form.alternatives,
             "columns": list(self.columns),

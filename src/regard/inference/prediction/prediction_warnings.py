@@ -8,12 +8,12 @@ from regard.core import parallel
 from regard.core.errors import say
 from regard.tasks.task import Prediction
 
-SHOWN, KEPT = 10, 10_000  # different symbols
+SHOWN, KEPT = 10, 10_000  # different tokens
 
 
 @dataclass
 class Oddities:
-    """Symbols that training never saw, and answers that were cut; said at the end."""
+    """Tokens that training never saw, and answers that were cut; said at the end."""
 
     unknown: Counter[str] = field(default_factory=Counter)  # of at most KEPT different ones
     count: int = 0
@@ -24,21 +24,21 @@ class Oddities:
         self.cut += found.cut
         self.add_unknown(found.unknown)
 
-    def add_unknown(self, symbols: tuple[str, ...]) -> None:
-        """Counts symbols that training never saw."""
-        self.count += len(symbols)
-        for symbol in symbols:
-            if len(self.unknown) < KEPT or symbol in self.unknown:
-                self.unknown[symbol] += 1
+    def add_unknown(self, tokens: tuple[str, ...]) -> None:
+        """Counts tokens that training never saw."""
+        self.count += len(tokens)
+        for token in tokens:
+            if len(self.unknown) < KEPT or token in self.unknown:
+                self.unknown[token] += 1
 
     def record(self) -> dict[str, Any]:
         """What the next process must know to go on counting, ready for JSON."""
         often = dict(self.unknown.most_common(SHOWN))
-        return {"symbols": often, "unknown": self.count, "cut": self.cut}
+        return {"tokens": often, "unknown": self.count, "cut": self.cut}
 
     def go_on(self, record: dict[str, Any]) -> None:
         """Adds what another process counted."""
-        self.unknown.update(record["symbols"])
+        self.unknown.update(record["tokens"])
         self.count += record["unknown"]
         self.cut += record["cut"]
 
@@ -52,10 +52,10 @@ class Oddities:
     def say(self) -> None:
         """A line for each thing that was odd."""
         if self.count:
-            shown = " ".join(f"{symbol!r}" for symbol, _ in self.unknown.most_common(SHOWN))
-            symbols = "1 symbol" if self.count == 1 else f"{self.count:,} symbols"
+            shown = " ".join(f"{token!r}" for token, _ in self.unknown.most_common(SHOWN))
+            tokens = "1 token" if self.count == 1 else f"{self.count:,} tokens"
             was = "was" if self.count == 1 else "were"
-            say(f"{symbols} that training never saw {was} read as unknown: {shown}")
+            say(f"{tokens} that training never saw {was} read as unknown: {shown}")
         if self.cut == 1:
             say("1 answer came to its limit of length and was ended there")
         elif self.cut:

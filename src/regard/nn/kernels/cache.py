@@ -1,6 +1,6 @@
-"""What self-attention remembers: the keys and values of all symbols so far.
+"""What self-attention remembers: the keys and values of all tokens so far.
 
-B sentences, k beams of each, T new symbols, H heads, n entries, K head width.
+B sentences, k beams of each, T new tokens, H heads, n entries, K head width.
 """
 
 from functools import lru_cache
@@ -106,10 +106,10 @@ class Cache(Selects):
 def sight(
     seen: Tensor | None, entries: int, beams: int, like: Tensor, rows: int, T: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """What each new symbol sees: a mask (B, 1, k*T, n + k*T), and its last rows (k*B, n + k*T).
+    """What each new token sees: a mask (B, 1, k*T, n + k*T), and its last rows (k*B, n + k*T).
 
     seen: (k*B, n), 0 where a beam sees an entry and -inf elsewhere; None: all see all entries.
-    A new symbol sees what its beam sees, the new symbols before it in its beam, and itself.
+    A new token sees what its beam sees, the new tokens before it in its beam, and itself.
     like: any tensor of the kind of numbers wanted; rows: k*B.
     """
     B = rows // beams
@@ -122,7 +122,7 @@ def sight(
 
 @lru_cache(maxsize=64)
 def _own(beams: int, T: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """(k, T, k*T): 0 where a new symbol of a beam sees another one, -inf elsewhere."""
+    """(k, T, k*T): 0 where a new token of a beam sees another one, -inf elsewhere."""
     with torch.inference_mode(False):
         before = torch.ones(T, T, device=device).tril().bool()
         same = torch.eye(beams, device=device).bool()[:, None, :, None] & before[None, :, None, :]

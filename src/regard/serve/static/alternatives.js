@@ -8,12 +8,12 @@
   function row(one, question, choose) {
     const begins = app.beginnings(one.answer);
     const prefix = begins?.[question.place + 1];
-    const now = one.answer.symbols?.[question.place] === question.answer.symbols?.[question.place];
+    const now = one.answer.tokens?.[question.place] === question.answer.tokens?.[question.place];
     const said = now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text);
-    const symbol = regard.symbol(one.symbol === "<eos>" ? "</s>" : one.symbol);
-    symbol.title ||= one.symbol; // a very long one is cut short
+    const token = regard.token(one.token === "<eos>" ? "</s>" : one.token);
+    token.title ||= one.token; // a very long one is cut short
     const inside = [
-      symbol, app.meter(one.p),
+      token, app.meter(one.p),
       make("span", { class: "number" }, regard.percent(one.p)),
       make("span", { class: "said", dir: "auto" }, said),
     ];
@@ -21,10 +21,10 @@
       const here = now ? { class: "now", "aria-current": "true" } : {};
       return make("li", here, make("span", { class: "option" }, inside));
     }
-    const named = { symbol: regard.plain(one.symbol), p: regard.percent(one.p), text: one.answer.text };
+    const named = { token: regard.plain(one.token), p: regard.percent(one.p), text: one.answer.text };
     return make("li", {}, make("button", {
       type: "button", class: "option", "aria-label": regard.say("app.pick", named),
-      data: { symbol: one.symbol }, on: { click: () => choose(prefix) },
+      data: { token: one.token }, on: { click: () => choose(prefix) },
     }, inside));
   }
 

@@ -1,4 +1,4 @@
-// An answer as it is read: by the task of the model, with its symbols, notes and rivals.
+// An answer as it is read: by the task of the model, with its tokens, notes and rivals.
 (() => {
   "use strict";
   const regard = window.regard;
@@ -18,24 +18,24 @@
     return other === undefined || other === null ? [text] : app.marked(text, other);
   }
 
-  // The symbols of an answer, each with its probability; pick(place) asks what else could stand there.
-  function symbols(answer, pick) {
-    const names = [...(answer.symbols || [])];
-    const scores = answer.symbol_scores || [];
+  // The tokens of an answer, each with its probability; pick(place) asks what else could stand there.
+  function tokens(answer, pick) {
+    const names = [...(answer.tokens || [])];
+    const scores = answer.token_logprobs || [];
     if (scores.length > names.length) names.push("</s>");
     const cells = names.map((name, place) => {
       const p = place < scores.length ? Math.exp(scores[place]) : null;
       const chance = make("small", { dir: "ltr" }, p === null ? "\u00a0" : regard.percent(p));
-      const inside = [regard.symbol(name), meter(p ?? 0), chance];
+      const inside = [regard.token(name), meter(p ?? 0), chance];
       if (p === null || !pick) return make("li", {}, make("span", { class: "cell" }, inside));
       return make("li", {}, make("button", {
         type: "button", class: "cell", data: { place }, "aria-expanded": "false",
-        "aria-label": regard.say("app.symbol", { symbol: regard.plain(name), p: regard.percent(p) }),
+        "aria-label": regard.say("app.token", { token: regard.plain(name), p: regard.percent(p) }),
         on: { click: (event) => pick(place, event.currentTarget) },
       }, inside));
     });
     const dir = regard.direction(names);
-    const list = make("ol", { class: "strip", data: { role: "symbols" }, dir }, cells);
+    const list = make("ol", { class: "strip", data: { role: "tokens" }, dir }, cells);
     if (pick && cells.length) regard.roving(list, "button.cell");
     return list;
   }
@@ -56,7 +56,7 @@
     const size = answer.text.length > LONG ? "said main long" : "said main";
     return [
       make("p", { class: size, dir: "auto", data: { role: "text" } }, words(answer.text, other)),
-      symbols(answer, pick),
+      tokens(answer, pick),
       make("div", { data: { role: "alternatives" } }),
       ...notes(answer),
       rivals(answer, answer.text),
@@ -66,7 +66,7 @@
   function tagged({ text, answer, otherAnswer }) {
     const tags = Array.isArray(answer.value) ? answer.value : answer.text.split(" ");
     const cells = text.trim().split(/\s+/).filter(Boolean).map((word, place) => {
-      const p = answer.symbol_scores?.[place];
+      const p = answer.token_logprobs?.[place];
       const tag = tags[place] ?? "";
       const differs = otherAnswer && (otherAnswer.value || [])[place] !== tag;
       return make("li", {}, make("span", { class: "cell" },
@@ -115,19 +115,19 @@
     const unknown = [...new Set(answer.unknown || [])];
     return [
       unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, regard.say("app.unknown"),
-        unknown.flatMap((one) => [" ", make("code", {}, regard.symbol(one))])) : null,
+        unknown.flatMap((one) => [" ", make("code", {}, regard.token(one))])) : null,
       answer.cut ? make("p", { class: "note warn", data: { role: "cut" } }, regard.say("app.cut")) : null,
     ];
   }
 
   // Score, time and size in one line.
-  app.facts = ({ score, confidence, symbols: names, milliseconds: time }) => [
+  app.facts = ({ score, confidence, tokens: names, milliseconds: time }) => [
     typeof score === "number"
       ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
         regard.say("app.score", { score: regard.number(score, 3) })) : null,
     typeof confidence === "number"
       ? make("span", {}, regard.say("app.confidence", { p: regard.percent(confidence) })) : null,
-    names?.length ? make("span", {}, regard.say("app.symbols", { count: names.length })) : null,
+    names?.length ? make("span", {}, regard.say("app.tokens", { count: names.length })) : null,
     typeof time === "number" ? make("span", { data: { role: "time" } },
       regard.say("app.milliseconds", { count: time.toFixed(time < 10 ? 1 : 0) })) : null,
   ];

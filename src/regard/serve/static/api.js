@@ -1,11 +1,11 @@
-// The server: requests, server-sent events, the token, and errors as the server words them.
+// The server: requests, server-sent events, the key, and errors as the server words them.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
-  const TOKEN = "regard.token";
-  let token = null;
-  try { token = sessionStorage.getItem(TOKEN); } catch { /* kept in memory only */ }
+  const KEY = "regard.key";
+  let key = null;
+  try { key = sessionStorage.getItem(KEY); } catch { /* kept in memory only */ }
 
   // status: of HTTP; 0 where the server could not be reached or went away.
   class ServerError extends Error {
@@ -20,7 +20,7 @@
   function headers(body) {
     return {
       ...(body === undefined ? {} : { "Content-Type": "application/json" }),
-      ...(token ? { Authorization: `Bearer ${token}` } : {}),
+      ...(key ? { Authorization: `Bearer ${key}` } : {}),
     };
   }
 
@@ -99,12 +99,12 @@
     raw,
     json,
     stream,
-    hasToken: () => Boolean(token),
-    setToken(value) {
-      token = value || null;
+    hasKey: () => Boolean(key),
+    setKey(value) {
+      key = value || null;
       try {
-        if (token) sessionStorage.setItem(TOKEN, token);
-        else sessionStorage.removeItem(TOKEN);
+        if (key) sessionStorage.setItem(KEY, key);
+        else sessionStorage.removeItem(KEY);
       } catch { /* kept in memory only */ }
     },
   };

@@ -1,11 +1,11 @@
 // The page of `regard serve`: joins text, panes, copies, history and the inside of the model.
 //
 // Hooks for tests. Ids: text, run (its data-busy is "true" while it answers), compare, examples,
-// count, notice, token-form, token, panes, difference, copies, inside, inspect, target, inspection,
+// count, notice, key-form, key, panes, difference, copies, inside, inspect, target, inspection,
 // history-open, history, history-clear, history-close, switches, status. A pane is
-// [data-pane=a|b] with [data-role=model|about|settings|reset|facts|error|answer|text|symbols|
-// alternatives|nbest|probabilities|unknown|cut|score|time|prefix]; a symbol is [data-place=N], a
-// choice button.option[data-symbol], a setting [data-setting=beam], a copy [data-copy=answer|link|
+// [data-pane=a|b] with [data-role=model|about|settings|reset|facts|error|answer|text|tokens|
+// alternatives|nbest|probabilities|unknown|cut|score|time|prefix]; a token is [data-place=N], a
+// choice button.option[data-token], a setting [data-setting=beam], a copy [data-copy=answer|link|
 // curl|python|regard] and what was copied [data-role=code]; trying again is [data-role=again].
 (() => {
   "use strict";
@@ -213,33 +213,33 @@
       const health = await app.api.json("health");
       $("foot").textContent = `regard ${health.version}`;
     } catch (problem) {
-      if (problem.status === 401) return askToken(load);
+      if (problem.status === 401) return askKey(load);
       $("loading").hidden = true;
       return app.showError($("notice"), problem, load);
     }
     return build();
   }
 
-  // The token is asked for where the server refuses; what was refused is tried again.
-  function askToken(again) {
-    const form = $("token-form");
+  // The key is asked for where the server refuses; what was refused is tried again.
+  function askKey(again) {
+    const form = $("key-form");
     $("loading").hidden = true;
     form.hidden = false;
-    if (app.api.hasToken()) {
-      app.api.setToken("");
-      $("notice").replaceChildren(make("p", { class: "notice bad" }, regard.say("app.token.wrong")));
+    if (app.api.hasKey()) {
+      app.api.setKey("");
+      $("notice").replaceChildren(make("p", { class: "notice bad" }, regard.say("app.key.wrong")));
     }
-    $("token").value = "";
-    $("token").focus();
+    $("api-key").value = "";
+    $("api-key").focus();
     form.onsubmit = (event) => {
       event.preventDefault();
-      app.api.setToken($("token").value.trim());
+      app.api.setKey($("api-key").value.trim());
       form.hidden = true;
       $("notice").replaceChildren();
       again();
     };
   }
 
-  document.addEventListener("regard:token", () => askToken(run));
+  document.addEventListener("regard:key", () => askKey(run));
   load();
 })();

@@ -62,7 +62,7 @@
       } catch (problem) {
         if (abort.signal.aborted) return;
         if (!answer) this.empty();
-        if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:token"));
+        if (problem.status === 401) document.dispatchEvent(new CustomEvent("regard:key"));
         else app.showError(this.error, problem, () => this.answer(text));
       }
       this.stop();
@@ -110,7 +110,7 @@
       this.drawBegin();
     },
 
-    // After a choice the keyboard is at its symbol, unless it went elsewhere meanwhile.
+    // After a choice the keyboard is at its token, unless it went elsewhere meanwhile.
     focusAgain() {
       if (this.chosen !== undefined && document.activeElement === document.body) {
         this.body.querySelector(`[data-place="${this.chosen}"]`)?.focus();

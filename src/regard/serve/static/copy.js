@@ -29,16 +29,16 @@
 
   app.curl = (path, body) => [
     `curl ${address(path)}`,
-    ...(app.api.hasToken() ? ["-H \"Authorization: Bearer $REGARD_TOKEN\""] : []),
+    ...(app.api.hasKey() ? ["-H \"Authorization: Bearer $REGARD_API_KEY\""] : []),
     "-H 'Content-Type: application/json'",
     `-d ${app.shell(escaped(JSON.stringify(body)))}`,
   ].join(" \\\n  ");
 
   app.urllib = (path, body) => {
-    const token = app.api.hasToken();
-    const bearer = token ? ', "Authorization": "Bearer " + os.environ["REGARD_TOKEN"]' : "";
+    const key = app.api.hasKey();
+    const bearer = key ? ', "Authorization": "Bearer " + os.environ["REGARD_API_KEY"]' : "";
     return `import json
-${token ? "import os\n" : ""}import urllib.request
+${key ? "import os\n" : ""}import urllib.request
 
 body = ${app.python(body)}
 request = urllib.request.Request(

@@ -66,8 +66,8 @@
 
   function asCurl(one, body) {
     if (body !== undefined) return app.curl(one.path.slice(1), body);
-    const token = app.api.hasToken() ? " \\\n  -H \"Authorization: Bearer $REGARD_TOKEN\"" : "";
-    return `curl ${new URL(one.path.slice(1), document.baseURI).href}${token}`;
+    const key = app.api.hasKey() ? " \\\n  -H \"Authorization: Bearer $REGARD_API_KEY\"" : "";
+    return `curl ${new URL(one.path.slice(1), document.baseURI).href}${key}`;
   }
 
   async function send(one, text, box) {
@@ -156,12 +156,12 @@
     }
     try {
       page.model = (await app.api.json("models")).models[0];
-    } catch { page.model = null; } // without a token only the plain examples
+    } catch { page.model = null; } // without a key only the plain examples
     draw();
   }
 
-  $("token-form").addEventListener("submit", (event) => event.preventDefault());
-  $("token").addEventListener("change", () => { app.api.setToken($("token").value.trim()); load(); });
+  $("key-form").addEventListener("submit", (event) => event.preventDefault());
+  $("api-key").addEventListener("change", () => { app.api.setKey($("api-key").value.trim()); load(); });
   document.addEventListener("regard:language", () => { if (page.api) draw(); });
   load();
 })();

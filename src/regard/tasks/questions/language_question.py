@@ -86,7 +86,7 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
     room = None if reach is None else reach - len(prompt)
     if room is not None and room < 1:
         raise UserError(
-            f"text: {len(prompt):,} symbols, but the model looks back on {reach:,} at most, and "
+            f"text: {len(prompt):,} tokens, but the model looks back on {reach:,} at most, and "
             "one more must have room; give a shorter text"
         )
     how = "drawn" if search.temperature else "best"
@@ -111,7 +111,7 @@ def _given(asked: Asked, prompt: list[int], target: str) -> tuple[list[int], lis
         ids, names, _ = tokens_of(vocabulary, target)
     if reach is not None and len(prompt) + len(ids) > reach:
         raise UserError(
-            f"text and target: {len(prompt) + len(ids):,} symbols, but the model looks back on "
+            f"text and target: {len(prompt) + len(ids):,} tokens, but the model looks back on "
             f"{reach:,} at most; shorten them"
         )
     return ids, names

@@ -93,11 +93,11 @@ def masked_question(asked: Asked) -> MaskedQuestion:
     question, names = _read(asked)
     tokens, longest = question.tokens, task.options.context
     if not tokens:
-        raise UserError("text is empty: there is no symbol to hide; give a text")
+        raise UserError("text is empty: there is no token to hide; give a text")
     asked.refuse_longer("text", len(tokens), "give a shorter text")
     if len(tokens) > longest:
         raise UserError(
-            f"text: {len(tokens):,} symbols, the model reads {longest:,}; give a shorter text"
+            f"text: {len(tokens):,} tokens, the model reads {longest:,}; give a shorter text"
         )
     with torch.inference_mode():
         found = [question.logits(part).softmax(-1).cpu() for part in question.parts()]

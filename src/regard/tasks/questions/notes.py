@@ -5,22 +5,22 @@ from typing import Any
 # Pages have the same in Chinese, under the same keys: look/notes.js.
 SENTENCES = {
     "attention.none": "This model has no attention.",
-    "heads.dear": "Heads were not silenced: with {symbols} gaps that would take too long.",
+    "heads.dear": "Heads were not silenced: with {tokens} gaps that would take too long.",
     "gates.means": "Of the gates only the means are kept: more than {most} numbers.",
-    "unknown.p": "p of a symbol that training never saw is that of <unk>.",
+    "unknown.p": "p of a token that training never saw is that of <unk>.",
     "drawn.tree": "The answer was drawn, so there is no tree of a search; a beam has one.",
     "target.given": "The target was given, and the model is held to it.",
     "target.tree": "The tree is that of the model's own search.",
     "target.coverage": "The score of a given target leaves coverage out.",
     "follows.best": (
-        "What follows the text is the most probable symbol each time, at most {most} symbols."
+        "What follows the text is the most probable token each time, at most {most} tokens."
     ),
-    "follows.drawn": "What follows the text is drawn, at most {most} symbols.",
-    "follows.room": "It ends after {room}: the model looks back on {reach} symbols at most.",
+    "follows.drawn": "What follows the text is drawn, at most {most} tokens.",
+    "follows.room": "It ends after {room}: the model looks back on {reach} tokens at most.",
     "counts": "An n-gram model only counts: it has no attention, no layers and no gradients.",
-    "gaps.hidden": "Each symbol was hidden in turn; p is that of the symbol that stands there.",
+    "gaps.hidden": "Each token was hidden in turn; p is that of the token that stands there.",
     "gaps.silenced": (
-        "A silenced head has the change of log p of all symbols together, each hidden in turn."
+        "A silenced head has the change of log p of all tokens together, each hidden in turn."
     ),
     "gaps.attention": "Attention is that of the text with nothing hidden.",
     "crf": (

@@ -29,7 +29,7 @@ class TokenizedText:
     """A text and its tokens, as they are printed."""
 
     text: str
-    symbols: tuple[str, ...]
+    tokens: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class OutputStep:
     the value; others: what else was likely, most probable first; given: whether the user gave it
     (the prompt of a language model)."""
 
-    symbol: str
+    token: str
     p: float | None
     others: tuple[tuple[str, float], ...] = ()
     value: float | None = None
@@ -48,7 +48,7 @@ class OutputStep:
         """Return the step for JSON; a number has a value in place of a probability."""
         chance = {"value": self.value} if self.p is None else {"p": self.p}
         others = [list(pair) for pair in self.others]
-        return {"symbol": self.symbol, **chance, "others": others} | (
+        return {"token": self.token, **chance, "others": others} | (
             {"given": True} if self.given else {}
         )
 
@@ -117,7 +117,7 @@ class Asked:
             raise TooLong(
                 what,
                 count,
-                f"{what}: {count:,} symbols, but maps of more than {self.limit:,} a side are too "
+                f"{what}: {count:,} tokens, but maps of more than {self.limit:,} a side are too "
                 f"large to look at; {how}",
             )
 

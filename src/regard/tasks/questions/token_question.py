@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.data.tensors.special import UNK
 from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import Vocabulary
+from regard.data.vocabulary.vocabulary import Tokenizer
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import OTHERS, OutputStep, Question
 
@@ -91,8 +91,8 @@ def steps_of(
     best = left.topk(min(OTHERS, left.shape[1]))
     rows = zip(best.indices.tolist(), best.values.tolist(), strict=True)
     return tuple(
-        OutputStep(symbol, p, tuple((name(i), q) for i, q in zip(*row, strict=True) if q >= 0))
-        for symbol, p, row in zip(names or list(map(name, tokens)), own, rows, strict=True)
+        OutputStep(token, p, tuple((name(i), q) for i, q in zip(*row, strict=True) if q >= 0))
+        for token, p, row in zip(names or list(map(name, tokens)), own, rows, strict=True)
     )
 
 
@@ -104,10 +104,10 @@ class Tokens(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def tokens_of(vocabulary: Vocabulary, text: str) -> Tokens:
+def tokens_of(vocabulary: Tokenizer, text: str) -> Tokens:
     """Return the tokens of a text."""
     ids = vocabulary.encode(text)
-    both = list(zip(ids, vocabulary.symbols(text), strict=True))
+    both = list(zip(ids, vocabulary.tokenize(text), strict=True))
     names = [printable(token) if id == UNK else vocabulary.name(id) for id, token in both]
     return Tokens(ids, names, tuple(token for id, token in both if id == UNK))
 

@@ -50,7 +50,7 @@ def transduce_question(asked: Asked) -> TransduceQuestion:
     request = replace(request, on_step=lambda rows, outputs: asked.on_step())
     best, tree = asked.search.explain(engine.stepper(), request)
     if asked.target is None:
-        output = Tokens(best.symbols, list(map(task.target.name, best.symbols)), ())
+        output = Tokens(best.tokens, list(map(task.target.name, best.tokens)), ())
         asked.refuse_longer("the answer", len(output.ids) + 1, "give a smaller max_length")
         notes = [Note("drawn.tree")] if tree is None else []
     else:

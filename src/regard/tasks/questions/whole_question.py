@@ -139,7 +139,7 @@ def label_question(asked: Asked) -> LabelQuestion:
     text = found.text if asked.target is None else asked.target
     facts = QuestionFacts(
         source=shown,
-        target=TokenizedText(text, tuple(step.symbol for step in steps)),
+        target=TokenizedText(text, tuple(step.token for step in steps)),
         steps=steps,
         given=asked.given,
         score=score,
@@ -160,7 +160,7 @@ def number_question(asked: Asked) -> NumberQuestion:
         notes.append(Note("number.several"))
     facts = QuestionFacts(
         source=shown,
-        target=TokenizedText(found.text, tuple(step.symbol for step in steps)),
+        target=TokenizedText(found.text, tuple(step.token for step in steps)),
         steps=steps,
         unknown=found.unknown,
         notes=tuple(notes),
@@ -172,7 +172,7 @@ def _predicted(asked: Asked) -> tuple[TokenizedText, Padded, Prediction]:
     """Return a source as it is shown and as the model reads it, and its prediction."""
     reader, source = asked.task.source, asked.source
     shown = TokenizedText(reader.text(source), tuple(reader.names(source)))
-    asked.refuse_longer("text", len(shown.symbols), "give a shorter text")
+    asked.refuse_longer("text", len(shown.tokens), "give a shorter text")
     (found,) = asked.predictor.predict([source], asked.search)
     return shown, reader.batch([source]).to(asked.device), found
 

@@ -23,7 +23,7 @@ class FontSet:
     warnings: tuple[str, ...] = ()
 
     def label(self, text: str, longest: int = LONGEST) -> str:
-        """A symbol as it can be written: signs without ink by one that has, others by number."""
+        """A token as it can be written: signs without ink by one that has, others by number."""
         if len(text) > longest:
             text = text[: longest - 1] + "…"
         if not text.strip():

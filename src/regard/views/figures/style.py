@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Paul Tol's muted scheme, made to be told apart by colour-blind eyes; the lightest darkened.
-COLOURS = ("#332288", "#cc6677", "#117733", "#3d9ec7", "#882255", "#b8962e", "#44aa99", "#aa4499")
+# Paul Tol's muted scheme, made to be told apart by color-blind eyes; the lightest darkened.
+COLORS = ("#332288", "#cc6677", "#117733", "#3d9ec7", "#882255", "#b8962e", "#44aa99", "#aa4499")
 PAPER, INK, FAINT, GRID = "#fcfcfa", "#22262b", "#666c74", "#e2e3de"
 DOTS = 160  # an inch
 LETTER = 0.115  # inches of a letter of a title
@@ -107,7 +107,7 @@ def save(figure: "Figure", path: Path) -> None:
 
         drawn = io.BytesIO()
         figure.savefig(drawn, format="png", dpi=DOTS)
-        # few colours: a third of the size, and to the eye the same
+        # few colors: a third of the size, and to the eye the same
         few = Image.open(drawn).convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
         few.save(picture, format="png", optimize=True)
     write_bytes(path, picture.getvalue())

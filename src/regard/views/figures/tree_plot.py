@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from regard.views.figures.style import COLOURS, FAINT, GRID, INK, PAPER, bare, new_figure, panels
+from regard.views.figures.style import COLORS, FAINT, GRID, INK, PAPER, bare, new_figure, panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,10 +15,10 @@ WIDE, HIGH = 1.3, 0.4  # inches of a step and of a leaf
 PALE = "#c3c6c1"
 
 
-class Colours:
+class Colors:
     """Of the two ways through a tree."""
 
-    greedy, best = COLOURS[1], COLOURS[0]
+    greedy, best = COLORS[1], COLORS[0]
 
 
 def places(keys: Mapping[Key, float]) -> dict[Key, Place]:
@@ -53,7 +53,7 @@ def draw_tree(
     notes: Mapping[Key, str],
     ways: Mapping[str, tuple[Key, str]],
 ) -> "Figure":
-    """The figure. notes: beside nodes; ways: by their name in the legend, to which node, colour."""
+    """The figure. notes: beside nodes; ways: by their name in the legend, to which node, color."""
     at = places(chances)
     depth = max(x for x, _ in at.values())
     low = min(y for _, y in at.values())
@@ -65,14 +65,14 @@ def draw_tree(
     axes.set_xlim(-0.35, depth + 0.95)
     axes.set_ylim(low - 0.6, max(y for _, y in at.values()) + 0.6)
     for key in chances:
-        colour = PALE if fates[key] == "dropped" else INK
-        _branch(axes, at[key[:-1]], at[key], colour, 0.8 + 1.6 * chances[key], 2)
-    for thick, (end, colour) in zip((7.5, 3.0), ways.values(), strict=False):
+        color = PALE if fates[key] == "dropped" else INK
+        _branch(axes, at[key[:-1]], at[key], color, 0.8 + 1.6 * chances[key], 2)
+    for thick, (end, color) in zip((7.5, 3.0), ways.values(), strict=False):
         for n in range(len(end)):
             alpha = 0.45 if thick > 5 else 1.0
-            _branch(axes, at[end[:n]], at[end[: n + 1]], colour, thick, 3, alpha)
+            _branch(axes, at[end[:n]], at[end[: n + 1]], color, thick, 3, alpha)
     _node(axes, at[()], "begin", "goes", FAINT)
-    winners = {end: colour for end, colour in ways.values()}
+    winners = {end: color for end, color in ways.values()}
     for key, label in labels.items():
         _node(axes, at[key], label, fates[key], winners.get(key))
         _chance(axes, at[key[:-1]], at[key], chances[key], fates[key])
@@ -87,7 +87,7 @@ def _branch(
     axes: "Axes",
     start: Place,
     end: Place,
-    colour: str,
+    color: str,
     width: float,
     order: int,
     alpha: float = 1.0,
@@ -99,14 +99,14 @@ def _branch(
     (x0, y0), (x1, y1) = start, end
     half = x0 + 0.5 * (x1 - x0)
     curve = Path([start, (half, y0), (half, y1), end], [1, 4, 4, 4])
-    drawn = {"edgecolor": colour, "linewidth": width, "alpha": alpha, "zorder": order}
+    drawn = {"edgecolor": color, "linewidth": width, "alpha": alpha, "zorder": order}
     axes.add_patch(PathPatch(curve, facecolor="none", capstyle="round", **drawn))
 
 
-def _node(axes: "Axes", at: Place, label: str, fate: str, colour: str | None) -> None:
+def _node(axes: "Axes", at: Place, label: str, fate: str, color: str | None) -> None:
     """The name of a node in a box; one that ended has a strong frame."""
     kept = fate != "dropped"
-    frame = colour or (INK if fate == "ends" else GRID if not kept else FAINT)
+    frame = color or (INK if fate == "ends" else GRID if not kept else FAINT)
     box = {
         "boxstyle": "round,pad=0.34" if fate != "ends" else "square,pad=0.3",
         "facecolor": PAPER if fate != "ends" else "#ecebe4",
@@ -128,13 +128,13 @@ def _chance(axes: "Axes", start: Place, end: Place, p: float, fate: str) -> None
 
 
 def _legend(figure: "Figure", ways: Mapping[str, tuple[Key, str]]) -> None:
-    """What the colours, frames and pale lines mean."""
+    """What the colors, frames and pale lines mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     lines: list[Line2D | Patch] = [
-        Line2D([], [], color=colour, linewidth=thick, alpha=0.45 if thick > 5 else 1.0)
-        for thick, (_, colour) in zip((7.5, 3.0), ways.values(), strict=False)
+        Line2D([], [], color=color, linewidth=thick, alpha=0.45 if thick > 5 else 1.0)
+        for thick, (_, color) in zip((7.5, 3.0), ways.values(), strict=False)
     ]
     lines += [
         Line2D([], [], color=INK, linewidth=1.6),

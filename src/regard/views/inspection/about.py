@@ -6,7 +6,7 @@ from typing import Any
 from regard.inference.predictor import Predictor
 from regard.nn.quantize import num_parameters
 
-SENTENCES = {"ngram": "n-grams of up to {order} symbols", "engine": "run by {kind}"}
+SENTENCES = {"ngram": "n-grams of up to {order} tokens", "engine": "run by {kind}"}
 
 
 def about(predictor: Predictor) -> dict[str, Any]:

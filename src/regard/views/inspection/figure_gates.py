@@ -1,13 +1,13 @@
-"""Gates of recurrent layers over the symbols: the mean of the units, and how far they differ."""
+"""Gates of recurrent layers over the tokens: the mean of the units, and how far they differ."""
 
 from typing import TYPE_CHECKING, Any
 
 import numpy
 
 from regard.views.figures.fonts import FontSet
-from regard.views.figures.style import COLOURS, INK, new_figure
+from regard.views.figures.style import COLORS, INK, new_figure
 from regard.views.inspection.figure_maps import turn
-from regard.views.inspection.figure_views import chosen, symbols
+from regard.views.inspection.figure_views import chosen, tokens
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,7 +31,7 @@ def draw_gates(
     for line, row in zip(axes, rows.values(), strict=True):
         for panel in line[len(row) :]:
             panel.remove()
-        labels = symbols(inspection, row[0]["rows"], hand)
+        labels = tokens(inspection, row[0]["rows"], hand)
         for panel, entry in zip(line, row, strict=False):
             _gate(panel, entry, labels, wide)
         way = f"\n{row[0]['direction']}" if row[0]["direction"] != "forward" else ""
@@ -44,8 +44,8 @@ def _gate(axes: "Axes", entry: dict[str, Any], labels: list[str], wide: float) -
     at = range(len(entry["mean"]))
     if len(entry["units"]):
         low, high = numpy.quantile(numpy.asarray(entry["units"]), [0.1, 0.9], axis=1)
-        axes.fill_between(at, low, high, color=COLOURS[3], alpha=0.3, linewidth=0)
-    axes.plot(at, entry["mean"], color=COLOURS[0], marker="o", markersize=2.5)
+        axes.fill_between(at, low, high, color=COLORS[3], alpha=0.3, linewidth=0)
+    axes.plot(at, entry["mean"], color=COLORS[0], marker="o", markersize=2.5)
     axes.set_ylim(-1.05 if entry["gate"] in SIGNED else -0.03, 1.05)
     axes.set_title(entry["gate"], fontsize=8.5)
     size = min(8.0, 0.8 * 72 * wide / len(labels))

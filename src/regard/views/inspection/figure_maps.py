@@ -1,4 +1,4 @@
-"""Maps in colour: a grid of small ones with symbols on its outer axes, or large with numbers."""
+"""Maps in color: a grid of small ones with tokens on its outer axes, or large with numbers."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
-from regard.views.figures.style import COLOURS, FAINT, INK, PAPER, bare, new_figure
+from regard.views.figures.style import COLORS, FAINT, INK, PAPER, bare, new_figure
 from regard.views.inspection.figure_views import Heatmap
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 Place = Union["Figure", "SubFigure"]
 
-RAMP = (PAPER, "#bcd7e8", "#5e93c4", COLOURS[0])  # darker is more, also without colour
+RAMP = (PAPER, "#bcd7e8", "#5e93c4", COLORS[0])  # darker is more, also without color
 SMALL, WIDEST, LARGE = 1.15, 2.6, 7.0  # inches of one of many maps; of one of two at most
 POINT = 72  # of an inch
 LEAST = 4.5  # points of a letter that can still be read
 FEW = 4  # maps of a single layer that stand in one row
 CELL, NUMBERS = 0.44, 0.34  # inches of a large cell, and of one that has room for its number
-BAR = (0.13, 2.2)  # inches, wide and high, of the scale of colours
+BAR = (0.13, 2.2)  # inches, wide and high, of the scale of colors
 
 
 def arranged(maps: list[list[Heatmap]]) -> list[list[Heatmap]]:
@@ -43,7 +43,7 @@ def grid_size(maps: list[list[Heatmap]]) -> tuple[float, float]:
 
 
 def draw_grid(into: Place, maps: list[list[Heatmap]]) -> None:
-    """Fills a figure with all maps on one scale; symbols only at the left and at the bottom."""
+    """Fills a figure with all maps on one scale; tokens only at the left and at the bottom."""
     grid = arranged(maps)
     top = highest([one for row in maps for one in row])
     axes = into.subplots(len(grid), max(map(len, grid)), squeeze=False)
@@ -55,7 +55,7 @@ def draw_grid(into: Place, maps: list[list[Heatmap]]) -> None:
         for x, one in enumerate(row):
             panel = axes[y][x]
             below = y + 1 == len(grid) or x >= len(grid[y + 1])
-            shown = _coloured(panel, one, top)
+            shown = _colored(panel, one, top)
             panel.set_title(one.title.partition(", ")[2] or one.title, fontsize=8)
             _ticks(panel, "y", one.rows if x == 0 else [], inches[1])
             _ticks(panel, "x", one.columns if below else [], inches[0])
@@ -83,7 +83,7 @@ def large(title: str, maps: list[Heatmap]) -> "Figure":
     top = highest(maps)
     shown: Any = None
     for panel, one in zip(axes, maps, strict=True):
-        shown = _coloured(panel, one, top)
+        shown = _colored(panel, one, top)
         panel.set_xlabel(one.column_name)
         _ticks(panel, "x", one.columns, cell * len(one.columns))
         _ticks(panel, "y", one.rows if one is maps[0] else [], cell * len(one.rows))
@@ -98,7 +98,7 @@ def large(title: str, maps: list[Heatmap]) -> "Figure":
 
 
 def _panel(maps: list[list[Heatmap]]) -> tuple[float, float]:
-    """Inches, wide and high, of each of many small maps: as large as the symbols need."""
+    """Inches, wide and high, of each of many small maps: as large as the tokens need."""
     one = maps[0][0]
     rows, columns = len(one.rows), len(one.columns)
     few = sum(map(len, maps)) <= 2
@@ -107,8 +107,8 @@ def _panel(maps: list[list[Heatmap]]) -> tuple[float, float]:
     return wide, min(max(0.25, wide / max(1, columns) * rows), 1.5 * widest)
 
 
-def _coloured(axes: "Axes", one: Heatmap, top: float) -> Any:
-    """The values in colour, row 0 at the top."""
+def _colored(axes: "Axes", one: Heatmap, top: float) -> Any:
+    """The values in color, row 0 at the top."""
     from matplotlib.colors import LinearSegmentedColormap
 
     ramp = LinearSegmentedColormap.from_list("regard", RAMP)
@@ -156,7 +156,7 @@ def _numbers(axes: "Axes", one: Heatmap, top: float) -> None:
 def _bar(
     into: Place, shown: Any, axes: list["Axes"], name: str, inches: tuple[float, float]
 ) -> None:
-    """What the colours mean, beside panels of so many inches in all."""
+    """What the colors mean, beside panels of so many inches in all."""
     from matplotlib.ticker import MaxNLocator
 
     there = [panel for panel in axes if panel.figure is not None]

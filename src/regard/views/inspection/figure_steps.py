@@ -1,10 +1,10 @@
-"""The answer symbol by symbol: how probable each was, and what else might have come."""
+"""The answer token by token: how probable each was, and what else might have come."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
 from regard.views.figures.fonts import FontSet
-from regard.views.figures.style import COLOURS, FAINT, INK, PAPER
+from regard.views.figures.style import COLORS, FAINT, INK, PAPER
 from regard.views.inspection.figure_maps import Place, turn
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def draw_steps(into: Place, steps: list[dict[str, Any]], a_row: int, hand: FontS
     axes = into.subplots(rows, 1, squeeze=False)[:, 0]
     for row, panel in enumerate(axes):
         _bars(panel, steps[row * a_row : (row + 1) * a_row], min(len(steps), a_row), hand)
-    axes[0].set_title("probability of each symbol; on it, what else might have come", fontsize=8)
+    axes[0].set_title("probability of each token; on it, what else might have come", fontsize=8)
 
 
 def _bars(axes: "Axes", steps: list[dict[str, Any]], across: int, hand: FontSet) -> None:
-    """A row of steps: at the foot the symbol that came, on it what else might have come."""
+    """A row of steps: at the foot the token that came, on it what else might have come."""
     for x, step in enumerate(steps):
-        axes.bar(x, step["p"], width=0.82, color=COLOURS[0])
+        axes.bar(x, step["p"], width=0.82, color=COLORS[0])
         if step["p"] >= 0.12:
             axes.text(x, step["p"] / 2, _said(step["p"]), color=PAPER, **_MIDDLE)
         foot = step["p"]
@@ -53,7 +53,7 @@ def _bars(axes: "Axes", steps: list[dict[str, Any]], across: int, hand: FontSet)
             if p >= READABLE:
                 axes.text(x, foot + p / 2, hand.label(name, 8), color=INK, **_MIDDLE)
             foot += p
-    labels = [hand.label(step["symbol"]) for step in steps]
+    labels = [hand.label(step["token"]) for step in steps]
     axes.set_xticks(range(len(labels)), labels)
     turn(axes, labels, 5)
     axes.tick_params(axis="x", labelsize=9, length=0, labelcolor=INK)
@@ -66,10 +66,10 @@ def _bars(axes: "Axes", steps: list[dict[str, Any]], across: int, hand: FontSet)
 
 def _candidates(axes: "Axes", step: dict[str, Any], hand: FontSet) -> None:
     """The one answer and what else it might have been, the most probable at the top."""
-    found = [(step["symbol"], step["p"]), *step.get("others", [])]
+    found = [(step["token"], step["p"]), *step.get("others", [])]
     names = [hand.label(name) for name, _ in found]
     chances = [p for _, p in found]
-    axes.barh(range(len(found)), chances, color=[COLOURS[0], *[FAINT] * (len(found) - 1)])
+    axes.barh(range(len(found)), chances, color=[COLORS[0], *[FAINT] * (len(found) - 1)])
     for y, p in enumerate(chances):
         axes.text(p + 0.01, y, _said(p), va="center", fontsize=8, color=FAINT)
     axes.set_yticks(range(len(found)), names)

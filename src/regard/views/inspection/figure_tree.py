@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from regard.views.figures.fonts import FontSet
 from regard.views.figures.style import FAINT
-from regard.views.figures.tree_plot import Colours, Key, draw_tree
+from regard.views.figures.tree_plot import Colors, Key, draw_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,25 +13,25 @@ LEAVES = 30  # ends of branches that a page has room for
 
 
 def draw_search(title: str, tree: dict[str, Any], hand: FontSet) -> "Figure":
-    """The tree with the best way and the greedy way in colour, and what each came to."""
+    """The tree with the best way and the greedy way in color, and what each came to."""
     nodes, left_out = _readable(tree["nodes"])
     keys = _keys(nodes)
     at = {keys[node["id"]]: node for node in nodes}
     ends = {key: node for key, node in at.items() if node["fate"] == "ends"}
     notes = {key: f"{node['score']:.3f}" for key, node in ends.items() if node["score"] is not None}
     ways: dict[str, tuple[Key, str]] = {}
-    for name, colour in (("greedy", Colours.greedy), ("best", Colours.best)):
+    for name, color in (("greedy", Colors.greedy), ("best", Colors.best)):
         way = [key for key, node in at.items() if node[name]]
         if way:
             score = tree["scores"].get(name)
             said = name if name == "greedy" else f"best of a beam of {tree['beam']}"
             ways[f"{said}: {score:.3f}" if score is not None else said] = (
                 max(way, key=len),
-                colour,
+                color,
             )
     figure = draw_tree(
         title,
-        {key: hand.label(node["symbol"], 12) for key, node in at.items()},
+        {key: hand.label(node["token"], 12) for key, node in at.items()},
         {key: node["p"] for key, node in at.items()},
         {key: node["fate"] for key, node in at.items()},
         notes,

@@ -1,4 +1,4 @@
-"""Of an inspection, the maps to draw: values with the symbols of their rows and columns."""
+"""Of an inspection, the maps to draw: values with the tokens of their rows and columns."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +24,12 @@ class Heatmap:
     column_name: str
 
 
-def symbols(inspection: dict[str, Any], axis: str, hand: FontSet) -> list[str]:
+def tokens(inspection: dict[str, Any], axis: str, hand: FontSet) -> list[str]:
     """The labels of an axis."""
     if axis == "one":
         return [""]
-    found = inspection["inputs"] if axis == "inputs" else inspection[axis]["symbols"]
-    return [hand.label(symbol) for symbol in found]
+    found = inspection["inputs"] if axis == "inputs" else inspection[axis]["tokens"]
+    return [hand.label(token) for token in found]
 
 
 def chosen(entries: list[dict[str, Any]], layer: int | None, what: str) -> list[dict[str, Any]]:
@@ -89,5 +89,5 @@ def _map(
 ) -> Heatmap:
     """A map with the tokens and names of its axes."""
     rows, columns = about["rows"], about["columns"]
-    labels = symbols(inspection, rows, hand), symbols(inspection, columns, hand)
+    labels = tokens(inspection, rows, hand), tokens(inspection, columns, hand)
     return Heatmap(title, np.asarray(values), *labels, AXES[rows], AXES[columns])

@@ -97,7 +97,7 @@ def _drawn(
 
 
 def _overview(title: str, inspection: dict[str, Any], attended: bool, hand: FontSet) -> "Figure":
-    """The answer symbol by symbol; under it the attention, or where there is none the saliency."""
+    """The answer token by token; under it the attention, or where there is none the saliency."""
     maps = heads(inspection, None, None, None, hand) if attended else []
     if attended and not maps and inspection["saliency"]:
         maps = [saliency(inspection, hand)]
@@ -121,11 +121,11 @@ def _texts(inspection: dict[str, Any]) -> Iterator[str]:
     """All that may be written."""
     yield from (inspection["model"]["name"], *inspection["inputs"], *inspection["unknown"])
     for side in ("source", "target"):
-        yield from (inspection[side]["text"], *inspection[side]["symbols"])
+        yield from (inspection[side]["text"], *inspection[side]["tokens"])
     for step in inspection["steps"]:
-        yield from (step["symbol"], *(name for name, _ in step.get("others", [])))
+        yield from (step["token"], *(name for name, _ in step.get("others", [])))
     if inspection["tree"]:
-        yield from (node["symbol"] for node in inspection["tree"]["nodes"])
+        yield from (node["token"] for node in inspection["tree"]["nodes"])
 
 
 def _title(inspection: dict[str, Any], hand: FontSet) -> str:

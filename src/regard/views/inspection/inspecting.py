@@ -26,7 +26,7 @@ def inspect(
     model: a fitted estimator. text: as a line of a file has it; a Tagger also takes a list of
     words, and models of vectors a list of numbers. target: an answer that the model is held to, in
     place of its own. beam and search: settings of the search, as `predict` takes them. most:
-    symbols a side at most. on_step: is called between passes, and may raise to cancel.
+    tokens a side at most. on_step: is called between passes, and may raise to cancel.
     """
     return inspected(model, text, target, {"beam": beam, **search}, most, on_step)
 

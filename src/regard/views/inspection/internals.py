@@ -21,7 +21,7 @@ AXES: dict[Part, tuple[Axis, Axis]] = {
     "cross": ("target", "source"),
     "pool": ("one", "source"),
 }
-READ = ("frontend", "frontend.symbols", "target")  # where symbols become vectors
+READ = ("frontend", "frontend.tokens", "target")  # where tokens become vectors
 UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
 
 
@@ -37,7 +37,7 @@ def inside(question: Question, about: dict[str, Any]) -> Inspection:
         if not found["attention"]:
             notes.append(Note("attention.none"))
         elif not found["attention"][0].silenced:
-            notes.append(Note("heads.dear", symbols=question.lengths()[1]))
+            notes.append(Note("heads.dear", tokens=question.lengths()[1]))
         if found["gates"] and found["gates"][0].units is None:
             notes.append(Note("gates.means", most=UNITS))
     if "saliency" in shows:
@@ -80,7 +80,7 @@ def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float
 
 
 def saliency_of(question: Question) -> Saliency | None:
-    """The norm of the gradient of each part of the answer by each symbol that was read."""
+    """The norm of the gradient of each part of the answer by each token that was read."""
     parts, rows = list(range(question.lengths()[0])), question.rows
     found: dict[str, list[Tensor]] = {}
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
@@ -92,7 +92,7 @@ def saliency_of(question: Question) -> Saliency | None:
                 if name in READ:  # letters of words have other rows, not the same in all passes
                     found.setdefault(name, []).append(values.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in found.items()}
-    source = joined.get("frontend", joined.get("frontend.symbols"))
+    source = joined.get("frontend", joined.get("frontend.tokens"))
     read = joined.get("target")
     before = None if read is None else Saliency(rows, "inputs", read)
     return before if source is None else Saliency(rows, "source", source, before)

@@ -1,4 +1,4 @@
-"""An inspection as lines for a terminal: the answer symbol by symbol."""
+"""An inspection as lines for a terminal: the answer token by token."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-SHOWN = 3  # runners-up in a line, and symbols that are looked at
+SHOWN = 3  # runners-up in a line, and tokens that are looked at
 LEAST = 0.005  # shares below are not worth a place in a line
 WIDE = 1000  # a table is as wide as its rows: a narrow terminal folds it, a file does not
 
@@ -38,12 +38,12 @@ def _table(inspection: dict[str, Any]) -> Table:
     """A row for each token: its probability, what else was likely, what it attends to."""
     steps, columns = inspection["steps"], dict[str, list[str]]()
     if inspection["model"]["task"] == "tag":  # a tag for each word
-        columns["word"] = inspection["source"]["symbols"]
-    symbols = [step["symbol"] for step in steps]
+        columns["word"] = inspection["source"]["tokens"]
+    tokens = [step["token"] for step in steps]
     if "value" in steps[0]:
-        columns["value"] = symbols
+        columns["value"] = tokens
     else:
-        columns |= {"symbol": symbols, "p": [f"{step['p']:.3f}" for step in steps]}
+        columns |= {"token": tokens, "p": [f"{step['p']:.3f}" for step in steps]}
         columns["others"] = [_pairs(step["others"]) for step in steps]
     columns |= _attended(inspection)
     table = Table(*columns, box=None, pad_edge=False, header_style="dim")
@@ -55,7 +55,7 @@ def _table(inspection: dict[str, Any]) -> Table:
 def _attended(inspection: dict[str, Any]) -> dict[str, list[str]]:
     """For each token what it attends to most in the source, or else by gradients; by its name."""
     maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pool")]
-    columns, saliency = inspection["source"]["symbols"], inspection["saliency"]
+    columns, saliency = inspection["source"]["tokens"], inspection["saliency"]
     if maps:
         rows, name = np.mean(maps[-1]["heads"], 0), "looks at"
     elif saliency is not None:
@@ -69,7 +69,7 @@ def _attended(inspection: dict[str, Any]) -> dict[str, list[str]]:
 
 
 def _pairs(pairs: Sequence[Any]) -> str:
-    return "  ".join(f"{symbol} {share:.2f}" for symbol, share in pairs[:SHOWN] if share >= LEAST)
+    return "  ".join(f"{token} {share:.2f}" for token, share in pairs[:SHOWN] if share >= LEAST)
 
 
 def _lines(inspection: dict[str, Any]) -> list[str]:
@@ -87,6 +87,6 @@ def _lines(inspection: dict[str, Any]) -> list[str]:
     if inspection["cut"]:
         lines.append("the answer came to its limit of length and was ended there")
     if inspection["unknown"]:
-        symbols = " ".join(map(repr, inspection["unknown"]))
-        lines.append(f"symbols that training never saw: {symbols}")
+        tokens = " ".join(map(repr, inspection["unknown"]))
+        lines.append(f"tokens that training never saw: {tokens}")
     return lines + inspection["notes"]

@@ -1,6 +1,6 @@
 """What an inspection gives: one value that becomes JSON, a page, a picture or lines of text.
 
-H heads, T target symbols, S source symbols, D width of a layer.
+H heads, T target tokens, S source tokens, D width of a layer.
 """
 
 import math

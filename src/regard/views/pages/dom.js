@@ -1,5 +1,5 @@
 "use strict";
-// Small builders that every component uses: elements, symbols made visible, numbers, keys.
+// Small builders that every component uses: elements, tokens made visible, numbers, keys.
 (() => {
   const regard = window.regard = window.regard || {};
   const SVG = "http://www.w3.org/2000/svg";
@@ -45,9 +45,9 @@
   const code = (letter) =>
     `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-  // A symbol as a span in which white space, marks and signs such as </s> can be seen.
-  regard.symbol = (text) => {
-    const node = regard.make("span", {class: "symbol", dir: "auto"});
+  // A token as a span in which white space, marks and signs such as </s> can be seen.
+  regard.token = (text) => {
+    const node = regard.make("span", {class: "token", dir: "auto"});
     if (SIGNS[text]) {
       node.classList.add("sign");
       node.append(regard.say(SIGNS[text]));
@@ -73,8 +73,8 @@
     : [...text].map((letter) => WHITE[letter] || letter).join("");
 
   // "rtl" where the first letter of the text is of a script that runs from right to left.
-  regard.direction = (symbols) => {
-    const letters = symbols.filter((text) => !SIGNS[text]).join("").match(/\p{L}/u);
+  regard.direction = (tokens) => {
+    const letters = tokens.filter((text) => !SIGNS[text]).join("").match(/\p{L}/u);
     const right = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
     return letters && right.test(letters[0]) ? "rtl" : "ltr";
   };
@@ -98,7 +98,7 @@
   const STEPS = {
     ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
   };
-  const neighbour = (items, from, [across, down]) => {
+  const neighbor = (items, from, [across, down]) => {
     const here = middle(from);
     let best = null, least = Infinity;
     for (const item of items) {
@@ -131,7 +131,7 @@
       if (event.key === "Home") next = all[0];
       else if (event.key === "End") next = all[all.length - 1];
       else if (STEPS[event.key]) {
-        next = neighbour(all, item, STEPS[event.key]);
+        next = neighbor(all, item, STEPS[event.key]);
         if (!next && STEPS[event.key][0]) {
           const turned = getComputedStyle(group).direction === "rtl" ? -1 : 1;
           next = all[all.indexOf(item) + STEPS[event.key][0] * turned];

@@ -1,5 +1,5 @@
 "use strict";
-// The gates of recurrent layers over time: the mean as a line, all units as a strip of colours.
+// The gates of recurrent layers over time: the mean as a line, all units as a strip of colors.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
@@ -51,10 +51,10 @@
 
   // Gates are from 0 to 1; what they let through has a sign, and the memory of an LSTM no bounds.
   const lookOf = (gate) => {
-    if (!SIGNED.includes(gate.gate)) return {colours: "cool", scale: "even", top: 1};
+    if (!SIGNED.includes(gate.gate)) return {colors: "cool", scale: "even", top: 1};
     const known = gate.units.u16 || gate.units.length ? regard.numbers(gate.units).flat : gate.mean;
     const most = known.reduce((so, value) => Math.max(so, Math.abs(value)), 1);
-    return {colours: "both", scale: "both", top: Math.ceil(most)};
+    return {colors: "both", scale: "both", top: Math.ceil(most)};
   };
 
   const line = (mean, {scale, top}) => {
@@ -67,11 +67,11 @@
       mean.length === 1 ? shape("path", {class: "line", d: `M0 ${y(mean[0])}H1`}) : null);
   };
 
-  const labels = (axis, symbols) => make("div", {class: `gate-names ${regard.standing(symbols)}`},
-    symbols.map((text, index) => make("span", {class: "map-label", data: {axis, index}}, regard.symbol(text))));
+  const labels = (axis, tokens) => make("div", {class: `gate-names ${regard.standing(tokens)}`},
+    tokens.map((text, index) => make("span", {class: "map-label", data: {axis, index}}, regard.token(text))));
 
-  // All units as colours, or nothing where only the mean is known.
-  const colours = (bus, gate, look) => {
+  // All units as colors, or nothing where only the mean is known.
+  const colors = (bus, gate, look) => {
     if (!gate.units.u16 && !gate.units.length) return null;
     const canvas = make("canvas", {"aria-hidden": "true"});
     const draw = () => regard.paint(canvas, strip(gate.units), look);
@@ -89,17 +89,17 @@
   };
 
   const figure = (context, bus, gate) => {
-    const symbols = context.axes[gate.rows];
+    const tokens = context.axes[gate.rows];
     const look = lookOf(gate);
     const average = gate.mean.reduce((sum, one) => sum + one, 0) / gate.mean.length;
     const rest = regard.say("gates.average", {value: regard.number(average, 2)});
     const value = make("span", {class: "note"}, rest);
     const down = make("div", {class: "mark-column", hidden: true});
-    const canvas = colours(bus, gate, look);
+    const canvas = colors(bus, gate, look);
     const point = (event) => {
       const box = plot.getBoundingClientRect();
-      const index = Math.floor((event.clientX - box.left) / box.width * symbols.length);
-      bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(symbols.length - 1, index))}]);
+      const index = Math.floor((event.clientX - box.left) / box.width * tokens.length);
+      bus.mark([{axis: gate.rows, index: Math.max(0, Math.min(tokens.length - 1, index))}]);
     };
     const plot = make("div", {
       class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave},
@@ -111,20 +111,20 @@
       const known = index !== null && index in gate.mean;
       down.hidden = !known;
       down.style.setProperty("--at", index);
-      value.textContent = known ? `${regard.plain(symbols[index])}  ${regard.number(gate.mean[index], 2)}` : rest;
+      value.textContent = known ? `${regard.plain(tokens[index])}  ${regard.number(gate.mean[index], 2)}` : rest;
     });
     const name = regard.say(`gate.${gate.gate}`);
     return make("figure", {class: "gate", data: {gate: gate.gate}},
       make("figcaption", {}, make("span", {}, name), value), meaning(gate, canvas),
-      regard.scroller(name, make("div", {class: "gate-body", style: {"--columns": symbols.length}},
-        plot, labels(gate.rows, symbols))));
+      regard.scroller(name, make("div", {class: "gate-body", style: {"--columns": tokens.length}},
+        plot, labels(gate.rows, tokens))));
   };
 
   const table = (context, gates) => {
-    const symbols = context.axes[gates[0].rows];
-    const flat = Float32Array.from(symbols.flatMap((_, time) => gates.map((gate) => gate.mean[time])));
-    return regard.numbersTable({symbols}, {symbols: gates.map((gate) => regard.say(`gate.${gate.gate}`))},
-      {rows: symbols.length, columns: gates.length, flat}, regard.say("gates.table"));
+    const tokens = context.axes[gates[0].rows];
+    const flat = Float32Array.from(tokens.flatMap((_, time) => gates.map((gate) => gate.mean[time])));
+    return regard.numbersTable({tokens}, {tokens: gates.map((gate) => regard.say(`gate.${gate.gate}`))},
+      {rows: tokens.length, columns: gates.length, flat}, regard.say("gates.table"));
   };
 
   // One key for all gates of a scale, under their names.

@@ -31,8 +31,8 @@
     const {axes, state} = context;
     const bus = context.bus.room("large");
     const {entry} = picture;
-    const rows = {name: entry.rows, symbols: axes[entry.rows]};
-    const columns = {name: entry.columns, symbols: axes[entry.columns]};
+    const rows = {name: entry.rows, tokens: axes[entry.rows]};
+    const columns = {name: entry.columns, tokens: axes[entry.columns]};
     const matrix = picture.matrix();
     const name = regard.pictureName(picture);
     const view = make("div", {class: "view"});

@@ -1,5 +1,5 @@
 "use strict";
-// Numbers as colours: the packed arrays of the data, the colour ramps, and canvases of cells.
+// Numbers as colors: the packed arrays of the data, the color ramps, and canvases of cells.
 (() => {
   const regard = window.regard = window.regard || {};
   const kept = new WeakMap();
@@ -60,13 +60,13 @@
   let ramps = {};
   document.addEventListener("regard:theme", () => { ramps = {}; });
 
-  const colour = (text) => [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
+  const color = (text) => [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
 
-  // 256 colours as pixels, between the stops of the style sheet.
+  // 256 colors as pixels, between the stops of the style sheet.
   const ramp = (name) => {
     if (ramps[name]) return ramps[name];
     const style = getComputedStyle(document.documentElement);
-    const stops = RAMPS[name].map((key) => colour(style.getPropertyValue(key).trim()));
+    const stops = RAMPS[name].map((key) => color(style.getPropertyValue(key).trim()));
     const bytes = new Uint8ClampedArray(256 * 4).fill(255);
     for (let place = 0; place < 256; place += 1) {
       const at = place / 255 * (stops.length - 1);
@@ -87,12 +87,12 @@
   };
 
   // One pixel a cell; the style sheet makes it large, with hard edges.
-  regard.paint = (canvas, matrix, {colours = "cool", scale = "root", top = 1} = {}) => {
+  regard.paint = (canvas, matrix, {colors = "cool", scale = "root", top = 1} = {}) => {
     const {rows, columns, flat} = matrix;
     canvas.width = columns;
     canvas.height = rows;
     if (!rows || !columns) return;
-    const shades = ramp(colours);
+    const shades = ramp(colors);
     const place = SCALES[scale];
     const image = new ImageData(columns, rows);
     const pixels = new Uint32Array(image.data.buffer);
@@ -102,15 +102,15 @@
     canvas.getContext("2d").putImageData(image, 0, 0);
   };
 
-  // The key of a ramp: the colours, with the values that they stand for.
-  regard.legend = (title, marks, {colours = "cool", scale = "root", top = 1} = {}) => {
+  // The key of a ramp: the colors, with the values that they stand for.
+  regard.legend = (title, marks, {colors = "cool", scale = "root", top = 1} = {}) => {
     const canvas = regard.make("canvas", {"aria-hidden": "true"});
     const flat = Float32Array.from({length: 120}, (_, place) => {
       const part = place / 119;
       if (scale === "root") return part * part * top;
       return scale === "both" ? (part * 2 - 1) * top : part * top;
     });
-    const draw = () => regard.paint(canvas, {rows: 1, columns: 120, flat}, {colours, scale, top});
+    const draw = () => regard.paint(canvas, {rows: 1, columns: 120, flat}, {colors, scale, top});
     draw();
     const ticks = marks.map((value) => regard.make("span", {
       style: {left: `${SCALES[scale](value, top) * 100}%`},

@@ -2,15 +2,15 @@
 // All views of one inspection, drawn into an element and linked with each other.
 //
 // Hooks that stay (for tests and for pages that embed this), all within the given element:
-//   section[data-part=symbols|attention|tree|saliency|gates|notes]   each view
-//   [data-step=N]               answer symbol N, a button (aria-pressed); [data-read=N] source symbol N
-//   [data-panel=step]           the chosen symbol: its probability and runners-up
+//   section[data-part=tokens|attention|tree|saliency|gates|notes]   each view
+//   [data-step=N]               answer token N, a button (aria-pressed); [data-read=N] source token N
+//   [data-panel=step]           the chosen token: its probability and runners-up
 //   [data-tab=encoder|decoder|cross|pool]                            tabs (aria-selected)
 //   [data-head="cross.1.3"]     small map of layer 1, head 3 (aria-pressed); "cross.1.mean", "cross.mean.mean"
 //   [data-large=attention][data-shown="cross.1.3"]                   the large map and which one it is
 //   [data-order=place|entropy|silenced], [data-view=heat|lines]      buttons (aria-pressed)
 //   [data-cells=map]            the field of cells; [data-says=map] the sentence about what is marked
-//   [data-axis=source|target|inputs][data-index=N]    every name of a symbol; .marked when linked, .chosen
+//   [data-axis=source|target|inputs][data-index=N]    every name of a token; .marked when linked, .chosen
 //   [data-table=map]            the numbers as a table (details)
 //   [data-tree=room], [data-node=ID], [data-dropped] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
@@ -20,7 +20,7 @@
   const {make} = regard;
   const FEW = 40; // dropped branches that are shown at once
 
-  // Who listens to what: "mark" (symbols pointed at), "choose" (an answer symbol), "theme", "end".
+  // Who listens to what: "mark" (tokens pointed at), "choose" (an answer token), "theme", "end".
   // A room of the bus can be cleared when what is in it is drawn anew.
   const makeBus = (state) => {
     let listeners = [];
@@ -49,7 +49,7 @@
       tell("choose", index);
       tell("mark", marks);
     };
-    // A name of a symbol: pointing at it or focusing it marks it everywhere.
+    // A name of a token: pointing at it or focusing it marks it everywhere.
     const link = (node, own) => {
       node.addEventListener("pointerenter", () => mark([own]));
       node.addEventListener("pointerleave", leave);
@@ -62,7 +62,7 @@
     };
   };
 
-  // Lights up every name of the marked symbols, and of the chosen one, in all views.
+  // Lights up every name of the marked tokens, and of the chosen one, in all views.
   const lightUp = (element, marks, step) => {
     const give = (name, places) => {
       for (const node of element.querySelectorAll(`.${name}`)) node.classList.remove(name);
@@ -76,7 +76,7 @@
   };
 
   const sections = (data) => [
-    ["symbols", data.steps.length > 0, regard.symbols],
+    ["tokens", data.steps.length > 0, regard.tokens],
     ["attention", data.attention.length > 0, regard.attention],
     ["tree", data.tree && data.tree.nodes.length > 0, regard.tree],
     ["saliency", Boolean(data.saliency), regard.saliency],
@@ -99,7 +99,7 @@
   // What is good to know about the answer as a whole, as sentences.
   regard.remarks = (data) => [
     data.cut ? regard.say("remark.cut") : null,
-    data.unknown && data.unknown.length ? regard.say("remark.unknown", {symbols: data.unknown.join(" ")}) : null,
+    data.unknown && data.unknown.length ? regard.say("remark.unknown", {tokens: data.unknown.join(" ")}) : null,
     ...data.notes.map((text, place) => regard.noted(text, data.note_keys && data.note_keys[place])),
   ].filter(Boolean);
 
@@ -114,7 +114,7 @@
       dropped: element.clientWidth > 700 && regard.dropped(data.tree).length <= FEW,
     };
     const axes = {
-      source: data.source.symbols, target: data.target.symbols, inputs: data.inputs, one: [regard.say("axis.one")],
+      source: data.source.tokens, target: data.target.tokens, inputs: data.inputs, one: [regard.say("axis.one")],
     };
     let bus = null;
     const draw = () => {
@@ -128,14 +128,14 @@
       for (const [name, present, build] of sections(data)) {
         if (!present) continue;
         const id = regard.fresh(name);
-        const section = make("section", {data: {part: name}, "aria-labelledby": id},
+        const section = make("section", {data: {part: name}, "aria-labeledby": id},
           make("h2", {id}, regard.say(`${name}.title`)));
         element.append(section);
         const add = () => {
           section.append(...build(context));
           bus.again();
         };
-        if (["symbols", "attention", "notes"].includes(name)) add();
+        if (["tokens", "attention", "notes"].includes(name)) add();
         else lazily(section, bus, add);
       }
     };

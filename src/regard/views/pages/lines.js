@@ -1,17 +1,17 @@
 "use strict";
-// Attention as lines: the symbols that look on one side, those looked at on the other.
+// Attention as lines: the tokens that look on one side, those looked at on the other.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
-  const STEP = 26; // pixels from one symbol to the next
+  const STEP = 26; // pixels from one token to the next
 
   const side = (bus, axis, as, name) => {
     const group = make("div", {class: `lines-side ${as}`, role: "group", "aria-label": name},
-      axis.symbols.map((text, index) => {
+      axis.tokens.map((text, index) => {
         const button = make("button", {
           type: "button", class: "line-label", title: regard.plain(text), data: {axis: axis.name, index},
           on: {click: () => { if (axis.name === "target") bus.choose(index); }},
-        }, regard.symbol(text));
+        }, regard.token(text));
         bus.link(button, {axis: axis.name, index, as});
         return button;
       }));

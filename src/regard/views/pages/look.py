@@ -14,7 +14,7 @@ SCRIPTS = (
     "heat.js",
     "map.js",
     "lines.js",
-    "symbols.js",
+    "tokens.js",
     "head.js",
     "attention.js",
     "tree.js",

@@ -1,17 +1,17 @@
 "use strict";
-// One large heat map with symbols on both axes, a sentence about what is pointed at, and a table.
+// One large heat map with tokens on both axes, a sentence about what is pointed at, and a table.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
   const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+$/u;
   const SMALLEST = 17, LARGEST = 42, TALLEST = 32; // pixels of a cell
-  const WIDTH = 640, HEIGHT = 560; // pixels that a map of many symbols shall not pass if it can
+  const WIDTH = 640, HEIGHT = 560; // pixels that a map of many tokens shall not pass if it can
 
   const sign = (text) => /^<.*>$/.test(text);
 
   // How the names of columns stand: beside each other, upright one letter over the other, or lying.
-  regard.standing = (symbols) => {
-    const words = symbols.filter((text) => !sign(text));
+  regard.standing = (tokens) => {
+    const words = tokens.filter((text) => !sign(text));
     if (words.every((text) => [...text].length <= 2)) return "flat";
     const long = words.filter((text) => [...text].length > 1);
     return long.length && long.every((text) => CJK.test(text)) ? "upright" : "lying";
@@ -19,15 +19,15 @@
 
   const labels = (bus, axis, as, name) => {
     const group = make("div", {class: `map-${as}s`, role: "group", "aria-label": name},
-      axis.symbols.map((text, index) => {
+      axis.tokens.map((text, index) => {
         const button = make("button", {
           type: "button", class: "map-label", title: regard.plain(text), data: {axis: axis.name, index},
           on: {click: () => { if (axis.name === "target") bus.choose(index); }},
-        }, regard.symbol(text));
+        }, regard.token(text));
         bus.link(button, {axis: axis.name, index, as});
         return button;
       }));
-    if (as === "column") group.classList.add(regard.standing(axis.symbols));
+    if (as === "column") group.classList.add(regard.standing(axis.tokens));
     return regard.roving(group, ".map-label");
   };
 
@@ -41,24 +41,24 @@
     return mark ? mark.index : null;
   };
 
-  // A symbol within a sentence, apart from the direction of the words around it.
+  // A token within a sentence, apart from the direction of the words around it.
   const apart = (text) => `\u2068${regard.plain(text)}\u2069`;
 
   const sentence = (rows, columns, matrix, row, column) => {
     const value = (place, at) => regard.number(regard.at(matrix, place, at));
     if (row !== null && column !== null) {
-      return regard.say("map.cell", {row: apart(rows.symbols[row]),
-        column: apart(columns.symbols[column]), value: value(row, column)});
+      return regard.say("map.cell", {row: apart(rows.tokens[row]),
+        column: apart(columns.tokens[column]), value: value(row, column)});
     }
     if (row !== null) {
       const most = regard.largest(regard.rowOf(matrix, row), 3)
-        .map((at) => `${apart(columns.symbols[at])} ${value(row, at)}`);
-      return regard.say("map.row", {row: apart(rows.symbols[row]), most: most.join(regard.say("comma"))});
+        .map((at) => `${apart(columns.tokens[at])} ${value(row, at)}`);
+      return regard.say("map.row", {row: apart(rows.tokens[row]), most: most.join(regard.say("comma"))});
     }
     const down = Float32Array.from({length: matrix.rows}, (_, at) => regard.at(matrix, at, column));
     const most = regard.largest(down, 3)
-      .map((at) => `${apart(rows.symbols[at])} ${value(at, column)}`);
-    return regard.say("map.column", {column: apart(columns.symbols[column]), most: most.join(regard.say("comma"))});
+      .map((at) => `${apart(rows.tokens[at])} ${value(at, column)}`);
+    return regard.say("map.column", {column: apart(columns.tokens[column]), most: most.join(regard.say("comma"))});
   };
 
   // The line that says what is marked; empty marks give the hint.
@@ -68,7 +68,7 @@
     bus.on("mark", (marks) => {
       const row = regard.marked(marks, rows.name, "row");
       const column = regard.marked(marks, columns.name, "column");
-      // A symbol alone on an axis that is both: what it looks at, not itself at itself.
+      // A token alone on an axis that is both: what it looks at, not itself at itself.
       const both = rows.name === columns.name && marks.length === 1;
       const at = both && marks[0].as !== "column" ? null : column;
       const known = (row ?? 0) < matrix.rows && (at ?? 0) < matrix.columns;
@@ -80,13 +80,13 @@
 
   // All numbers of a map as a table that is built when it is opened.
   regard.numbersTable = (rows, columns, matrix, caption) => {
-    const cell = (tag, text, scope) => make(tag, {scope}, regard.symbol(text));
+    const cell = (tag, text, scope) => make(tag, {scope}, regard.token(text));
     const build = () => make("table", {class: "numbers"},
       make("caption", {class: "unseen"}, caption),
       make("thead", {}, make("tr", {}, make("td", {}),
-        columns.symbols.map((text) => cell("th", text, "col")))),
-      make("tbody", {}, rows.symbols.map((text, row) => make("tr", {}, cell("th", text, "row"),
-        columns.symbols.map((_, column) =>
+        columns.tokens.map((text) => cell("th", text, "col")))),
+      make("tbody", {}, rows.tokens.map((text, row) => make("tr", {}, cell("th", text, "row"),
+        columns.tokens.map((_, column) =>
           make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
     const room = regard.scroller(caption, null);
     return make("details", {class: "as-table", data: {table: "map"}, on: {toggle: (event) => {
@@ -120,7 +120,7 @@
     return {element, mark, draw: () => regard.paint(canvas, matrix, look)};
   };
 
-  // A map of {name, symbols} by {name, symbols}; it fits itself to the room that it gets.
+  // A map of {name, tokens} by {name, tokens}; it fits itself to the room that it gets.
   regard.map = (bus, name, rows, columns, matrix, look) => {
     const field = cells(bus, rows, columns, matrix, look);
     const body = make("div", {class: "map-body", style: {"--rows": matrix.rows, "--columns": matrix.columns}},

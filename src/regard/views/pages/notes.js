@@ -6,7 +6,7 @@
   // Under the keys of inspection/notes.py.
   const notes = {
     "attention.none": "该模型没有注意力。",
-    "heads.dear": "未逐个屏蔽注意力头：{symbols} 个空缺耗时过长。",
+    "heads.dear": "未逐个屏蔽注意力头：{tokens} 个空缺耗时过长。",
     "gates.means": "门控只保留了平均值：数值超过 {most} 个。",
     "unknown.p": "训练中从未出现的符号，其 p 为 <unk> 的概率。",
     "drawn.tree": "输出由采样得到，因此没有搜索树；束搜索才有。",

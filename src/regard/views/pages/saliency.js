@@ -1,5 +1,5 @@
 "use strict";
-// Which symbols an answer depends on: the size of the gradient, as a share of its row.
+// Which tokens an answer depends on: the size of the gradient, as a share of its row.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
@@ -17,7 +17,7 @@
     }));
   };
 
-  // For the symbols of an axis: their shares of the chosen step, the largest being 1; or null.
+  // For the tokens of an axis: their shares of the chosen step, the largest being 1; or null.
   regard.saliencyShares = (data, axis, step) => {
     const place = entries(data).findIndex((one) => one.columns === axis);
     if (place < 0) return null;
@@ -31,14 +31,14 @@
     const {bus, axes, data} = context;
     const long = entries(data).some((entry) => axes[entry.columns].length > 16);
     const matrices = shared(data);
-    // Both have one scale. An even spread over many symbols shall look pale.
+    // Both have one scale. An even spread over many tokens shall look pale.
     const top = matrices.reduce((most, {flat}) => flat.reduce((a, b) => Math.max(a, b), most), 0.2);
     return [make("p", {class: "lead"}, regard.say("saliency.lead")),
       make("div", {class: long ? "saliencies long" : "saliencies"}, entries(data).map((entry, place) => {
-        const rows = {name: entry.rows, symbols: axes[entry.rows]};
-        const columns = {name: entry.columns, symbols: axes[entry.columns]};
+        const rows = {name: entry.rows, tokens: axes[entry.rows]};
+        const columns = {name: entry.columns, tokens: axes[entry.columns]};
         const matrix = matrices[place];
-        const look = {colours: "warm", scale: "even", top};
+        const look = {colors: "warm", scale: "even", top};
         const key = regard.legend(regard.say("saliency.share"), [0, Math.round(top * 100) / 100], look);
         bus.on("theme", key.draw);
         const name = regard.say(`saliency.${entry.columns}`);

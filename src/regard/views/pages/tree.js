@@ -4,7 +4,7 @@
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
-  const LONGEST = 24; // letters of a symbol that a node shows; its label and the line below have all
+  const LONGEST = 24; // letters of a token that a node shows; its label and the line below have all
   const LONG = 160; // letters of a text that would fill the window
   const ruler = document.createElement("canvas").getContext("2d");
 
@@ -42,7 +42,7 @@
       node.reach = node.children.reduce((most, child) => Math.max(most, child.reach + 1), 0);
     }
     for (const node of all) {
-      node.text = node.id === null ? "" : regard.plain(node.symbol);
+      node.text = node.id === null ? "" : regard.plain(node.token);
       const letters = [...node.text];
       node.shown = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : node.text;
       const score = Number.isFinite(node.score) ? regard.number(node.score, 2) : "";
@@ -112,23 +112,23 @@
     return facts.join(regard.say("comma"));
   };
 
-  // What a node says: the way to it, symbol by symbol, then its numbers.
+  // What a node says: the way to it, token by token, then its numbers.
   const story = (node) => [
-    make("span", {class: "way", dir: regard.direction(wayTo(node).map((one) => one.symbol))},
-      wayTo(node).map((one) => make("span", {class: "chip-still"}, regard.symbol(one.symbol)))),
+    make("span", {class: "way", dir: regard.direction(wayTo(node).map((one) => one.token))},
+      wayTo(node).map((one) => make("span", {class: "chip-still"}, regard.token(one.token)))),
     make("span", {}, label(node)),
   ];
 
   const drawNode = (context, node, tell) => {
     const last = node.x + node.width - PAD;
-    const turned = regard.direction([node.symbol]) === "rtl";
+    const turned = regard.direction([node.token]) === "rtl";
     const group = shape("g", {
       class: `node ${kind(node)}`, role: "button", tabindex: "-1", data: {node: node.id},
       "aria-label": wayTo(node).map((one) => one.text).join(" ") + regard.say("comma") + label(node),
       on: {pointerenter: () => tell(node), focus: () => tell(node), click: () => tell(node)},
     },
     shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
-    shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.symbol) ? "sign" : "name",
+    shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.token) ? "sign" : "name",
       direction: turned ? "rtl" : null, "text-anchor": turned ? "end" : null}, node.shown),
     shape("text", {x: last, y: node.y + 4, class: "aside"}, node.aside));
     if (node.best && !context.data.target.given && node.depth <= context.axes.target.length) {
@@ -162,7 +162,7 @@
     regard.roving(svg, ".node");
   };
 
-  // What a way came to, with the colour of its line.
+  // What a way came to, with the color of its line.
   const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}},
     make("i", {class: "way-line"}),
     make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),

@@ -42,7 +42,7 @@ PICTURES = {
         ("run", "text", "beam"),
     ),
     "positions": Picture("sinusoidal positions, and how alike any two are", position_table.draw),
-    "attention-mask": Picture("which symbols see which in a Transformer", masks.draw),
+    "attention-mask": Picture("which tokens see which in a Transformer", masks.draw),
     "activations": Picture(
         "relu, gelu, silu, tanh, sigmoid", functions.draw_activations, ("kinds",)
     ),

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.objectives.cross_entropy import SmoothedLoss
-from regard.views.figures.style import COLOURS, FAINT, chosen, new_figure, panels
+from regard.views.figures.style import COLORS, FAINT, chosen, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def draw_activations(wish: PlotArgs) -> "Figure":
         x = torch.linspace(-4, 4, 400).requires_grad_()
         y = ACTIVATIONS[name](x)
         (slope,) = torch.autograd.grad(y.sum(), x)
-        axes.plot(x.detach(), y.detach(), color=COLOURS[0], label="value")
-        axes.plot(x.detach(), slope, color=COLOURS[1], linestyle=(0, (4, 1.5)), label="slope")
+        axes.plot(x.detach(), y.detach(), color=COLORS[0], label="value")
+        axes.plot(x.detach(), slope, color=COLORS[1], linestyle=(0, (4, 1.5)), label="slope")
         axes.set_title(name)
         axes.set_ylim(-1.25, 2.25)
         axes.set_xlim(-4, 4)
@@ -51,12 +51,12 @@ def draw_softmax(wish: PlotArgs) -> "Figure":
     titles = [f"temperature {t:g}" for t in TEMPERATURES]
     figure = _bars("Softmax: scores to probabilities", rows, titles)
     figure.axes[0].set_ylabel("probability")
-    figure.supxlabel("score of the symbol", fontsize=9.5)
+    figure.supxlabel("score of the token", fontsize=9.5)
     return figure
 
 
 def draw_smoothing(wish: PlotArgs) -> "Figure":
-    """What a model is to say of a symbol, at several shares of smoothing."""
+    """What a model is to say of a token, at several shares of smoothing."""
     figure = _bars(
         "Label smoothing: what the model is to say",
         [_target(smoothing) for smoothing in SMOOTHING],
@@ -78,12 +78,12 @@ def _target(smoothing: float) -> list[float]:
 
 
 def _bars(title: str, rows: list[list[float]], titles: list[str]) -> "Figure":
-    """Distributions side by side, the largest in colour, with their numbers."""
+    """Distributions side by side, the largest in color, with their numbers."""
     figure = new_figure(8.4, 2.8, title)
     places = panels(figure, 1, len(rows), sharey=True)
     for row, name, axes in zip(rows, titles, places, strict=True):
-        colours = [COLOURS[0] if value == max(row) else COLOURS[3] for value in row]
-        bars = axes.bar(range(len(row)), row, color=colours, width=0.75)
+        colors = [COLORS[0] if value == max(row) else COLORS[3] for value in row]
+        bars = axes.bar(range(len(row)), row, color=colors, width=0.75)
         labels = [f"{value:.2f}" if value >= 0.005 else "" for value in row]
         axes.bar_label(bars, labels, fontsize=8, color=FAINT, padding=2)
         axes.set_xticks(range(len(row)), [f"{score:g}" for score in SCORES])

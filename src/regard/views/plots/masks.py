@@ -1,4 +1,4 @@
-"""Which symbols see which: read off a Transformer's gradients, not off the masks."""
+"""Which tokens see which: read off a Transformer's gradients, not off the masks."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +9,7 @@ from regard.data.tensors.padded import Padded
 from regard.models.transformer_options import CausalTransformer
 from regard.models.transformer_options import TransformerDecoderOptions as Decoder
 from regard.models.transformer_options import TransformerEncoderOptions as Encoder
-from regard.views.figures.style import COLOURS, GRID, PAPER, bare, new_figure, panels
+from regard.views.figures.style import COLORS, GRID, PAPER, bare, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def seen(outputs: Tensor, inputs: Tensor) -> Tensor:
 
 
 def maps() -> dict[str, tuple[Tensor, tuple[str, ...], tuple[str, ...]]]:
-    """By name: what sees what, the symbols that look and those that are looked at."""
+    """By name: what sees what, the tokens that look and those that are looked at."""
     torch.manual_seed(1)
     source = torch.randn(1, len(SOURCE), 8, requires_grad=True)
     target = torch.randn(1, len(TARGET), 8, requires_grad=True)
@@ -53,13 +53,13 @@ def draw(wish: PlotArgs) -> "Figure":
     """A map for the encoder, the decoder, and from the one to the other."""
     from matplotlib.colors import ListedColormap
 
-    figure = new_figure(9.6, 3.3, "Which symbols see which")
+    figure = new_figure(9.6, 3.3, "Which tokens see which")
     found = maps()
     axes = panels(figure, 1, len(found), width_ratios=[len(SOURCE), len(TARGET), len(SOURCE)])
-    colours = ListedColormap([GRID, COLOURS[0]])
+    colors = ListedColormap([GRID, COLORS[0]])
     for panel, (name, (visible, looking, looked)) in zip(axes, found.items(), strict=True):
         panel.pcolormesh(
-            visible.flip(0).numpy(), cmap=colours, vmin=0, vmax=1, edgecolors=PAPER, linewidth=2
+            visible.flip(0).numpy(), cmap=colors, vmin=0, vmax=1, edgecolors=PAPER, linewidth=2
         )
         bare(panel)
         panel.set_aspect("equal")

@@ -1,4 +1,4 @@
-"""Paths of optimisers over surfaces with two weights: torch's own optimisers, really run."""
+"""Paths of optimizers over surfaces with two weights: torch's own optimizers, really run."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.core.options import kinds_of
 from regard.optim.optimizers import Optimizer
 from regard.optim.schedules import LinearSchedule
-from regard.views.figures.style import COLOURS, INK, bare, chosen, new_figure, panels
+from regard.views.figures.style import COLORS, INK, bare, chosen, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Point(nn.Module):
 
 
 def path(kind: str, surface: Surface, lr: float) -> Path:
-    """Where an optimiser goes, step by step, at a rate that falls in a line to 0."""
+    """Where an optimizer goes, step by step, at a rate that falls in a line to 0."""
     point, schedule = Point(surface.start), LinearSchedule(warmup=0)
     built = KINDS[kind]().build(point, lr, {})
     places = [surface.start]
@@ -114,7 +114,7 @@ def draw(wish: PlotArgs) -> "Figure":
     """A column for each surface, and at most four paths in a panel."""
     names = chosen(wish.kinds, list(KINDS))
     rows = [names[start : start + 4] for start in range(0, len(names), 4)]
-    figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimisers on their way down")
+    figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimizers on their way down")
     axes = iter(panels(figure, len(rows), len(SURFACES)))
     for row in rows:
         for surface in SURFACES:
@@ -122,8 +122,8 @@ def draw(wish: PlotArgs) -> "Figure":
             _contours(panel, surface)
             for name in row:
                 x, y = zip(*best_path(name, surface), strict=True)
-                colour = COLOURS[list(KINDS).index(name) % len(COLOURS)]
-                panel.plot(x, y, color=colour, zorder=3, label=name, marker="o", markersize=2.2)
+                color = COLORS[list(KINDS).index(name) % len(COLORS)]
+                panel.plot(x, y, color=color, zorder=3, label=name, marker="o", markersize=2.2)
             if row is rows[0]:
                 panel.set_title(surface.name)
             if row is rows[-1]:

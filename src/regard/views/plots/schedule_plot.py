@@ -8,7 +8,7 @@ from regard.core.options import kinds_of
 from regard.optim.schedules import InverseRoot, Schedule, Warmed
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
-from regard.views.figures.style import COLOURS, chosen, new_figure, note, panels
+from regard.views.figures.style import COLORS, chosen, new_figure, note, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def draw(wish: PlotArgs) -> "Figure":
     figure = new_figure(2.3 * columns + 0.6, 1.9 * rows + 0.6, "Learning-rate schedules")
     axes = panels(figure, rows, columns, sharex=True, sharey=True)
     for place, (name, each) in enumerate(zip(names, axes, strict=False)):
-        _curve(each, shown[name], COLOURS[place % len(COLOURS)])
+        _curve(each, shown[name], COLORS[place % len(COLORS)])
         each.set_title(name)
         each.set_xlim(0, 1)
         each.set_ylim(0, 1.06)
@@ -53,7 +53,7 @@ def draw(wish: PlotArgs) -> "Figure":
 def _curve(
     axes: "Axes",
     schedule: Warmed,
-    colour: str,
+    color: str,
     length: float = 1.0,
     lr: float = 1.0,
     steps: int = STEPS,
@@ -62,8 +62,8 @@ def _curve(
     shares = [place / STEPS for place in range(STEPS + 1)]
     rates = [lr * schedule.factor(share, int(share * steps)) for share in shares]
     places = [length * share for share in shares]
-    axes.plot(places, rates, color=colour)
-    axes.fill_between(places, rates, color=colour, alpha=0.12, linewidth=0)
+    axes.plot(places, rates, color=color)
+    axes.fill_between(places, rates, color=color, alpha=0.12, linewidth=0)
 
 
 def _one(training: Training, title: str) -> "Figure":
@@ -75,7 +75,7 @@ def _one(training: Training, title: str) -> "Figure":
     figure = new_figure(6.4, 3.4, title)
     (axes,) = panels(figure, 1, 1)
     steps = training.steps or STEPS
-    _curve(axes, training.schedule, COLOURS[0], length, training.lr or 1.0, steps)
+    _curve(axes, training.schedule, COLORS[0], length, training.lr or 1.0, steps)
     settings = {"kind": training.schedule.kind} | training.schedule.model_dump(mode="json")
     note(axes, ", ".join(f"{key}={value}" for key, value in settings.items()))
     axes.set_xlabel(unit)

@@ -13,7 +13,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.search import Beam, SearchRequest
 from regard.search.explore import Key, SearchTree
-from regard.views.figures.tree_plot import Colours, draw_tree
+from regard.views.figures.tree_plot import Colors, draw_tree
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ class Toy:
     def start(self, source: Padded) -> State:
         return State(source.data, source.data)
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        logits = torch.full((len(symbols), 1, 1 + C), float("-inf"))
-        for row, last in enumerate(symbols[:, -1].tolist()):
-            for symbol, p in TABLE[last].items() if last in TABLE else [(EOS, 1.0)]:
-                logits[row, 0, symbol] = math.log(p)
-        return logits, State(state.memory, symbols)
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        logits = torch.full((len(tokens), 1, 1 + C), float("-inf"))
+        for row, last in enumerate(tokens[:, -1].tolist()):
+            for token, p in TABLE[last].items() if last in TABLE else [(EOS, 1.0)]:
+                logits[row, 0, token] = math.log(p)
+        return logits, State(state.memory, tokens)
 
 
 def draw(wish: PlotArgs) -> "Figure":
@@ -67,18 +67,18 @@ def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
     search, engine = predictor.search(kind="beam", beam=beam), predictor.engine
     request = engine.own(task.request(task.rows([text]), [0], search))
     found = search.explain(engine.stepper(), request).tree
-    ids = {symbol for key in found.nodes for symbol in key} - {EOS}
+    ids = {token for key in found.nodes for token in key} - {EOS}
     return _figure(found, {id: task.target.name(id) for id in ids}, text)
 
 
 def _figure(found: SearchTree | None, names: dict[int, str], text: str) -> "Figure":
-    """The tree with its two ways in colour, and what they came to."""
+    """The tree with its two ways in color, and what they came to."""
     assert found is not None
     labels = {key: names.get(key[-1], "end") for key in found.nodes}
     notes = {key: _note(found, key) for key, node in found.nodes.items() if node.fate == "ends"}
     ways = {
-        f"greedy: {_note(found, found.greedy)}": (found.greedy, Colours.greedy),
-        f"best of a beam of {found.beam}: {_note(found, found.best)}": (found.best, Colours.best),
+        f"greedy: {_note(found, found.greedy)}": (found.greedy, Colors.greedy),
+        f"best of a beam of {found.beam}: {_note(found, found.best)}": (found.best, Colors.best),
     }
     title = f"The search for {text!r}" if text else "Greedy search loses, a beam wins"
     styles = {key: node.fate for key, node in found.nodes.items()}

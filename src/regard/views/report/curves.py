@@ -11,7 +11,7 @@ from regard.views.report.html_parts import dot, figure, level
 Point = tuple[float, float]
 
 MOST_POINTS = 500
-COLOURS = 8  # in compare.css; more lines have the same colours again, dashed
+COLORS = 8  # in compare.css; more lines have the same colors again, dashed
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
 
 
@@ -97,7 +97,7 @@ def draw_line(pixels: list[Point], style: str) -> str:
 
 
 def thin(points: list[Point]) -> list[Point]:
-    """At most `MOST_POINTS` points: means of neighbours, at the step of the last of them."""
+    """At most `MOST_POINTS` points: means of neighbors, at the step of the last of them."""
     group = math.ceil(len(points) / MOST_POINTS)
     if group <= 1:
         return points
@@ -132,11 +132,11 @@ def short(value: float, largest: float) -> str:
 
 def line_style(place: int) -> str:
     """The classes of a line by its place among all lines."""
-    return f"s{place % COLOURS}" + (" dashed" if place >= COLOURS else "")
+    return f"s{place % COLORS}" + (" dashed" if place >= COLORS else "")
 
 
 def run_label(place: int, name: str) -> str:
-    """A run's colour and name."""
+    """A run's color and name."""
     return f'<i class="swatch {line_style(place)}"></i>{escape(name)}'
 
 

@@ -85,7 +85,7 @@ def _cell(key: str, value: object) -> str:
 
 
 def _confusion(confusion: dict[str, Any]) -> str:
-    """A heat map: each cell shaded by its share of the row, right ones in their own colour."""
+    """A heat map: each cell shaded by its share of the row, right ones in their own color."""
     if not confusion.get("labels"):
         return ""
     names = confusion_names(confusion)
@@ -131,7 +131,7 @@ def _square(box: tuple[float, float, float], share: float, count: str, said: str
     if count == "0":
         return f'<rect class="cell" {place}/>'
     percent = f"{100 * share:.0f} % of the row"
-    # Never so dark that the count in the cell cannot be read, in light and dark colours.
+    # Never so dark that the count in the cell cannot be read, in light and dark colors.
     return (
         f'<g><title>{escape(said)}, {percent}</title><rect class="cell" {place}/>'
         f'<rect class="{kind}" {place} fill-opacity="{0.06 + 0.5 * share:.2f}"/>'

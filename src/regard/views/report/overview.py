@@ -54,7 +54,7 @@ class Summary:
 
     @property
     def speed(self) -> float | None:
-        """Target symbols a second, of training only."""
+        """Target tokens a second, of training only."""
         counted = [
             (tokens, tokens / rate)
             for line in self.run.train
@@ -64,7 +64,7 @@ class Summary:
         return sum(t for t, _ in counted) / sum(s for _, s in counted) if counted else None
 
 
-def summarise(folder: Path) -> Summary:
+def summarize(folder: Path) -> Summary:
     """What a run folder says about its run."""
     run = read_folder(folder)
     notes = list(run.notes)

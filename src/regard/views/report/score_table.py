@@ -17,7 +17,7 @@ class TaskView(NamedTuple):
     """How the runs of a task are shown. loss: the name of its loss; marked: whether a prediction is
     right or wrong, where of numbers near ones are good, too; labels: of its metrics."""
 
-    loss: str = "Loss, nats per symbol"
+    loss: str = "Loss, nats per token"
     marked: bool = True
     labels: Mapping[str, str] = {}
 

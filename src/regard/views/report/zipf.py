@@ -16,7 +16,7 @@ _SIZE = (460, 300)
 _RIGHT, _BOTTOM = 12, 40  # margins around the plot, in pixels
 _TITLE = "Count over rank, both by powers of ten"
 
-# For a picture outside the page: the light colours of base.css.
+# For a picture outside the page: the light colors of base.css.
 _STYLE = """
 svg { background: #fcfcfa; font-family: system-ui, "Segoe UI", Roboto, sans-serif; }
 text { font-size: 11px; fill: #666c74; }
@@ -37,7 +37,7 @@ def zipf_section(check: Record) -> str:
 
 
 def zipf_svg(check: Record) -> str:
-    """The plot alone, with its own colours, as the text of an SVG file."""
+    """The plot alone, with its own colors, as the text of an SVG file."""
     lines = _series(check)
     if not lines:
         return ""
@@ -47,7 +47,7 @@ def zipf_svg(check: Record) -> str:
 
 
 def _series(check: Record) -> list[Series]:
-    """The counts of single symbols, pairs and triples, or of single ones only."""
+    """The counts of single tokens, pairs and triples, or of single ones only."""
     counted = check.get("ngram_zipf") or {"1": check.get("zipf") or []}
     lines = []
     for n in ("1", "2", "3"):

@@ -1,4 +1,4 @@
-"""Laws of labellers: every encoder, pool, head and way to read words, on texts and vectors."""
+"""Laws of labelers: every encoder, pool, head and way to read words, on texts and vectors."""
 
 import copy
 from pathlib import Path
@@ -14,7 +14,7 @@ import regard
 from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, Padded, SharedRows
-from regard.models.labeller import PooledOptions, PoolKind
+from regard.models.encoder_model import PooledOptions, PoolKind
 from regard.search import Decide
 from regard.storage.weights import save_weights
 from regard.tasks.task import Prediction
@@ -58,7 +58,7 @@ def rows_of(run: Run, batch: Batch) -> list[Tensor]:
 
 
 def stuffed(batch: Batch) -> Batch:
-    """The same with two more places, and other symbols wherever there is padding."""
+    """The same with two more places, and other tokens wherever there is padding."""
     data, mask = batch.source.data, F.pad(batch.source.mask, (0, 2))
     data = F.pad(data, (0, 0) * (data.dim() - 2) + (0, 2))
     hidden = ~mask if data.dim() == 2 else ~mask.unsqueeze(-1)
@@ -162,7 +162,7 @@ def same_answer(here: Prediction, there: Prediction) -> None:
         return
     assert (here.text, here.value) == (there.text, there.value)
     assert here.score == near(there.score, abs=1e-4)
-    assert here.symbol_scores == near(there.symbol_scores, abs=1e-5)
+    assert here.token_logprobs == near(there.token_logprobs, abs=1e-5)
     assert (here.probabilities or {}) == near(there.probabilities or {}, abs=1e-5)
     assert [a.text for a in here.alternatives] == [a.text for a in there.alternatives]
 

@@ -1,4 +1,4 @@
-"""The Labeller: a label for each position, or one answer for the whole row.
+"""The EncoderModel: a label for each position, or one answer for the whole row.
 
 B rows, S length, D width, C outputs.
 """
@@ -21,7 +21,7 @@ from regard.nn.ablation import zero_ablated
 from regard.nn.capture_hooks import record_attention
 
 
-class Labeller(nn.Module):
+class EncoderModel(nn.Module):
     """Frontend, encoder, a pool where one answer is wanted, and a head."""
 
     def __init__(
@@ -131,7 +131,7 @@ class LabelHead(nn.Module):
 
 
 class CrfHead(nn.Module):
-    """A linear map, and a score for each pair of neighbouring labels (Lample et al. 2016)."""
+    """A linear map, and a score for each pair of neighboring labels (Lample et al. 2016)."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
@@ -165,14 +165,14 @@ class TaggerOptions(SourceModelOptions):
     def usual_dropout(self, stats: DataStats, passes: float) -> float:
         return 0.33
 
-    def build(self, shape: InputShape, outputs: int) -> Labeller:
+    def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """The model of such sources for so many labels."""
         encoder: Any = self.encoder  # sizes must be filled
         # The order in which parts draw their first weights is part of a model.
         frontend = build_frontend(self.frontend, encoder, shape)
         width = encoder.output(frontend.width)
         head = (CrfHead if self.head == "crf" else LabelHead)(width, outputs)
-        return Labeller(frontend, encoder.build(frontend.width), Each(), head)
+        return EncoderModel(frontend, encoder.build(frontend.width), Each(), head)
 
 
 class PooledOptions(SourceModelOptions):
@@ -210,15 +210,15 @@ class PooledOptions(SourceModelOptions):
         if self.is_sized:
             yield from self.choices(stats.reason, pool=self.sides["encoder"].usual_pool)
 
-    def build(self, shape: InputShape, outputs: int) -> Labeller:
+    def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """The model of such sources for so many outputs."""
         encoder: Any = self.encoder  # sizes must be filled
         assert self.pool
         if shape.kind == "text" and self.pool in encoder.blind:
             raise UserError(
-                f"model.pool={self.pool}: with this encoder that symbol knows nothing of the "
+                f"model.pool={self.pool}: with this encoder that token knows nothing of the "
                 "others, so every text would get the same answer; choose mean, max or attention"
             )
         frontend = build_frontend(self.frontend, encoder, shape)
         body, width = encoder.build(frontend.width), encoder.output(frontend.width)
-        return Labeller(frontend, body, POOLS[self.pool](width), LabelHead(width, outputs))
+        return EncoderModel(frontend, body, POOLS[self.pool](width), LabelHead(width, outputs))

@@ -1,6 +1,6 @@
-"""The Generator: a source in, a sequence of its own length out.
+"""The EncoderDecoder: a source in, a sequence of its own length out.
 
-B rows, S source length, T target length, D width, V vocabulary, N real target symbols.
+B rows, S source length, T target length, D width, V vocabulary, N real target tokens.
 """
 
 import math
@@ -29,7 +29,7 @@ from regard.nn.capture_hooks import active_recorder, is_recording, padding_mask
 from regard.nn.fast import claim, fast
 
 
-class Generator(nn.Module):
+class EncoderDecoder(nn.Module):
     """Encoder, decoder and head. Training calls it; decoding calls `start` and `step`."""
 
     def __init__(
@@ -60,38 +60,38 @@ class Generator(nn.Module):
         return Outputs(self.head(h[mask]))
 
     def start(self, source: Padded) -> State:
-        """The decoder's state before its first symbol."""
+        """The decoder's state before its first token."""
         return self.decoder.start(self.encoder(self.frontend(source)))
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
-        h, state = self.vectors(symbols, state)
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        h, state = self.vectors(tokens, state)
         return self.head(h), state
 
-    def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """A step without the output layer: symbols (k*B, T) to (k*B, T, D), and the new state."""
-        return self.decoder(self.target(symbols), state)
+    def vectors(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """A step without the output layer: tokens (k*B, T) to (k*B, T, D), and the new state."""
+        return self.decoder(self.target(tokens), state)
 
-    def fast(self) -> "FastGenerator":
+    def fast(self) -> "FastEncoderDecoder":
         """The same for decoding, each part by its fast path."""
-        return FastGenerator(self)
+        return FastEncoderDecoder(self)
 
 
-class FastGenerator:
+class FastEncoderDecoder:
     """A generator in eval mode, each part by its fast path; its weights must not change.
 
-    Under a recorder or an ablation, and for a step of several symbols, the model itself runs. A
+    Under a recorder or an ablation, and for a step of several tokens, the model itself runs. A
     state of the fast path is a state of the model, with more in its memory.
     """
 
-    def __init__(self, model: Generator) -> None:
+    def __init__(self, model: EncoderDecoder) -> None:
         self.model = model.eval()
         self.encode = claim(model.encoder, "fast", model.frontend)
         self.decoder: FastDecoder | None = claim(model.decoder, "fast", model.target)
         self.head = fast(model.head)
 
     def start(self, source: Padded) -> State:
-        """The decoder's state before its first symbol; seen, it is the model's."""
+        """The decoder's state before its first token; seen, it is the model's."""
         if is_recording() or is_ablating():
             return self.model.start(source)
         encode = self.encode or (lambda rows: self.model.encoder(self.model.frontend(rows)))
@@ -99,25 +99,25 @@ class FastGenerator:
         state = self.model.decoder.start(memory)
         return state if self.decoder is None else self.decoder.begin(memory, state.past)
 
-    def step(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """Symbols (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
-        if self.decoder is None or not _plain(symbols, state):
-            return _back(state, *self.model.step(symbols, state))
-        x, state = self.decoder.row(symbols, state)
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Tokens (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        if self.decoder is None or not _plain(tokens, state):
+            return _back(state, *self.model.step(tokens, state))
+        x, state = self.decoder.row(tokens, state)
         return self.head(x).unsqueeze(1), state
 
-    def vectors(self, symbols: Tensor, state: State) -> tuple[Tensor, State]:
-        """A step without the output layer: symbols (k*B, T) to (k*B, T, D), and the new state."""
-        if self.decoder is None or not _plain(symbols, state):
-            return _back(state, *self.model.vectors(symbols, state))
-        x, state = self.decoder.row(symbols, state)
+    def vectors(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """A step without the output layer: tokens (k*B, T) to (k*B, T, D), and the new state."""
+        if self.decoder is None or not _plain(tokens, state):
+            return _back(state, *self.model.vectors(tokens, state))
+        x, state = self.decoder.row(tokens, state)
         return x.unsqueeze(1), state
 
 
-def _plain(symbols: Tensor, state: State) -> bool:
-    """Whether a step is one symbol for each row, from a state of the fast path, unobserved."""
+def _plain(tokens: Tensor, state: State) -> bool:
+    """Whether a step is one token for each row, from a state of the fast path, unobserved."""
     undisturbed = active_recorder() is None and not is_ablating()
-    return symbols.shape[1] == 1 and "bias" in state.memory and undisturbed
+    return tokens.shape[1] == 1 and "bias" in state.memory and undisturbed
 
 
 def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
@@ -125,14 +125,14 @@ def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
-class GeneratorOptions(SourceModelOptions):
+class EncoderDecoderOptions(SourceModelOptions):
     """Any encoder with any decoder."""
 
     decoder: Decoder = Auto()
     tied: bool = Field(True, description="the output layer shares the target embedding's weights")
-    head_bias: bool = Field(False, description="the output layer adds a number to each symbol")
+    head_bias: bool = Field(False, description="the output layer adds a number to each token")
     embedding: int | None = Field(
-        None, ge=0, description="size of the vectors of symbols, for recurrent sides; 0: as width"
+        None, ge=0, description="size of the vectors of tokens, for recurrent sides; 0: as width"
     )
 
     @property
@@ -141,7 +141,7 @@ class GeneratorOptions(SourceModelOptions):
         return self.decoder.gives
 
     @model_validator(mode="after")
-    def _widths_fit(self) -> "GeneratorOptions":
+    def _widths_fit(self) -> "EncoderDecoderOptions":
         widths = (self.encoder.width, self.decoder.width)
         cross = getattr(self.decoder, "cross", None)
         alike = getattr(cross, "equal_widths", False)
@@ -173,7 +173,7 @@ class GeneratorOptions(SourceModelOptions):
         weight = embedding.weight
         if not self.tied or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
-        model: nn.Module = (decoder.joins or Generator)(
+        model: nn.Module = (decoder.joins or EncoderDecoder)(
             frontend,
             encoder.build(frontend.width),
             embedding,

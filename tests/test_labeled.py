@@ -12,7 +12,7 @@ import pytest
 from regard.core.errors import UserError
 from regard.data.reading.labeled import (
     looks_like_vectors,
-    read_labelled,
+    read_labeled,
     read_numbers,
     read_vectors,
 )
@@ -51,36 +51,36 @@ def error_of(read: Callable[..., Any], name: str, content: str, *more: Any, **na
     ],
 )
 def test_labels(name: str, content: str, ending: str) -> None:
-    found = read_labelled(write(name + ending, content))
+    found = read_labeled(write(name + ending, content))
     assert found.pairs == LABELLED
     assert (found.name, found.path) == ("t", name + ending)
     assert found.notes[0].startswith("read as ")
 
 
 def test_columns_and_headers() -> None:
-    assert read_labelled(write("t.tsv", "HUM\tHUM:ind\tWho ?\n"), "3", "1").pairs == [
+    assert read_labeled(write("t.tsv", "HUM\tHUM:ind\tWho ?\n"), "3", "1").pairs == [
         Pair("Who ?", ("HUM",), 1)
     ]
     for header in ("text,category", "Review,Sentiment"):
-        found = read_labelled(write("t.csv", f"{header}\na,x\n"))
+        found = read_labeled(write("t.csv", f"{header}\na,x\n"))
         assert found.pairs == [Pair("a", ("x",), 2)]
         assert any(note.startswith("first line is a header") for note in found.notes)
 
 
 def test_several_labels() -> None:
-    found = read_labelled(write("t.tsv", "a\tx|y\nb\t\nc\tz | x|z\n"), several="|")
+    found = read_labeled(write("t.tsv", "a\tx|y\nb\t\nc\tz | x|z\n"), several="|")
     assert [pair.target for pair in found.pairs] == [("x", "y"), (), ("z", "x")]
     assert "white space around labels removed: 2" in found.notes
     assert "labels repeated for one text, taken once: 1" in found.notes
     content = '{"text": "a", "label": ["x", "y"]}\n{"text": "b", "label": []}\n'
-    found = read_labelled(write("t.jsonl", content))
+    found = read_labeled(write("t.jsonl", content))
     assert [pair.target for pair in found.pairs] == [("x", "y"), ()]
     # What a list means to a transducer has not changed: alternatives.
     assert len(read_pairs(write("p.jsonl", content.split("\n")[0])).pairs) == 2
 
 
 def test_json_numbers_are_labels() -> None:
-    found = read_labelled(write("t.jsonl", '{"text": "a", "label": 1}\n{"text":"b","label":true}'))
+    found = read_labeled(write("t.jsonl", '{"text": "a", "label": 1}\n{"text":"b","label":true}'))
     assert [pair.target for pair in found.pairs] == [("1",), ("true",)]
     assert "labels that are numbers, true or false in JSON, read as text: 2" in found.notes
 
@@ -88,7 +88,7 @@ def test_json_numbers_are_labels() -> None:
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     data = gzip.compress(b"a b\tgood\nc, d\tbad\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-    found = read_labelled("-")
+    found = read_labeled("-")
     assert (found.pairs, found.path) == (LABELLED, "standard input")
 
 
@@ -112,7 +112,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_bad_labels(name: str, content: str, several: str | None, message: str) -> None:
-    assert message in error_of(read_labelled, name, content, several=several)
+    assert message in error_of(read_labeled, name, content, several=several)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

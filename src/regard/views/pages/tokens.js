@@ -1,5 +1,5 @@
 "use strict";
-// The source and the answer as rows of symbols; the chosen one with its probability and runners-up.
+// The source and the answer as rows of tokens; the chosen one with its probability and runners-up.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
@@ -7,42 +7,42 @@
   const chip = (context, axis, index, text, attributes) => {
     const button = make("button", {
       type: "button", class: "chip", ...attributes, data: {axis, index, ...attributes.data},
-    }, regard.symbol(text));
+    }, regard.token(text));
     context.bus.link(button, {axis, index});
     return button;
   };
 
-  const row = (name, symbols, chips) => make("div", {class: "symbols-row"},
+  const row = (name, tokens, chips) => make("div", {class: "tokens-row"},
     make("h3", {}, name),
     regard.roving(make("div", {
-      class: "chips", role: "group", "aria-label": name, dir: regard.direction(symbols),
+      class: "chips", role: "group", "aria-label": name, dir: regard.direction(tokens),
     }, chips), ".chip"));
 
   const certainty = (step) => "value" in step ? regard.number(step.value) : regard.percent(step.p);
 
   const answer = (context) => {
     const {data, bus, state} = context;
-    const chips = data.steps.map((step, index) => chip(context, "target", index, step.symbol ?? "", {
+    const chips = data.steps.map((step, index) => chip(context, "target", index, step.token ?? "", {
       class: step.given ? "chip step given" : "chip step", "aria-pressed": String(index === state.step),
-      "aria-label": `${regard.plain(step.symbol ?? "")} ${certainty(step)}`,
-      title: certainty(step) + (step.given ? regard.say("comma") + regard.say("symbols.prompt") : ""),
+      "aria-label": `${regard.plain(step.token ?? "")} ${certainty(step)}`,
+      title: certainty(step) + (step.given ? regard.say("comma") + regard.say("tokens.prompt") : ""),
       data: {step: index},
       style: {"--p": "value" in step ? 1 : step.p, "--bar": "value" in step ? 0 : 1},
       on: {click: () => bus.choose(index)},
     }));
     bus.on("choose", (chosen) => chips.forEach((button, index) =>
       button.setAttribute("aria-pressed", String(index === chosen))));
-    const name = regard.say(data.target.given ? "symbols.given" : "symbols.answer");
-    return row(name, data.steps.map((step) => step.symbol ?? ""), chips);
+    const name = regard.say(data.target.given ? "tokens.given" : "tokens.answer");
+    return row(name, data.steps.map((step) => step.token ?? ""), chips);
   };
 
-  // The symbols of the source, each tinted by how much the chosen answer symbol depends on it.
+  // The tokens of the source, each tinted by how much the chosen answer token depends on it.
   const source = (context) => {
     const {data, bus} = context;
-    // A language model reads what it writes, so its symbols depend on those before.
+    // A language model reads what it writes, so its tokens depend on those before.
     const axis = data.saliency ? data.saliency.columns : "source";
-    const symbols = axis === "source" ? data.source.symbols : data.inputs;
-    const chips = symbols.map((text, index) => chip(context, axis, index, text, {
+    const tokens = axis === "source" ? data.source.tokens : data.inputs;
+    const chips = tokens.map((text, index) => chip(context, axis, index, text, {
       class: "chip read", data: {read: index},
     }));
     const tint = (chosen) => {
@@ -51,11 +51,11 @@
     };
     bus.on("choose", tint);
     tint(context.state.step);
-    return row(regard.say(`symbols.${axis}`), symbols, chips);
+    return row(regard.say(`tokens.${axis}`), tokens, chips);
   };
 
   const bar = (text, p, kind) => make("li", {class: kind},
-    regard.symbol(text),
+    regard.token(text),
     make("span", {class: "bar"}, make("i", {style: {"--p": p}})),
     make("span", {class: "number"}, regard.percent(p)));
 
@@ -63,31 +63,31 @@
     const {data} = context;
     const step = data.steps[index];
     const whole = ["classify", "regress"].includes(data.model.task);
-    const head = make("h3", {}, regard.say(whole ? "symbols.placeWhole" : "symbols.place",
+    const head = make("h3", {}, regard.say(whole ? "tokens.placeWhole" : "tokens.place",
       {place: index + 1, count: data.steps.length}));
     if ("value" in step) {
       return [head, make("p", {class: "value"}, regard.number(step.value))];
     }
-    const list = [[step.symbol, step.p, "own"], ...step.others.map(([text, p]) => [text, p, "other"])]
+    const list = [[step.token, step.p, "own"], ...step.others.map(([text, p]) => [text, p, "other"])]
       .sort((one, other) => other[1] - one[1]);
     // Several labels have a probability each, which do not sum up to one.
     const rest = data.model.task === "classify" ? 0 : 1 - list.reduce((sum, [, p]) => sum + p, 0);
     const left = rest > 0.0005
-      ? make("p", {class: "note"}, regard.say("symbols.rest", {p: regard.percent(rest)})) : null;
+      ? make("p", {class: "note"}, regard.say("tokens.rest", {p: regard.percent(rest)})) : null;
     return [head, make("ol", {class: "bars"}, list.map(([text, p, kind]) => bar(text, p, kind))), left];
   };
 
-  // How the words of the page name what the colours of the two rows mean.
+  // How the words of the page name what the colors of the two rows mean.
   const key = (data) => {
     const plain = data.steps.some((step) => "value" in step);
     const entry = (kind, words) => make("span", {}, make("i", {class: `swatch ${kind}`}), words);
     return make("p", {class: "note keys"},
-      plain ? null : entry("doubt", regard.say("symbols.doubt")),
-      data.steps.some((step) => step.given) ? entry("given", regard.say("symbols.prompt")) : null,
-      data.saliency ? entry("depends", regard.say("symbols.depends")) : null);
+      plain ? null : entry("doubt", regard.say("tokens.doubt")),
+      data.steps.some((step) => step.given) ? entry("given", regard.say("tokens.prompt")) : null,
+      data.saliency ? entry("depends", regard.say("tokens.depends")) : null);
   };
 
-  regard.symbols = (context) => {
+  regard.tokens = (context) => {
     const {data, bus, state} = context;
     const panel = make("div", {class: "panel", data: {panel: "step"}, "aria-live": "polite"});
     const show = (index) => {
@@ -95,7 +95,7 @@
     };
     bus.on("choose", show);
     show(state.step);
-    return [make("div", {class: "symbols"},
-      make("div", {class: "symbols-rows"}, source(context), answer(context), key(data)), panel)];
+    return [make("div", {class: "tokens"},
+      make("div", {class: "tokens-rows"}, source(context), answer(context), key(data)), panel)];
   };
 })();

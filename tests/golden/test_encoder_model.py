@@ -1,4 +1,4 @@
-"""The parts of labellers as plain loops, and their losses as torch has them.
+"""The parts of labelers as plain loops, and their losses as torch has them.
 
 B rows, S length, D width, C labels or numbers, U words, L letters.
 """
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from regard.data.tensors.padded import Batch, Outputs, Padded, SharedRows
 from regard.inputs.frontend import Embedding
 from regard.inputs.words import CharCNN, CharLSTM
-from regard.models.labeller import POOLS
+from regard.models.encoder_model import POOLS
 from regard.models.window import Linear, Mlp, Window
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags
 
@@ -37,7 +37,7 @@ def layers(x: Tensor, stack: nn.ModuleList, activation: str) -> Tensor:
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("reach", [0, 1, 2, 7])
 def test_window(reach: int, activation: str) -> None:
-    """Each place with its neighbours, from left to right; zeros beyond the ends of the row."""
+    """Each place with its neighbors, from left to right; zeros beyond the ends of the row."""
     torch.manual_seed(0)
     sizes = {"width": D, "layers": 2, "dropout": 0.0, "activation": activation}
     ours, source = Window(reach=reach, **sizes).build().eval(), vectors()
