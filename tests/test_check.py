@@ -65,8 +65,8 @@ def test_each_oddity_is_named(pair: tuple[str, str], warning: str) -> None:
     train = [*CLEAN, Pair(*pair, line=9)]
     result = check_of(train)
     assert warning in result.warnings
-    assert f"! {warning}" in result.lines()
-    assert f"! {warning}" in result.short()
+    assert f"warning: {warning}" in result.lines()
+    assert f"warning: {warning}" in result.short()
 
 
 def test_double_spaces_matter_for_spaced_tokens() -> None:

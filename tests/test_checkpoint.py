@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     again = loaded(tmp_path)
     assert again.progress.step == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"! {tmp_path / 'last'}") and "damaged" in said
+    assert said.startswith(f"warning: {tmp_path / 'last'}") and "damaged" in said
     assert said.endswith("going on from the checkpoint before it, of step 1\n")
     save_checkpoint(again.move(1))
     assert loaded(tmp_path).progress.step == 2 and capsys.readouterr().err == ""

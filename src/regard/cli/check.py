@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from regard.cli import command_options as option
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 
 
 def check(
@@ -49,7 +49,7 @@ def check(
         if not drawn:
             raise UserError("--plot: only running text has a curve to draw (--task language-model)")
         write_text(plot, drawn)
-        say(f"drawn: {plot}")
+        info(f"drawn: {plot}")
     if json_object:
         print(json.dumps({**found.as_dict(), "notes": opened.notes}, ensure_ascii=False))
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from regard.cli.command_options import Debug, Json
-from regard.core.errors import say
+from regard.core.errors import info
 
 if TYPE_CHECKING:
     from regard.experiments.diagnose.findings import Diagnosis
@@ -31,7 +31,7 @@ def diagnose(
 
     folder = Path(run)
     keep_freed_memory()
-    diagnosis = examine(folder, quick, say)
+    diagnosis = examine(folder, quick, info)
     write_json(folder / "diagnosis.json", diagnosis.as_dict())
     write_report(folder)
     if json_object:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from regard.cli import command_options as option
-from regard.core.errors import say
+from regard.core.errors import info
 
 
 def evaluate(
@@ -37,7 +37,7 @@ def evaluate(
     place = trained_columns(place, predictor.folder)
     pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:
-        say(note)
+        info(note)
     examples = task.examples(pairs)
     search = predictor.search(beam=beam)
     result = predictor.evaluate(examples, search, batch_size)
@@ -60,7 +60,7 @@ def evaluate(
     for line in _details_lines(result.details):
         print(line)
     for name, signature in task.signatures(examples).items():
-        say(f"{name}: {signature}")
+        info(f"{name}: {signature}")
 
 
 def _details_lines(details: dict[str, Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug, Model
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 
 
 def export(
@@ -35,5 +35,5 @@ def export(
         raise UserError(f"{model}: exported already; give the folder of the run it was made from")
     export_model(load_predictor(model), to, out, force, quantize=quantize)
     taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    say(f"use it: regard predict {out} TEXT   ({size(taken)})")
+    info(f"use it: regard predict {out} TEXT   ({size(taken)})")
     print(out)

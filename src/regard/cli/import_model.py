@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug
-from regard.core.errors import say
+from regard.core.errors import info
 
 
 def import_model(
@@ -29,8 +29,8 @@ def import_model(
         write_imported(imported, folder, out)
     sizes = [f"{len(v):,}" for v in (imported.task.source_vocabulary(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())
-    say(f"{count:,} parameters, {' and '.join(sizes)} tokens")
+    info(f"{count:,} parameters, {' and '.join(sizes)} tokens")
     for note in imported.notes:
-        say(f"note: {note}")
-    say(f"use it: regard predict {out} TEXT")
+        info(f"note: {note}")
+    info(f"use it: regard predict {out} TEXT")
     print(out)

@@ -10,7 +10,7 @@ import typer
 
 from regard.cli.command_options import Debug, Model, Threshold
 from regard.cli.union_options import Sampled, SearchSettings, made_by, with_search
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import write_text
 
 SHOWS = "steps, alignment, cross, decoder, encoder, pool, saliency, gates, tree"
@@ -77,7 +77,7 @@ def inspect(
         show_in_short(found, MORE)
         return
     for note in found["notes"]:
-        say(note)
+        info(note)
 
 
 def _check_picture(pictures: Mapping[str, Path], asked: Mapping[str, Any]) -> None:
@@ -113,9 +113,9 @@ def _draw(path: Path, found: dict[str, Any], *what: Any) -> None:
 
     with styled():
         save(draw(found, *what), path)
-    say(f"drawn: {path}")
+    info(f"drawn: {path}")
 
 
 def _write(place: str | Path, text: str) -> None:
     write_text(Path(place), text)
-    say(f"written: {place}")
+    info(f"written: {place}")

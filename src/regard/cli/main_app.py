@@ -25,7 +25,7 @@ from regard.cli.serve import serve
 from regard.cli.streams import mend_streams
 from regard.cli.train import train
 from regard.cli.union_options import CommandGroup
-from regard.core.errors import UserError, complain
+from regard.core.errors import UserError, print_error
 from regard.core.version import __version__
 
 COMMANDS: dict[str, Callable[..., None]] = {  # in the order of the help
@@ -61,14 +61,14 @@ def _run(debug: bool) -> None:
     except UserError as error:
         if debug:
             raise
-        complain(error)
+        print_error(error)
         sys.exit(2)
     except OSError as error:
         if debug:
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         nameless = "no room for what is written" if full else "the system"
-        complain(f"{error.filename or nameless}: {error.strerror or error}")
+        print_error(f"{error.filename or nameless}: {error.strerror or error}")
         sys.exit(2)
 
 

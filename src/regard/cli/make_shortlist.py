@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import command_options as option
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 
 
 def shortlist(
@@ -39,7 +39,7 @@ def shortlist(
     opened = options.open(trained_columns(place, predictor.folder), Place())
     kept, left_out = options.usable(opened.train)
     for note in [*opened.notes, *left_out]:
-        say(note.removesuffix("; --dev names your own"))
+        info(note.removesuffix("; --dev names your own"))
     vocabularies = task.source_vocabulary(), task.target
     sizes = len(vocabularies[0]), len(vocabularies[1])
     found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
@@ -48,7 +48,7 @@ def shortlist(
     mean, share = found.coverage(*_rows(task, opened.dev))
     print(f"tokens of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
     print(f"true tokens among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
-    say(f"written: {path}")
+    info(f"written: {path}")
 
 
 def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[int]]]:

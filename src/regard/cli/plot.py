@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.command_options import Debug, Settings
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.suggest import nearest
 
 
@@ -44,4 +44,4 @@ def plot(
     check_ending(path)
     with styled():
         save(PICTURES[what].draw(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
-    say(f"drawn: {path}")
+    info(f"drawn: {path}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 
 
 def report(
@@ -43,7 +43,7 @@ def report(
         if one.run.facts:
             whole.append(one)
         else:
-            say(f"{one.folder}: left out: {' '.join(one.notes)}")
+            info(f"{one.folder}: left out: {' '.join(one.notes)}")
     if len(whole) < 2:
         raise UserError("fewer than two runs are left, which is nothing to compare")
     print(write_comparison(whole, out))

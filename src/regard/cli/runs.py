@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug, Json
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 
 
 def runs(
@@ -40,13 +40,13 @@ def runs(
         return
     for run in listed:
         for note in run.notes:
-            say(f"{printable(str(run.folder))}: {note}")
+            info(f"{printable(str(run.folder))}: {note}")
     for folder in strange:
-        say(f"{printable(str(folder))}: no run in it, left out")
+        info(f"{printable(str(folder))}: no run in it, left out")
     inside = folders or [run_table.DEFAULT]
     if not listed:
         where = printable(", ".join(map(str, inside)))
-        say(f"no runs in {where}; make one: regard train reverse --steps 200")
+        info(f"no runs in {where}; make one: regard train reverse --steps 200")
         return
     unsaid = inside[0] if len(inside) == 1 else None
     rows = [row(run, apart[run.folder], names, unsaid) for run in listed]

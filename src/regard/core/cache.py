@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import write_json
 from regard.core.formatting import size
 
@@ -67,7 +67,7 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
     assert facts is not None, f"{folder} vanished"
     taken = sum(entry.stat().st_size for entry in folder.rglob("*"))
     if taken > SMALL:
-        say(f"cache: {folder} ({size(taken)})")
+        info(f"cache: {folder} ({size(taken)})")
     return folder, facts
 
 
@@ -120,7 +120,7 @@ def _find(folder: Path) -> Facts | None:
         damaged = [HEADER]
     if not damaged:
         return dict(facts)
-    say(f"{folder}: damaged ({', '.join(damaged)}); it is made anew")
+    info(f"{folder}: damaged ({', '.join(damaged)}); it is made anew")
     with explain_full(folder):
         aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
         with contextlib.suppress(FileNotFoundError):  # another run was faster

@@ -1,25 +1,56 @@
-"""What goes wrong by the user's hand, and how anything is said to the user."""
+"""Errors that the user can fix, and everything that is printed to the user.
+
+Lines have stable prefixes: `error:`, `warning:`, `note:`, `help:`, `auto:` (a setting that was
+chosen automatically), `skipped:` and `next:`. All of them go to stderr; stdout is for results.
+"""
 
 import os
 import sys
 
 
 class UserError(ValueError):
-    """Something the user can put right: says where, what was expected, what came, what to do.
+    """An error that the user can fix: where, what is wrong, what was expected, what was found.
 
-    The command line prints it without a traceback and leaves with code 2.
+    The command line prints it without a traceback and exits with code 2. note: explains; help:
+    what to type or change. Both are optional.
     """
 
+    def __init__(self, message: str, *, note: str = "", help: str = "") -> None:
+        super().__init__(message)
+        self.message, self.note, self.help = message, note, help
 
-def complain(error: object) -> None:
-    """Why a process ends, on stderr; of several processes each speaks for itself."""
-    number = int(os.environ.get("RANK", "0"))
-    who = f"process {number} on {os.uname().nodename}: " if number else ""
-    print(f"{who}error: {error}", file=sys.stderr, flush=True)
+    def at(self, where: str) -> "UserError":
+        """Return this error with a place (a file, a line) before its message."""
+        return UserError(f"{where}: {self.message}", note=self.note, help=self.help)
+
+    def __str__(self) -> str:
+        extra = (("note", self.note), ("help", self.help))
+        return "\n".join([self.message, *(f"{name}: {text}" for name, text in extra if text)])
 
 
-def say(text: str) -> None:
-    """A line on stderr; stdout is for answers. Of several processes only the first speaks."""
-    if int(os.environ.get("RANK", "0")):
-        return
-    print(text, file=sys.stderr, flush=True)
+def info(text: str) -> None:
+    """Print a line to stderr, only in the main process."""
+    if _rank() == 0:
+        print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str, *, help: str = "") -> None:
+    """Print a warning, and what to do about it, to stderr, only in the main process."""
+    info(f"warning: {text}")
+    if help:
+        info(f"help: {help}")
+
+
+def note(text: str) -> None:
+    """Print an explanation to stderr, only in the main process."""
+    info(f"note: {text}")
+
+
+def print_error(error: object) -> None:
+    """Print why a process exits to stderr, with its rank unless it is the main process."""
+    where = f"rank {_rank()} on {os.uname().nodename}: " if _rank() else ""
+    print(f"{where}error: {error}", file=sys.stderr, flush=True)
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from regard.core.errors import say
+from regard.core.errors import info
 
 EVERY = 15.0  # seconds between plain lines
 
@@ -47,4 +47,4 @@ class ProgressBar:
         elif time.monotonic() - self.shown >= EVERY:
             self.shown = time.monotonic()
             share = self.done / max(1, self.total)
-            say(f"{self.title}: {self.done:,} of {self.total:,} ({share:.0%})")
+            info(f"{self.title}: {self.done:,} of {self.total:,} ({share:.0%})")

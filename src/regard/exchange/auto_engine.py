@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.fallback_engine import Fitting
 from regard.search.search import Found, Search, SearchRequest
@@ -67,7 +67,7 @@ class AutoEngine(Engine):
             return
         name, quantize = record
         choice = EngineChoice(str(name), quantize)
-        say(f"engine auto: {choice} again, as before")
+        info(f"engine auto: {choice} again, as before")
         self._use(self.torch if choice == TORCH else self._open(choice), choice)
 
     def _use(self, engine: Engine, choice: EngineChoice) -> None:
@@ -87,7 +87,7 @@ class AutoEngine(Engine):
             try:
                 candidate = self._open(choice)
             except UserError as error:
-                say(f"engine auto: without {choice}: {error}")
+                info(f"engine auto: without {choice}: {error}")
                 continue
             trial.run(candidate)
             answers, rate = trial.run(candidate)
@@ -98,7 +98,7 @@ class AutoEngine(Engine):
             if alike >= ALIKE and rate > best:
                 engine, best, chosen = candidate, rate, choice
         count = len(expected)
-        say(f"engine auto: {', '.join(measured)} sources a second on {count}; {chosen} it is")
+        info(f"engine auto: {', '.join(measured)} sources a second on {count}; {chosen} it is")
         return engine, chosen
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from regard.config.load import Config, load_config
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
 from regard.exchange.engine_choice import load_predictor
@@ -62,7 +62,7 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
         origin = read_origin(wish.origin, read_config(wish.origin))
     data = parallel.in_turn(lambda: config.task.open(wish.place, wish.dev))
     for note in data.notes:
-        say(note)
+        info(note)
     surely: list[tuple[Pair, float]] = []
     if wish.unlabeled and not print_config:
         teacher = wish.teacher or _train_teacher(wish, folder, config)
@@ -115,7 +115,7 @@ def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
         if value
     ]
     out = folder.with_name(folder.name + "-teacher")
-    say(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
+    info(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
     settings = [*wish.settings, *shorter]
     train_job(replace(wish, settings=settings, out=out, unlabeled=None), False)
     return str(out)
@@ -134,7 +134,7 @@ def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[
             f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "
             "lower task.confidence, or leave --unlabeled out"
         )
-    say(
+    info(
         f"{path}: {len(found):,} of {len(sources):,} examples labeled by {teacher}, at least "
         f"{least:.0%} sure; they join the training part"
     )

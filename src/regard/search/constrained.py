@@ -25,11 +25,9 @@ class Unmet(UserError):
     """A source has no answer with the words that it must have. row: which source, from 0."""
 
     def __init__(self, row: int) -> None:
-        super().__init__(row)  # so that it can be sent from one process to another
+        super().__init__(f"source {row + 1}: {UNMET}")
+        self.args = (row,)  # for pickle
         self.row = row
-
-    def __str__(self) -> str:
-        return f"source {self.row + 1}: {UNMET}"
 
 
 class Candidate(NamedTuple):

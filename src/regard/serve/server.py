@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.serve.app import build_app
 from regard.serve.guard import is_local, own_names
 from regard.serve.served_models import open_models
@@ -40,13 +40,13 @@ def serve_command(
         for model in app.state.service.models.values():
             model.warm()
         for facts in app.state.service.facts:
-            say(f"{facts['name']}: {facts['task']}, {facts['description']}")
+            info(f"{facts['name']}: {facts['task']}, {facts['description']}")
         if settings.api_key is None and not is_local(host):
-            say(f"no API key: anyone who can reach {host} can use this server; see --api-key-file")
-        say(f"the page: {address}/    the API: {address}/docs")
+            info(f"no API key: anyone who can reach {host} can use this server; see --api-key-file")
+        info(f"the page: {address}/    the API: {address}/docs")
         print(address, flush=True)
         run(app, listening, settings.seconds)
-    say("stopped")
+    info("stopped")
 
 
 @contextlib.contextmanager
@@ -97,7 +97,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
                 loop.call_soon_threadsafe(app.state.service.batcher.drop)
                 return
             app.state.stopping = True
-            say(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
+            info(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
             until = time.monotonic() + seconds + GRACE
             loop.call_soon_threadsafe(self.stop_when_idle, loop, until)
 

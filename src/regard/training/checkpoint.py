@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, warn
 from regard.core.files import read_json, write_bytes, write_json
 from regard.data.tensors.tree import leaves, tree_of
 from regard.storage.weights import load_weights, once, read_tensors, save_weights
@@ -129,7 +129,7 @@ def _newest(folder: Path) -> Path | None:
         if not damage:
             if wrong:
                 step = read_json(place / FILES[2])["step"]
-                say(f"! {wrong[0]}; going on from the checkpoint before it, of step {step}")
+                warn(f"{wrong[0]}; going on from the checkpoint before it, of step {step}")
             return place
         wrong.append(damage)
     if wrong:

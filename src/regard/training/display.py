@@ -41,7 +41,7 @@ class Plain(Display):
     def start(self, run: Run) -> None:
         """What will be trained, on what, and what was chosen."""
         for line in (run.check.short() if run.check else []) + run.notes:
-            self.say(line, "yellow" if line.startswith("!") else "")
+            self.say(line, "yellow" if line.startswith("warning:") else "")
         for why, choices in itertools.groupby(run.chosen, key=lambda choice: choice.why):
             named = ", ".join(f"{choice.key}={choice.value}" for choice in choices)
             self.say(f"chosen: {named} ({why})")

@@ -7,7 +7,7 @@ from typing import Any
 
 from regard.config.load import Config, flatten, load_config, put, read_recipe
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import read_json, write_text
 from regard.data.sources.open import Place
 from regard.storage.pseudo_labels import read_pseudo
@@ -41,7 +41,7 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
     surely = read_pseudo(folder)
     run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
-        say(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
+        info(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
         if parallel.first():
             write_report(folder)  # it may have been killed before that
         return None

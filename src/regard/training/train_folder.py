@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import read_json
 from regard.data.reading.lines import stem
 from regard.data.sources.open import Place
@@ -44,7 +44,7 @@ def choose_folder(wish: TrainArgs, print_config: bool) -> tuple[Path, bool]:
             of = f"of {wish.place.data or wish.place.source} " if wish.place.given() else ""
             where = f"in {wish.out}" if wish.out else f"{of}under runs/"
             raise UserError(f"--resume: no run {where}; name its folder with --out")
-        say(f"{folder}: no run yet; it begins now")
+        info(f"{folder}: no run yet; it begins now")
     return (Path() if print_config else _new_folder(wish)), False
 
 

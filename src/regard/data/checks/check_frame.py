@@ -33,11 +33,11 @@ class DataCheck(ABC):
 
     def short(self) -> list[str]:
         """What matters during training: the sizes, and every warning."""
-        return [*self.summary(), *(f"! {warning}" for warning in self.warnings)]
+        return [*self.summary(), *(f"warning: {warning}" for warning in self.warnings)]
 
     def lines(self) -> list[str]:
         """The full report as plain text, warnings first."""
-        lines = [f"! {warning}" for warning in self.warnings] or ["nothing odd was found"]
+        lines = [f"warning: {warning}" for warning in self.warnings] or ["nothing odd was found"]
         for section in self.sections():
             lines += ["", *section]
         return lines

@@ -12,7 +12,7 @@ import numpy as np
 import sentencepiece
 from typing_extensions import Self
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.vocabulary.amount import amount_of
@@ -136,7 +136,9 @@ class SubwordTokenizer(PieceTokenizer):
         step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
         hidden = [text.translate(HIDE) for text in texts[::step]]
         if step > 1:
-            say(f"subwords are learned from {len(hidden):,} of {len(texts):,} texts, evenly spread")
+            info(
+                f"subwords are learned from {len(hidden):,} of {len(texts):,} texts, evenly spread"
+            )
         model = io.BytesIO()
         try:
             _train(cls.kind, hidden, size + len(SPECIALS), "".join(sorted(characters)), model)

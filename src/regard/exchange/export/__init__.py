@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.cache import cached, make_key
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.exchange.export.parity import check_parity
 from regard.inference.predictor import Predictor
 from regard.storage.export_folder import FORMAT, fresh, write_export
@@ -47,7 +47,7 @@ def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
     key = make_key(to, quantize, FORMAT, model_digest(predictor.folder))
 
     def make(new: Path) -> dict[str, Any]:
-        say(f"{to}{f' {quantize}' if quantize else ''}: the model is exported to the cache, once")
+        info(f"{to}{f' {quantize}' if quantize else ''}: the model is exported to the cache, once")
         return write_exported(predictor, to, new, quantize=quantize)
 
     return cached("exports", key, make)[0]

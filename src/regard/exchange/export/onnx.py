@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.options import not_exported
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, SPECIALS
@@ -61,9 +61,9 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
             f"the graphs differ from the model: logits are up to {apart:.2g} apart; please report "
             "this with config.yaml"
         )
-    say(f"logits are at most {apart:.1g} apart from the model's")
+    info(f"logits are at most {apart:.1g} apart from the model's")
     if rounded:
-        say("int8: numbers are rounded together for a batch, so answers may change with its size")
+        info("int8: numbers are rounded together for a batch, so answers may change with its size")
     return {"quantize": quantize or "float32", "logits_apart": apart}
 
 

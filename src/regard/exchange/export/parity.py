@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.inference.engine import Engine
@@ -41,7 +41,7 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
         ours, theirs = (_answers(one, rows, limits, beam) for one in engines)
         equal, apart = compare(ours, theirs)
         facts[f"beam {beam}"] = {"equal": equal, "score_difference": apart}
-        say(
+        info(
             f"beam {beam}: {equal:.1%} of {len(rows)} best answers as before, "
             f"their scores at most {apart:.1g} apart"
         )

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import explain, open_bytes, read_lines, show_path
 from regard.storage.run_files import trained_on
@@ -46,7 +46,7 @@ def file_items(
     given = [one or trained.get(name) for one, name in zip(columns, names, strict=True)]
     items, notes = task.read_items(input, *given)
     for note in () if quiet else notes:
-        say(note)
+        info(note)
     return items
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.core.files import write_json
 from regard.core.options import flatten
 from regard.inference.engine import Engine
@@ -101,7 +101,7 @@ class PartFile:
         if self.engine is not None:
             self.engine.take(found["engine"])
         if self.answered:
-            say(f"{self.path}: {self.answered:,} sources are answered already; going on")
+            info(f"{self.path}: {self.answered:,} sources are answered already; going on")
         return str(found["digest"])
 
     def _read_record(self) -> dict[str, Any]:

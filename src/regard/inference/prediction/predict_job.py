@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.data.reading.lines import show_path
 from regard.inference.prediction.input_items import (
     count_lines,
@@ -108,7 +108,7 @@ class PredictJob:
                 sink.write(window, self.lines(window, number, progress.advance))
                 number += len(window)
         if not number and asked.input != "-" and end is None:  # a pipe may well be empty
-            say(f"{asked.input}: empty, so there are no answers")
+            info(f"{asked.input}: empty, so there are no answers")
 
     def lines(self, window: list[InputItem], first: int, done: Callable[[int], None]) -> list[str]:
         """Return the predictions of a window as they are written, line ends and all.

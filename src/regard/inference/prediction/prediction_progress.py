@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from regard.core.errors import say
+from regard.core.errors import info
 from regard.core.formatting import duration
 
 SOON = 2.0  # seconds until a bar is worth showing
@@ -55,7 +55,7 @@ class PredictionProgress:
                 self._draw()
             elif not self.live and not self.quiet and now - self.shown >= EVERY:
                 self.shown = now
-                say(self.line())
+                info(self.line())
 
     @cached_property
     def total(self) -> int | None:

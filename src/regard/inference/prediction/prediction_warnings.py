@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core import parallel
-from regard.core.errors import say
+from regard.core.errors import info
 from regard.tasks.task import Prediction
 
 SHOWN, KEPT = 10, 10_000  # different tokens
@@ -55,8 +55,8 @@ class Oddities:
             shown = " ".join(f"{token!r}" for token, _ in self.unknown.most_common(SHOWN))
             tokens = "1 token" if self.count == 1 else f"{self.count:,} tokens"
             was = "was" if self.count == 1 else "were"
-            say(f"{tokens} that training never saw {was} read as unknown: {shown}")
+            info(f"{tokens} that training never saw {was} read as unknown: {shown}")
         if self.cut == 1:
-            say("1 answer came to its limit of length and was ended there")
+            info("1 answer came to its limit of length and was ended there")
         elif self.cut:
-            say(f"{self.cut:,} answers came to their limit of length and were ended there")
+            info(f"{self.cut:,} answers came to their limit of length and were ended there")

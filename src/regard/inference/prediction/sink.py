@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from regard.core import parallel
-from regard.core.errors import UserError, say
+from regard.core.errors import UserError, info
 from regard.inference.engine import Engine
 from regard.inference.prediction.partial_file import PartFile
 from regard.inference.prediction.prediction_warnings import Oddities
@@ -58,7 +58,7 @@ def opened(
         _finish(part, output)
     except BaseException:
         if part.answered:
-            say(f"the answers so far are in {part.path}; the same command goes on behind them")
+            info(f"the answers so far are in {part.path}; the same command goes on behind them")
         else:
             part.remove()
         raise
@@ -87,7 +87,7 @@ def _finish(part: PartFile, output: Path) -> None:
     if parallel.size() == 1:
         os.replace(part.path, output)
     else:
-        say("this process is done; waiting for the others")
+        info("this process is done; waiting for the others")
         parallel.wait()  # a process that failed never comes here, and ends the others
         if parallel.first():
             _join([_own_path(output, rank) for rank in range(parallel.size())], output)
@@ -116,7 +116,7 @@ def _note_leftovers(output: Path) -> None:
     for path in sorted(output.parent.glob(f"{output.name}*.part")):
         match = re.fullmatch(rf"{name}(?:\.\d+-of-(\d+))?\.part", path.name)
         if match and int(match[1] or 1) != size and parallel.first():
-            say(
+            info(
                 f"{path}: left by a command of {match[1] or 1} processes, this one has {size}; it "
                 "is not used: delete it, or start as many processes as then"
             )
