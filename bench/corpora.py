@@ -116,14 +116,14 @@ def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[f
     os.environ.update(REGARD_MEMORY="1", REGARD_CACHE=str(folder / "cache-speed"))
     from regard.data.corpus.encode import tokens
     from regard.data.sources.open_large import read_large
-    from regard.data.vocabulary.subword import BpeTokenizer
+    from regard.data.tokenizers.subword import BpeTokenizer
 
     part = folder / "part.tsv"
     with open(data, encoding="utf-8") as file, open(part, "w", encoding="utf-8") as out:
         out.writelines(line for line, _ in zip(file, range(count), strict=False))
     texts = [text for line in part.read_text("utf-8").splitlines() for text in line.split("\t")]
-    vocabulary = BpeTokenizer.build(texts[:100_000], 8_000)
-    raw = sentencepiece.SentencePieceProcessor(model_proto=vocabulary._model)
+    tokenizer = BpeTokenizer.build(texts[:100_000], 8_000)
+    raw = sentencepiece.SentencePieceProcessor(model_proto=tokenizer._model)
     read = read_large([str(part)])
     assert read is not None
     found: dict[str, list[float]] = {"raw": [], "regard": []}
@@ -133,7 +133,7 @@ def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[f
         found["raw"].append(len(texts) / (time.monotonic() - began))
         shutil.rmtree(folder / "cache-speed" / "tokens", ignore_errors=True)
         began = time.monotonic()
-        tokens(read.pairs, vocabulary, vocabulary)
+        tokens(read.pairs, tokenizer, tokenizer)
         found["regard"].append(len(texts) / (time.monotonic() - began))
     return found
 

@@ -95,7 +95,7 @@ def make_it_end(model: regard.Transducer) -> None:
 def sources(model: regard.Transducer, count: int, seed: int = 2) -> Padded:
     """Random rows of tokens."""
     chance = random.Random(seed)
-    ids = range(len(SPECIALS), len(model.task_.source.vocabulary))  # type: ignore[attr-defined]
+    ids = range(len(SPECIALS), len(model.task_.source.tokenizer))  # type: ignore[attr-defined]
     return pad([[*chance.choices(ids, k=chance.randint(1, 15)), EOS] for _ in range(count)])
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from regard.data.vocabulary.build import build_tokenizer
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.build import build_tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inference.shortlist_stepper import _within
 from regard.search import Beam, Sample, TokenConstraints
 from regard.search.hypothesis import NOTHING
@@ -44,36 +44,36 @@ def holds(tokens: list[int], wish: TokenConstraints) -> bool:
 def test_words_with_and_without_a_space_before(
     kind: str, word: str, having: list[str], free: list[str]
 ) -> None:
-    vocabulary = made(kind)
-    wish = bans(vocabulary, (word,))
+    tokenizer = made(kind)
+    wish = bans(tokenizer, (word,))
     for sentence in having:
-        if kind == "word" and 1 in vocabulary.encode(sentence):
+        if kind == "word" and 1 in tokenizer.encode(sentence):
             continue  # a word that it never saw, such as glued Chinese
-        assert holds(vocabulary.encode(sentence), wish), sentence
+        assert holds(tokenizer.encode(sentence), wish), sentence
     for sentence in free:
-        assert not holds(vocabulary.encode(sentence), wish), sentence
+        assert not holds(tokenizer.encode(sentence), wish), sentence
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_part_of_another_word_is_free(kind: str) -> None:
-    vocabulary = made(kind)
-    parts = [*vocabulary.encode("w"), *vocabulary.encode_glued("in")]
-    bracket = [*vocabulary.encode("("), *vocabulary.encode_glued("in")]
-    assert (vocabulary.decode(parts), vocabulary.decode(bracket)) == ("win", "(in")
-    wish = bans(vocabulary, ("in",))
+    tokenizer = made(kind)
+    parts = [*tokenizer.encode("w"), *tokenizer.encode_glued("in")]
+    bracket = [*tokenizer.encode("("), *tokenizer.encode_glued("in")]
+    assert (tokenizer.decode(parts), tokenizer.decode(bracket)) == ("win", "(in")
+    wish = bans(tokenizer, ("in",))
     assert not holds(parts, wish) and holds(bracket, wish)
 
 
 @pytest.mark.parametrize("kind", ["char", "whitespace"])
 def test_other_vocabularies_have_one_way(kind: str) -> None:
-    vocabulary = made(kind)
-    wish = bans(vocabulary, ("in",))
-    assert wish == TokenConstraints(banned=(tuple(vocabulary.encode("in")),))
+    tokenizer = made(kind)
+    wish = bans(tokenizer, ("in",))
+    assert wish == TokenConstraints(banned=(tuple(tokenizer.encode("in")),))
 
 
 def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
-    vocabulary = made("bpe")
-    ends = {vocabulary.token(id)[-1] for id in word_ends(vocabulary)}
+    tokenizer = made("bpe")
+    ends = {tokenizer.token(id)[-1] for id in word_ends(tokenizer)}
     assert {",", "(", "\u2581", "国"} <= ends and not ends & set("abcdefghijklmnopqrstuvwxyz")
 
 

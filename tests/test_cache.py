@@ -19,9 +19,9 @@ from regard.data.corpus.order import batches
 from regard.data.sources import textfile
 from regard.data.sources.open import Place
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary import pieces
-from regard.data.vocabulary.subword import BpeTokenizer, SubwordTokenizer
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers import word_pieces
+from regard.data.tokenizers.subword import BpeTokenizer, SubwordTokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -199,16 +199,16 @@ def test_words_that_came_before_are_cut_as_whole_texts_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also with spaces anywhere, characters that are hidden, unknown ones, and few words kept."""
-    monkeypatch.setattr(pieces, "WORDS_KEPT", 5)
+    monkeypatch.setattr(word_pieces, "WORDS_KEPT", 5)
     random = np.random.default_rng(0)
     letters = list("  ab\t\r\u2581é<")
     texts = ["".join(random.choice(letters, random.integers(0, 9))) for _ in range(600)]
-    vocabulary = BpeTokenizer.build(texts[:200] + ["abba baab"] * 9, 40)
-    assert vocabulary._words is not None
+    tokenizer = BpeTokenizer.build(texts[:200] + ["abba baab"] * 9, 40)
+    assert tokenizer._words is not None
     for start in range(0, 600, 50):
         some = [*texts[start : start + 50], "ø unknown", "", " ", "  "]
-        flat, lengths = vocabulary.encode_flat(some, EOS)
-        slow = super(SubwordTokenizer, vocabulary).encode_flat(some, EOS)
+        flat, lengths = tokenizer.encode_flat(some, EOS)
+        slow = super(SubwordTokenizer, tokenizer).encode_flat(some, EOS)
         assert flat.tolist() == slow[0].tolist() and lengths.tolist() == slow[1].tolist()
 
 
@@ -219,7 +219,7 @@ def test_rows_are_closed() -> None:
         def encode(self, text: str) -> list[int]:
             return [ord(letter) for letter in text]
 
-        build = load = tokens = join = None  # type: ignore[assignment]
+        build = load = tokenize = join = None  # type: ignore[assignment]
 
     flat, lengths = Letters([]).encode_flat(["ab", "", "c"], 3)
     assert flat.tolist() == [97, 98, 3, 3, 99, 3] and lengths.tolist() == [3, 1, 2]

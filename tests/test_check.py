@@ -7,7 +7,7 @@ import pytest
 
 from regard.data.checks.check import Check, check
 from regard.data.reading.read import Pair
-from regard.data.vocabulary.build import build_tokenizer
+from regard.data.tokenizers.build import build_tokenizer
 
 WORDS = ["reading", "writing", "counting", "walking", "singing", "talking", "making", "painting"]
 

@@ -69,7 +69,7 @@ def test_the_command(command: Callable[..., Any], trained: Any, tmp_path: Path) 
 def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     models = regard.load(trained.run), regard.load(exported)
     task: Any = models[0].task_
-    rows = [[*ids, EOS] for ids in task.source.vocabulary.encode_all(WORDS)]
+    rows = [[*ids, EOS] for ids in task.source.tokenizer.encode_all(WORDS)]
     limits = torch.full((len(rows),), 9)
     begun = task.constraints(Request(prefix="fa", ban=("c",)))
     engines = [model.predictor_.engine for model in models]
@@ -87,7 +87,7 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
 
 def test_threads_share_an_engine(exported: Path) -> None:
     model = regard.load(exported)
-    rows = [[*ids, EOS] for ids in model.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
+    rows = [[*ids, EOS] for ids in model.task_.source.tokenizer.encode_all(WORDS)]  # type: ignore[attr-defined]
     engine: Any = model.model_
 
     def answer(row: list[int]) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def test_rounded_weights(trained: Any, exported: Path, tmp_path: Path) -> None:
     assert facts["quantize"] == "int8"
     assert 1e-5 < facts["logits_apart"] < 1.0
     whole = regard.load(exported)
-    rows = [[*ids, EOS] for ids in whole.task_.source.vocabulary.encode_all(WORDS)]  # type: ignore[attr-defined]
+    rows = [[*ids, EOS] for ids in whole.task_.source.tokenizer.encode_all(WORDS)]  # type: ignore[attr-defined]
     request = SearchRequest(pad(rows), torch.full((len(rows),), 9))
     answers = [
         [row[0].tokens for row in engine.run(Beam(), request)]

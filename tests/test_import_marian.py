@@ -147,8 +147,8 @@ def test_same_tokens(make: Callable[[str], Pair], kind: str) -> None:
     letters = "abcdeghiklmnorstuäöüßé AEX中😀 .,-\u00a0"
     strange = ["".join(draw.choices(letters, k=draw.randint(1, 30))) for _ in range(60)]
     for text in [*ODD, *made_up_texts(7, 60), *strange]:
-        ours = pair.ours.task.source.vocabulary.encode(text)
-        cut = pair.ours.task.source.vocabulary.tokenize(text)
+        ours = pair.ours.task.source.tokenizer.encode(text)
+        cut = pair.ours.task.source.tokenizer.tokenize(text)
         assert len(cut) == len(ours)
         assert [pair.source.rows[id] for id in [*ours, EOS]] == tokenizer(text).input_ids, text
         ours = pair.ours.task.target.encode(text)

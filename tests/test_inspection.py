@@ -51,7 +51,7 @@ def test_saliency_is_the_gradient_of_each_token_by_itself(reverser: Any) -> None
     found = regard.inspect(reverser, "abc", target="cb")
     model, source = (
         reverser.model_,
-        torch.tensor([[*reverser.task_.source.vocabulary.encode("abc"), 3]]),
+        torch.tensor([[*reverser.task_.source.tokenizer.encode("abc"), 3]]),
     )
     true = [*reverser.task_.target.encode("cb"), 3]
     for row, token in enumerate(true):

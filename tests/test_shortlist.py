@@ -15,7 +15,7 @@ import regard
 from regard.core.errors import UserError
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS, SPECIALS
-from regard.data.vocabulary.vocabulary import CharTokenizer
+from regard.data.tokenizers.tokenizer import CharTokenizer
 from regard.inference.shortlisted import with_shortlist
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
@@ -268,10 +268,8 @@ def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path:
     task: Any = model.task_
     size, f = len(task.target), task.target.encode("f")[0]
     every = np.array([id for id in range(size) if id != f], np.int32)
-    none = np.zeros(len(task.source_vocabulary()) + 1, np.int64)
-    Shortlist(none, every[:0], every).save(
-        tmp_path / "short", task.source_vocabulary(), task.target
-    )
+    none = np.zeros(len(task.source_tokenizer()) + 1, np.int64)
+    Shortlist(none, every[:0], every).save(tmp_path / "short", task.source_tokenizer(), task.target)
     short = regard.load(trained.run, shortlist=tmp_path / "short")
     words = ["fad", "fed", "fee"]
     assert any("f" in answer for answer in model.predict(words))

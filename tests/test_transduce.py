@@ -6,7 +6,7 @@ import pytest
 
 from regard.core.errors import UserError
 from regard.data.reading.read import Example, Pair
-from regard.data.vocabulary.vocabulary import WhitespaceTokenizer
+from regard.data.tokenizers.tokenizer import WhitespaceTokenizer
 from regard.inputs.text import Text
 from regard.inputs.tokenizers import SideOptions
 from regard.tasks.task import Prediction
@@ -28,14 +28,14 @@ def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
     )
     assert filled.shared
     assert filled.source.vocab_size == filled.target.vocab_size == 60
-    assert task.source_vocabulary() is task.target
+    assert task.source_tokenizer() is task.target
 
 
 def test_two_given_sizes_are_two_vocabularies() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
     assert not filled.shared
-    assert task.source_vocabulary() is not task.target
+    assert task.source_tokenizer() is not task.target
 
 
 def test_sharing_that_was_asked_for_needs_equal_sides() -> None:

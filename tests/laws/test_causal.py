@@ -185,7 +185,7 @@ def test_the_batch_size_is_invisible_in_evaluation(
 def test_a_window_as_long_as_the_document(case: Case) -> None:
     """Then nothing is cut: each token is given all before it, whatever the overlap."""
     run = built(case)
-    expected = [plain(run.model, [BOS, *run.task.vocabulary.encode(t), EOS]) for t in DOCUMENTS]
+    expected = [plain(run.model, [BOS, *run.task.tokenizer.encode(t), EOS]) for t in DOCUMENTS]
     for context, overlap in ((40, 0), (40, 11), (29, 0)):
         with options(run, context=context, overlap=overlap):
             for here, there in zip(
@@ -203,7 +203,7 @@ def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
     with options(run, context=context, overlap=overlap):
         found = run.task.surprise(run.model, DOCUMENTS, 3)
     for nats, text in zip(found, DOCUMENTS, strict=True):
-        tokens = [BOS, *run.task.vocabulary.encode(text), EOS]
+        tokens = [BOS, *run.task.tokenizer.encode(text), EOS]
         expected = []
         for at in range(0, len(tokens) - 1, context - overlap):
             begin = max(0, at - overlap)

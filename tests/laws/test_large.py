@@ -266,7 +266,7 @@ def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     for rows in large.corpus.order(300, 3, 1)[:5]:
         batch = large.corpus.batch(rows)
         for row, ids, mask in zip(rows, batch.source.data, batch.source.mask, strict=True):
-            assert task.source.vocabulary.decode(ids[mask].tolist()) == large.kept[int(row)].source
+            assert task.source.tokenizer.decode(ids[mask].tolist()) == large.kept[int(row)].source
     assert large.corpus.lengths.dtype == np.uint16
 
 

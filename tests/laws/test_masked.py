@@ -212,5 +212,5 @@ def spell(task: Any, letters: Tensor) -> int:
     inner = [int(letter) for letter in letters if letter not in (0, BOS, EOS)]
     if inner == [MASK]:
         return MASK
-    (number,) = task.vocabulary.number([word_key("".join(task.letters.name(i) for i in inner))])
+    (number,) = task.tokenizer.number([word_key("".join(task.letters.name(i) for i in inner))])
     return number

@@ -27,7 +27,7 @@ def import_model(
     with held(out):
         clear(out)
         write_imported(imported, folder, out)
-    sizes = [f"{len(v):,}" for v in (imported.task.source_vocabulary(), imported.task.target)]
+    sizes = [f"{len(v):,}" for v in (imported.task.source_tokenizer(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())
     info(f"{count:,} parameters, {' and '.join(sizes)} tokens")
     for note in imported.notes:

@@ -40,11 +40,11 @@ def shortlist(
     kept, left_out = options.usable(opened.train)
     for note in [*opened.notes, *left_out]:
         info(note.removesuffix("; --dev names your own"))
-    vocabularies = task.source_vocabulary(), task.target
-    sizes = len(vocabularies[0]), len(vocabularies[1])
+    tokenizers = task.source_tokenizer(), task.target
+    sizes = len(tokenizers[0]), len(tokenizers[1])
     found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
     path = out or predictor.folder / FILE
-    found.save(path, *vocabularies)
+    found.save(path, *tokenizers)
     mean, share = found.coverage(*_rows(task, opened.dev))
     print(f"tokens of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
     print(f"true tokens among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
@@ -55,6 +55,6 @@ def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[i
     """The tokens of both sides; the sources as the model reads them, closed with EOS."""
     from regard.data.tensors.special import EOS
 
-    sources = task.source_vocabulary().encode_all([pair.source for pair in pairs])
+    sources = task.source_tokenizer().encode_all([pair.source for pair in pairs])
     targets = task.target.encode_all([pair.target for pair in pairs])
     return [[*row, EOS] for row in sources], targets

@@ -23,6 +23,6 @@ def with_shortlist(predictor: Predictor, given: bool | str | Path) -> Predictor:
         name = predictor.engine.name
         raise UserError(f"shortlist: the engine {name} has none; choose engine torch")
     path = shortlist_path(predictor.folder, given)
-    shortlist = Shortlist.load(path, task.source_vocabulary(), task.target)
+    shortlist = Shortlist.load(path, task.source_tokenizer(), task.target)
     predictor.engine = TorchEngine(predictor.module, task.spreads, shortlist)
     return predictor

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from regard.core.errors import UserError
 from regard.core.options import Choice, kinds_of
-from regard.data.vocabulary.vocabulary import TableTokenizer, Tokenizer
+from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.input import Input, InputOptions
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
@@ -40,13 +40,13 @@ def fit_input(
     return options.fit(sources, path, chosen, like)
 
 
-def token_input(vocabulary: Tokenizer, letters: TableTokenizer | None) -> Input:
+def token_input(tokenizer: Tokenizer, letters: TableTokenizer | None) -> Input:
     """The texts of a language model; with the vocabulary of its words' letters, where it has one,
     so that models which read words can start from it."""
     if letters is None:
-        return TextInput(vocabulary, lowercase=False, opened=False)
-    assert isinstance(vocabulary, TableTokenizer)
-    return WordInput(vocabulary, letters)
+        return TextInput(tokenizer, lowercase=False, opened=False)
+    assert isinstance(tokenizer, TableTokenizer)
+    return WordInput(tokenizer, letters)
 
 
 def usual_frontend(kind: str) -> FrontendOptions:

@@ -18,10 +18,10 @@ from regard.core.options import Choice
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
-from regard.data.vocabulary.build import build_tokenizer, load_tokenizer
-from regard.data.vocabulary.cut import GLUED
-from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import WORD_LIMIT, Tokenizer, WordTokenizer
+from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
+from regard.data.tokenizers.display_names import printable
+from regard.data.tokenizers.split import GLUED
+from regard.data.tokenizers.tokenizer import WORD_LIMIT, Tokenizer, WordTokenizer
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
@@ -36,15 +36,15 @@ class TextInput(Input):
     kind = "text"
     unlike = "--from: that model does not read texts as this task does"
 
-    def __init__(self, vocabulary: Tokenizer, lowercase: bool, opened: bool) -> None:
-        self.vocabulary = vocabulary
+    def __init__(self, tokenizer: Tokenizer, lowercase: bool, opened: bool) -> None:
+        self.tokenizer = tokenizer
         self.lowercase = lowercase
         self.opened = opened
-        self.whole_words = vocabulary.subwords
+        self.whole_words = tokenizer.subwords
 
     @property
     def shape(self) -> InputShape:
-        return InputShape("text", len(self.vocabulary))
+        return InputShape("text", len(self.tokenizer))
 
     def read(self, text: str) -> str:
         """A text as it is cut into tokens."""
@@ -56,15 +56,15 @@ class TextInput(Input):
                 raise UserError(f"example {number}: a text expected, {source!r} found")
         texts = [self.read(text) for text in sources] if self.lowercase else sources
         if not self.opened:
-            return Ragged.flat_of(*self.vocabulary.encode_flat(texts, EOS))
-        return Ragged.of([[BOS, *ids] for ids in self.vocabulary.encode_all(texts)], EOS)
+            return Ragged.flat_of(*self.tokenizer.encode_flat(texts, EOS))
+        return Ragged.of([[BOS, *ids] for ids in self.tokenizer.encode_all(texts)], EOS)
 
     def names(self, source: str) -> list[str]:
         """Tokens between their marks; those that are not known keep their names."""
         if not isinstance(source, str):
             raise UserError(f"a text expected, {source!r} found")
-        text, name = self.read(source), self.vocabulary.name
-        cut = zip(self.vocabulary.encode(text), self.vocabulary.tokenize(text), strict=True)
+        text, name = self.read(source), self.tokenizer.name
+        cut = zip(self.tokenizer.encode(text), self.tokenizer.tokenize(text), strict=True)
         found = [printable(token) if id == UNK else name(id) for id, token in cut]
         return [*([SPECIALS[BOS]] if self.opened else []), *found, SPECIALS[EOS]]
 
@@ -72,24 +72,24 @@ class TextInput(Input):
         if row is not None and not (row == UNK).any():
             return ()
         text = self.read(source)
-        ids = self.vocabulary.encode(text)
+        ids = self.tokenizer.encode(text)
         if UNK not in ids:
             return ()
-        cut = zip(self.vocabulary.tokenize(text), ids, strict=True)
+        cut = zip(self.tokenizer.tokenize(text), ids, strict=True)
         return tuple(token.removeprefix(GLUED) for token, id in cut if id == UNK)
 
     def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
-        ids = self.vocabulary.encode_all([self.read(source) for source in sources])
+        ids = self.tokenizer.encode_all([self.read(source) for source in sources])
         return [np.asarray(row) for row in ids]
 
     def alphabet(self) -> list[str]:
-        return self.vocabulary.names()
+        return self.tokenizer.names()
 
     def content(self) -> bytes:
-        return self.vocabulary.content() + bytes([self.lowercase, self.opened])
+        return self.tokenizer.content() + bytes([self.lowercase, self.opened])
 
     def save(self, place: Path) -> None:
-        self.vocabulary.save(place, "source")
+        self.tokenizer.save(place, "source")
         write_json(place / "input.json", {"lowercase": self.lowercase, "opened": self.opened})
 
 
@@ -117,11 +117,11 @@ class Text(InputOptions):
         if like is not None:
             known = text_like(like, self.tokenizer)
             tree |= {
-                "tokenizer": known.vocabulary.kind,
+                "tokenizer": known.tokenizer.kind,
                 "vocab_size": None,
                 "lowercase": known.lowercase,
             }
-            return TextInput(known.vocabulary, known.lowercase, True), Text(**tree)
+            return TextInput(known.tokenizer, known.lowercase, True), Text(**tree)
         found: list[Choice] = []
         choose_side(tree, path, sources, found)
         if found and tree["tokenizer"] == "bpe":  # whole words say more about a text than pieces
@@ -134,8 +134,8 @@ class Text(InputOptions):
         texts = [text.lower() for text in sources] if tree["lowercase"] else list(sources)
         if tree["tokenizer"] == "word" and tree["vocab_size"] is None:
             _choose_words(tree, path, texts, chosen)
-        vocabulary = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
-        return TextInput(vocabulary, tree["lowercase"], True), Text(**tree)
+        tokenizer = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
+        return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
     def load(self, place: Path) -> TextInput:
         facts = read_facts(place / "input.json", "lowercase", "opened")
@@ -156,9 +156,9 @@ def _choose_words(
 def text_like(like: Input, wanted: str) -> TextInput:
     """The input of a model to start from, if it reads texts cut in this way."""
     known = TextInput.like(like)
-    if wanted not in ("auto", known.vocabulary.kind):
+    if wanted not in ("auto", known.tokenizer.kind):
         raise UserError(
-            f"--from: that model reads {known.vocabulary.kind} tokens, {wanted} were asked for"
+            f"--from: that model reads {known.tokenizer.kind} tokens, {wanted} were asked for"
         )
     return known
 

@@ -9,9 +9,9 @@ from regard.core.errors import UserError
 from regard.core.options import Choice, Options
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair
-from regard.data.vocabulary.amount import amount_of
-from regard.data.vocabulary.subword import default_size
-from regard.data.vocabulary.tokenizer_choice import choose_tokenizer
+from regard.data.tokenizers.amount import amount_of
+from regard.data.tokenizers.subword import default_size
+from regard.data.tokenizers.tokenizer_choice import choose_tokenizer
 
 TokenizerKind = Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "marian"]
 SUBWORDS = ("bpe", "unigram")  # learned from the data; those of an imported model are not

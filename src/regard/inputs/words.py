@@ -17,9 +17,9 @@ from regard.core.options import Choice
 from regard.data.corpus.words import WordRows, split_words, word_key
 from regard.data.tensors.padded import Padded, SharedRows
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.build import load_table
-from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import TableTokenizer, count_tokens
+from regard.data.tokenizers.build import load_table
+from regard.data.tokenizers.display_names import printable
+from regard.data.tokenizers.tokenizer import TableTokenizer, count_tokens
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.nn.capture_hooks import record_input

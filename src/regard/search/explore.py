@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 from regard.search.trace import Fate, Trace
@@ -37,7 +37,7 @@ class SearchTree:
     best: Key
     scores: dict[Key, float]  # of the outputs, as the search ranks
 
-    def as_dict(self, vocabulary: Tokenizer) -> dict[str, Any]:
+    def as_dict(self, tokenizer: Tokenizer) -> dict[str, Any]:
         """Return the nodes from the first token on, the best and the greedy output, for JSON."""
         keys = sorted(self.nodes, key=lambda key: (len(key), -self.nodes[key].total, key))
         places = {key: place for place, key in enumerate(keys)}
@@ -47,7 +47,7 @@ class SearchTree:
             return {
                 "id": places[key],
                 "parent": places.get(key[:-1]),
-                "token": vocabulary.name(key[-1]),
+                "token": tokenizer.name(key[-1]),
                 "p": one.p,
                 "total": one.total,
                 "fate": one.fate,
@@ -59,7 +59,7 @@ class SearchTree:
 
         ends = {"best": self.best, "greedy": self.greedy}
         texts = {
-            name: vocabulary.decode([token for token in key if token != EOS])
+            name: tokenizer.decode([token for token in key if token != EOS])
             for name, key in ends.items()
         }
         scores = {name: self.scores[key] for name, key in ends.items()}

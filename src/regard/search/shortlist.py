@@ -16,7 +16,7 @@ from safetensors.numpy import save
 from regard.core.errors import UserError
 from regard.core.files import write_bytes
 from regard.data.tensors.special import SPECIALS
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.search.lexical import Rows, learn_lexicon
 
 FILE = "shortlist.safetensors"

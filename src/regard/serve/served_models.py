@@ -37,7 +37,7 @@ class Served:
     def facts(self, settings: ServeSettings) -> dict[str, Any]:
         """Return what a client may know."""
         predictor, config, source = self.predictor, self.predictor.config, self.task.source
-        module, written = predictor.module, self.task.output_vocabulary
+        module, written = predictor.module, self.task.output_tokenizer
         engine = [] if module is not None else [{"part": "engine", "kind": predictor.engine.name}]
         parts = [*config.model.describe(), *engine]
         target = [] if written is None else written.names()

@@ -13,7 +13,7 @@ from regard.core.errors import UserError
 from regard.data.corpus.ragged import Rows
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS, SPECIALS, UNK
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.search import Beam, TokenConstraints
 from regard.search.callbacks import Begun, Follower

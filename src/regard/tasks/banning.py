@@ -3,13 +3,13 @@
 from functools import lru_cache
 
 from regard.data.tensors.special import SPECIALS, UNK
-from regard.data.vocabulary.cut import is_word_character
-from regard.data.vocabulary.tokenizer_choice import is_unspaced
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.split import is_word_character
+from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.data.tokenizers.tokenizer_choice import is_unspaced
 from regard.search.hypothesis import TokenConstraints
 
 
-def bans(vocabulary: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
+def bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
     """The wish that none of these words comes, neither behind a space nor glued to something.
 
     A word of letters is glued only where another word has ended, as behind a bracket: else it is
@@ -18,23 +18,23 @@ def bans(vocabulary: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
     banned: list[tuple[int, ...]] = []
     glued: list[tuple[int, ...]] = []
     for word in words:
-        banned.append(tuple(vocabulary.encode(word)))
-        behind = tuple(vocabulary.encode_glued(word))
-        free = vocabulary.whole_words or not _goes_on(word[0])
+        banned.append(tuple(tokenizer.encode(word)))
+        behind = tuple(tokenizer.encode_glued(word))
+        free = tokenizer.whole_words or not _goes_on(word[0])
         (banned if free else glued).append(behind)
     possible, there = (
         tuple(phrase for phrase in phrases if phrase and UNK not in phrase)
         for phrases in (banned, glued)
     )
     return TokenConstraints(
-        banned=possible, glued=there, ends=word_ends(vocabulary) if there else frozenset()
+        banned=possible, glued=there, ends=word_ends(tokenizer) if there else frozenset()
     )
 
 
 @lru_cache(maxsize=8)
-def word_ends(vocabulary: Tokenizer) -> frozenset[int]:
+def word_ends(tokenizer: Tokenizer) -> frozenset[int]:
     """The tokens behind which a new word begins, even without a space."""
-    tokens = ((id, vocabulary.token(id)) for id in range(len(SPECIALS), len(vocabulary)))
+    tokens = ((id, tokenizer.token(id)) for id in range(len(SPECIALS), len(tokenizer)))
     return frozenset(id for id, token in tokens if token and not _goes_on(token[-1]))
 
 

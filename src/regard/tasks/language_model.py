@@ -21,7 +21,7 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
 from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import TableTokenizer, Tokenizer
+from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs import token_input
 from regard.objectives import Objective
 from regard.search import Sample
@@ -50,15 +50,15 @@ class LanguageModelTask(Task):
 
     def __init__(
         self,
-        vocabulary: Tokenizer,
+        tokenizer: Tokenizer,
         letters: TableTokenizer | None,
         options: Any,
         masked: bool,
         ends: bool = True,
     ) -> None:
-        self.vocabulary = vocabulary
+        self.tokenizer = tokenizer
         self.letters = letters
-        self.source = token_input(vocabulary, letters)
+        self.source = token_input(tokenizer, letters)
         self.options = options  # context, overlap, order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
@@ -69,9 +69,9 @@ class LanguageModelTask(Task):
             self.use = f"regard train DATA --task {tasks} --from {{run}}"
 
     @property
-    def output_vocabulary(self) -> Tokenizer | None:
+    def output_tokenizer(self) -> Tokenizer | None:
         """The vocabulary of the text; None where words are also read by their characters."""
-        return self.vocabulary if self.letters is None else None
+        return self.tokenizer if self.letters is None else None
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
@@ -81,9 +81,9 @@ class LanguageModelTask(Task):
         """The documents as numbers."""
         texts, context = [pair.target for pair in pairs], self.options.context
         if self.letters is not None:
-            assert isinstance(self.vocabulary, TableTokenizer)
-            return masked_words(texts, self.vocabulary, self.letters, context)
-        rows = self.vocabulary.encode_all(texts)
+            assert isinstance(self.tokenizer, TableTokenizer)
+            return masked_words(texts, self.tokenizer, self.letters, context)
+        rows = self.tokenizer.encode_all(texts)
         if self.masked:
             return MaskedCorpus(Ragged.of(cut(rows, context)))
         return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.overlap)
@@ -99,8 +99,8 @@ class LanguageModelTask(Task):
 
     def stats(self, corpus: Corpus) -> DataStats:
         """What the choice of a model depends on."""
-        words = not self.vocabulary.characters
-        tokens, outputs = int(corpus.lengths.sum()), len(self.vocabulary)
+        words = not self.tokenizer.characters
+        tokens, outputs = int(corpus.lengths.sum()), len(self.tokenizer)
         return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
@@ -114,7 +114,7 @@ class LanguageModelTask(Task):
     def rows(self, sources: Sequence[str]) -> PromptRows:  # type: ignore[override]
         """The prompts as tokens."""
         self._refuse_masked()
-        return PromptRows([self.vocabulary.encode(source) for source in sources])
+        return PromptRows([self.tokenizer.encode(source) for source in sources])
 
     def request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
         """What a search is asked about these prompts."""
@@ -123,21 +123,21 @@ class LanguageModelTask(Task):
     def answer(self, source: str, row: Any, found: Found, search: Any, nbest: int) -> Prediction:
         """How a text continues, the first way with all others as alternatives."""
         prompt, unknown = row.tolist(), self.source.unknown(source, row)
-        before = len(self.vocabulary.decode(prompt))
+        before = len(self.tokenizer.decode(prompt))
         texts = []
         for one in found:
-            text = source + self.vocabulary.decode([*prompt, *one.tokens])[before:]
-            names = tuple(map(self.vocabulary.name, one.tokens))
+            text = source + self.tokenizer.decode([*prompt, *one.tokens])[before:]
+            names = tuple(map(self.tokenizer.name, one.tokens))
             texts.append(Prediction(text, None, tokens=names, unknown=unknown, value=text))
         return replace(texts[0], alternatives=tuple(texts))
 
     def growing(self, source: str) -> Callable[[Begun], Prediction]:
         """What makes an answer of an output that is not whole yet; each token is named once."""
-        name, prompt = cache(self.vocabulary.name), self.vocabulary.encode(source)
-        before = len(self.vocabulary.decode(prompt))
+        name, prompt = cache(self.tokenizer.name), self.tokenizer.encode(source)
+        before = len(self.tokenizer.decode(prompt))
 
         def grown(so_far: Begun) -> Prediction:
-            text = source + self.vocabulary.decode([*prompt, *so_far.tokens])[before:]
+            text = source + self.tokenizer.decode([*prompt, *so_far.tokens])[before:]
             return Prediction(text, None, tokens=tuple(map(name, so_far.tokens)), value=text)
 
         return grown
@@ -148,10 +148,10 @@ class LanguageModelTask(Task):
         return self._pieces(continued(model, [ids], [row], search, self.reach(model)), ids)
 
     def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
-        tokens, done, before = list(prompt), "", len(self.vocabulary.decode(prompt))
+        tokens, done, before = list(prompt), "", len(self.tokenizer.decode(prompt))
         for token in drawn:
             tokens += token.values()
-            text = self.vocabulary.decode(tokens)[before:]
+            text = self.tokenizer.decode(tokens)[before:]
             if text.startswith(done) and not text.endswith("\ufffd"):
                 yield text[len(done) :]
                 done = text
@@ -234,13 +234,13 @@ class LanguageModelTask(Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DocumentCheck:
         """What is in the text, and what is odd."""
-        return check_documents([p.target for p in train], [p.target for p in dev], self.vocabulary)
+        return check_documents([p.target for p in train], [p.target for p in dev], self.tokenizer)
 
     def save(self, folder: Path) -> None:
         """Writes `vocabulary/`."""
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
-        self.vocabulary.save(place, "text")
+        self.tokenizer.save(place, "text")
         if self.letters is not None:
             self.letters.save(place, "letters")
         write_json(place / "task.json", {"masked": self.masked, "ends": self.ends})

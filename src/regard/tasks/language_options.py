@@ -13,8 +13,8 @@ from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
 from regard.data.sources.open import Data, Place
-from regard.data.vocabulary.build import build_tokenizer, load_table, load_tokenizer
-from regard.data.vocabulary.vocabulary import count_tokens
+from regard.data.tokenizers.build import build_tokenizer, load_table, load_tokenizer
+from regard.data.tokenizers.tokenizer import count_tokens
 from regard.inputs.tokenizers import choose_size
 from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
@@ -104,23 +104,23 @@ class LanguageModelOptions(TaskOptions):
         choose_size(tree, "task", texts, chosen)
         options, letters = self.model_copy(update=tree), None
         if not options.spelled:
-            vocabulary = build_tokenizer(options.tokenizer, texts, options.vocab_size)
+            tokenizer = build_tokenizer(options.tokenizer, texts, options.vocab_size)
         elif not masked:
             raise UserError(
                 "task.tokenizer=word_char is for model.kind=masked; choose word or whitespace"
             )
         else:
             cut_up = [word for text in texts for word in text.split()]
-            vocabulary = count_tokens(map(word_key, cut_up), options.vocab_size)
+            tokenizer = count_tokens(map(word_key, cut_up), options.vocab_size)
             letters = count_tokens(letter for word in cut_up for letter in word)
-        task = LanguageModelTask(vocabulary, letters, options, masked, len(pairs) > 1)
+        task = LanguageModelTask(tokenizer, letters, options, masked, len(pairs) > 1)
         return task, options, chosen
 
     def _fit_like(
         self, like: LanguageModelTask, masked: bool, ends: bool
     ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
         """The task with the vocabulary of another one."""
-        kind = like.vocabulary.kind if like.letters is None else "word_char"
+        kind = like.tokenizer.kind if like.letters is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(
                 f"--from: that model reads {kind} tokens, {self.tokenizer} was asked for"
@@ -128,7 +128,7 @@ class LanguageModelOptions(TaskOptions):
         options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:
             raise UserError("--from: that model reads words by letters, which only masked ones do")
-        return LanguageModelTask(like.vocabulary, like.letters, options, masked, ends), options
+        return LanguageModelTask(like.tokenizer, like.letters, options, masked, ends), options
 
     def load(self, folder: Path) -> "LanguageModelTask":
         """The task that `LanguageModel.save` wrote into a run folder."""

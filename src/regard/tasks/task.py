@@ -20,7 +20,7 @@ from regard.core.errors import UserError
 from regard.data.checks.check_frame import DataCheck
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.metrics.numbers import Measured
 from regard.objectives import Objective
@@ -67,7 +67,7 @@ class Task(ABC):
     aligned = False  # whether each target token belongs to a source position
 
     @property
-    def output_vocabulary(self) -> Tokenizer | None:
+    def output_tokenizer(self) -> Tokenizer | None:
         """The vocabulary of what the model generates; None where it gives labels or numbers."""
         return None
 

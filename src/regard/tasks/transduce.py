@@ -20,7 +20,7 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, group
 from regard.data.sources.large import Part, large_base, part_rows, split
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.tasks.answering import Answering
@@ -52,28 +52,28 @@ class Transduce(Answering, Task):
         self.max_length = max_length
         # Whether both sides number the same tokens alike, so that a model has one table of
         # vectors for both; an imported model may still cut each side in its own way.
-        self.shared = shared or self.vocabulary is target
+        self.shared = shared or self.tokenizer is target
         # The pairs that were encoded last and what they became: a run asks for its training
         # pairs several times before it begins, and then for others.
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     @property
-    def vocabulary(self) -> Tokenizer | None:
+    def tokenizer(self) -> Tokenizer | None:
         """The vocabulary of the sources, if they are texts."""
-        return getattr(self.source, "vocabulary", None)
+        return getattr(self.source, "tokenizer", None)
 
     @property
-    def output_vocabulary(self) -> Tokenizer:
+    def output_tokenizer(self) -> Tokenizer:
         """The vocabulary of the targets."""
         return self.target
 
-    def source_vocabulary(self) -> Tokenizer:
+    def source_tokenizer(self) -> Tokenizer:
         """The vocabulary of the sources; refused where they are no texts."""
-        if self.vocabulary is None:
+        if self.tokenizer is None:
             raise UserError(
                 f"only for models that read texts, and this one reads {self.source.kind}"
             )
-        return self.vocabulary
+        return self.tokenizer
 
     def build(self, options: EncoderDecoderOptions) -> nn.Module:
         """A generator for such sources and this vocabulary."""
@@ -83,8 +83,8 @@ class Transduce(Answering, Task):
         """The pairs as numbers, each side closed with EOS; of large files in a mapped cache."""
         large = large_base(pairs)
         if large is not None:
-            assert self.vocabulary is not None
-            return map_corpus(large, part_rows(pairs), self.vocabulary, self.target)
+            assert self.tokenizer is not None
+            return map_corpus(large, part_rows(pairs), self.tokenizer, self.target)
         base, rows = split(pairs)
         if self._encoded is None or self._encoded[0] is not base:
             target = Ragged.flat_of(*self.target.encode_flat([p.target for p in base], EOS))
@@ -97,8 +97,8 @@ class Transduce(Answering, Task):
         """(N, 2): tokens of both sides of each pair."""
         large = large_base(pairs)
         if large is not None:
-            assert self.vocabulary is not None
-            return lengths_of(large, part_rows(pairs), self.vocabulary, self.target) - 1
+            assert self.tokenizer is not None
+            return lengths_of(large, part_rows(pairs), self.tokenizer, self.target) - 1
         return self.corpus(pairs).lengths - 1
 
     def stats(self, corpus: Corpus) -> DataStats:
@@ -140,16 +140,16 @@ class Transduce(Answering, Task):
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
         """What is in the data, and what is odd."""
-        if self.vocabulary is None:
+        if self.tokenizer is None:
             return check_sources(self.source.kind, self.lengths(train), len(dev))
-        facts = (self.vocabulary, self.target, self.max_length)
+        facts = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:
             return check(train, dev, *facts, self.lengths(train))
         rows = part_rows(train)
         key = make_key(
             *(large.key, b"" if rows is None else rows.tobytes()),
-            *(self.vocabulary.content(), self.target.content(), self.max_length),
+            *(self.tokenizer.content(), self.target.content(), self.max_length),
             [[pair.source, pair.target] for pair in dev],
         )
         _, found = cached(
@@ -166,7 +166,7 @@ class Transduce(Answering, Task):
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
         self.source.save(place)
-        one = self.vocabulary is self.target
+        one = self.tokenizer is self.target
         if not one:
             self.target.save(place, "target")
         facts = {

@@ -18,8 +18,8 @@ from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
 from regard.data.sources.open import Place
 from regard.data.sources.open_large import split_large
-from regard.data.vocabulary.build import build_tokenizer, load_tokenizer
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text, TextInput, text_like
@@ -112,7 +112,7 @@ class TransduceOptions(TaskOptions):
         sides = ("source", "target") if options.shared else ("source",)
         texts = side_texts(pairs, *sides)
         source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
-        target = source if options.shared else options.target_vocabulary(pairs)
+        target = source if options.shared else options.target_tokenizer(pairs)
         return _measured(_read(source), target, options, pairs), options, chosen
 
     def _fit_target(
@@ -124,9 +124,9 @@ class TransduceOptions(TaskOptions):
         tree["source"] = section.model_dump()
         choose_target(tree, side_texts(pairs, "target"), chosen)
         options = TransduceOptions.model_validate(tree)
-        return _measured(source, options.target_vocabulary(pairs), options, pairs), options, chosen
+        return _measured(source, options.target_tokenizer(pairs), options, pairs), options, chosen
 
-    def target_vocabulary(self, pairs: Sequence[Pair]) -> Tokenizer:
+    def target_tokenizer(self, pairs: Sequence[Pair]) -> Tokenizer:
         """The vocabulary of the targets of these pairs."""
         return build_tokenizer(
             self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
@@ -144,7 +144,7 @@ class TransduceOptions(TaskOptions):
     ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
         """The task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
-        source = text_like(like.source, self.source.tokenizer).vocabulary
+        source = text_like(like.source, self.source.tokenizer).tokenizer
         tree = self.model_dump()
         tree["source"] = Text(tokenizer=source.kind, lowercase=False).model_dump()
         if like.kind == self.kind:
@@ -157,7 +157,7 @@ class TransduceOptions(TaskOptions):
         chosen: list[Choice] = []
         tree["shared"] = False
         options = TransduceOptions.model_validate(tree)._filled(pairs, chosen)
-        target = options.target_vocabulary(pairs)
+        target = options.target_tokenizer(pairs)
         return _measured(_read(source), target, options, pairs), options, chosen
 
     def load(self, folder: Path) -> "Transduce":
@@ -165,14 +165,14 @@ class TransduceOptions(TaskOptions):
         place = folder / "vocabulary"
         shared, metric, ratio = read_facts(place / "task.json", "shared", "metric", "ratio")
         source = self.source.load(place)
-        own = getattr(source, "vocabulary", None)
+        own = getattr(source, "tokenizer", None)
         target = own if shared and own is not None else load_tokenizer(place, "target")
         return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared))
 
 
-def _read(vocabulary: Tokenizer) -> TextInput:
+def _read(tokenizer: Tokenizer) -> TextInput:
     """How texts of this vocabulary are read."""
-    return TextInput(vocabulary, lowercase=False, opened=False)
+    return TextInput(tokenizer, lowercase=False, opened=False)
 
 
 def _measured(

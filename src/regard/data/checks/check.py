@@ -15,7 +15,7 @@ from regard.data.checks.side_stats import SideStats, measure_side
 from regard.data.checks.survey import IssueCount, Survey
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 SHOWN = 5
 FEW_COPIES = 0.05  # copies below this share look like untranslated lines, above like the task
@@ -46,7 +46,7 @@ class Check(DataCheck):
     def summary(self) -> list[str]:
         counts = f"train {self.pairs:,} pairs ({self.sources:,} sources), dev {self.dev_pairs:,}"
         sides = [
-            f"{name}: {side.kind}, {side.vocabulary:,} tokens in the vocabulary, "
+            f"{name}: {side.kind}, {side.vocab_size:,} tokens in the vocabulary, "
             f"half of the texts up to {side.lengths[50]} long, 99 % up to {side.lengths[99]}, "
             f"longest {side.lengths[100]}"
             for name, side in (("source", self.source), ("target", self.target))
@@ -102,7 +102,7 @@ def _lengths(pairs: Sequence[Pair], source: Tokenizer, target: Tokenizer) -> np.
     """(N, 2): tokens of both sides."""
     sides = ([pair.source for pair in pairs], [pair.target for pair in pairs])
     found = zip(sides, (source, target), strict=True)
-    return np.stack([vocabulary.encode_flat(t, EOS)[1] - 1 for t, vocabulary in found], 1)
+    return np.stack([tokenizer.encode_flat(t, EOS)[1] - 1 for t, tokenizer in found], 1)
 
 
 def _outliers(numbers: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
@@ -199,7 +199,7 @@ def _rows(side: SideStats) -> list[str]:
     scripts = [f"{script} {share:.1%}" for script, share in side.scripts.items()]
     findings = (side.empty, side.control, side.replacement, side.edges, side.double_spaces)
     return [
-        *(side.kind, f"{side.vocabulary:,}"),
+        *(side.kind, f"{side.vocab_size:,}"),
         *(f"{length:,}" for length in side.lengths.values()),
         *(f"{side.characters:,}", ", ".join(scripts[:3]) or "-"),
         f"{len(side.rare):,}" + (f": {_list(side.rare)}" if side.rare else ""),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from regard.data.checks.check_frame import DataCheck, length_rows, table
 from regard.data.checks.side_stats import percentiles, scripts
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 ORDERS = 5  # n-grams up to this length are counted
 DRAWN = 3  # and curves drawn up to this one
@@ -30,7 +30,7 @@ class DocumentCheck(DataCheck):
     lengths: dict[int, int]  # characters of a document
     scripts: dict[str, float]
     tokens: str  # what the model reads
-    vocabulary: int
+    vocab_size: int
     dev_documents: int
     dev_characters: int
     dev_tokens: int
@@ -44,7 +44,7 @@ class DocumentCheck(DataCheck):
     def summary(self) -> list[str]:
         return [
             f"train {self.characters:,} characters in {self.documents:,} documents; "
-            f"{self.tokens}, {self.vocabulary:,} tokens in the vocabulary; dev "
+            f"{self.tokens}, {self.vocab_size:,} tokens in the vocabulary; dev "
             f"{self.dev_characters:,} characters",
         ]
 
@@ -85,7 +85,7 @@ class DocumentCheck(DataCheck):
 
 
 def check_documents(
-    train: Sequence[str], dev: Sequence[str], vocabulary: Tokenizer
+    train: Sequence[str], dev: Sequence[str], tokenizer: Tokenizer
 ) -> DocumentCheck:
     """The figures of train and dev."""
     cut = [words_of(text) for text in train]
@@ -95,7 +95,7 @@ def check_documents(
     letters = Counter[str]()
     for text in train:
         letters.update(text)
-    encoded = vocabulary.encode_all(list(dev))
+    encoded = tokenizer.encode_all(list(dev))
     found = DocumentCheck(
         documents=len(train),
         characters=sum(map(len, train)),
@@ -104,8 +104,8 @@ def check_documents(
         alphabet=len(letters),
         lengths=percentiles(map(len, train)),
         scripts=scripts(letters),
-        tokens=vocabulary.kind,
-        vocabulary=len(vocabulary),
+        tokens=tokenizer.kind,
+        vocab_size=len(tokenizer),
         dev_documents=len(dev),
         dev_characters=sum(map(len, dev)),
         dev_tokens=sum(map(len, encoded)),

@@ -11,7 +11,7 @@ import numpy as np
 from regard.core.progress import ProgressBar
 from regard.data.reading.read import Pair
 from regard.data.sources.large import Part, cuts, large_base
-from regard.data.vocabulary.amount import Amount
+from regard.data.tokenizers.amount import Amount
 
 
 def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from regard.data.checks.survey import IssueCount, SideSurvey
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 SHARES = (50, 90, 99, 100)
 RARE = 2  # a character that occurs at most so often is rare
@@ -22,7 +22,7 @@ class SideStats:
     """The figures of one side; texts are counted in train, unknowns in dev."""
 
     kind: str
-    vocabulary: int
+    vocab_size: int
     lengths: dict[int, int]  # so many in a hundred texts -> are at most so long, in tokens
     characters: int
     scripts: dict[str, float]  # share of the letters, largest first
@@ -40,15 +40,15 @@ class SideStats:
 
 
 def measure_side(
-    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], vocabulary: Tokenizer
+    survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], tokenizer: Tokenizer
 ) -> SideStats:
     """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
     letters = survey.letters
-    encoded = vocabulary.encode_all(dev)
+    encoded = tokenizer.encode_all(dev)
     unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
     return SideStats(
-        kind=vocabulary.kind,
-        vocabulary=len(vocabulary),
+        kind=tokenizer.kind,
+        vocab_size=len(tokenizer),
         lengths=percentiles(lengths),
         characters=len(letters),
         scripts=scripts(letters),
@@ -57,7 +57,7 @@ def measure_side(
         dev_tokens=sum(map(len, encoded)),
         unknown_tokens=sum(ids.count(UNK) for ids in encoded),
         unknown_examples=len(unknown),
-        unknown=unknown_tokens(unknown, vocabulary),
+        unknown=unknown_tokens(unknown, tokenizer),
     )
 
 
@@ -81,12 +81,12 @@ def scripts(letters: Counter[str]) -> dict[str, float]:
     return {script: count / counts.total() for script, count in counts.most_common()}
 
 
-def unknown_tokens(texts: Sequence[str], vocabulary: Tokenizer) -> dict[str, int]:
+def unknown_tokens(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, int]:
     """The tokens of the texts that the vocabulary lacks, the ten most frequent."""
     counts = Counter(
         token
         for text in texts
-        for token, id in zip(vocabulary.tokenize(text), vocabulary.encode(text), strict=True)
+        for token, id in zip(tokenizer.tokenize(text), tokenizer.encode(text), strict=True)
         if id == UNK
     )
     return dict(counts.most_common(10))

@@ -14,7 +14,7 @@ from regard.core.progress import ProgressBar
 from regard.data.reading.pair_format import Cut
 from regard.data.reading.read import Pair
 from regard.data.sources.large import cuts, large_base
-from regard.data.vocabulary.amount import count_characters
+from regard.data.tokenizers.amount import count_characters
 
 INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
 ODDITIES = ("empty", "edges", "double_spaces", "control", "replacement", "decomposed")

@@ -21,8 +21,8 @@ from regard.core.errors import UserError
 from regard.core.progress import ProgressBar
 from regard.data.sources.large import LargePairs
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.build import load_tokenizer
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.build import load_tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 PORTION = 32  # blocks, some 4 MB of text
 MOST_WORKERS = 8
@@ -45,19 +45,19 @@ class _Job:
     """The encoding of large pairs into a folder."""
 
     def __init__(self, pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> None:
-        self.pairs, self.vocabularies = pairs, (source, target)
+        self.pairs, self.tokenizers = pairs, (source, target)
         self.portions = -(-len(pairs.blocks) // PORTION)
-        self.types = [np.dtype(_narrow(len(vocabulary))) for vocabulary in self.vocabularies]
+        self.types = [np.dtype(_narrow(len(tokenizer))) for tokenizer in self.tokenizers]
 
     def run(self, folder: Path) -> Facts:
         """Writes the tokens and lengths of both sides."""
-        for vocabulary, side in zip(self.vocabularies, SIDES, strict=True):
-            vocabulary.save(folder, side)
+        for tokenizer, side in zip(self.tokenizers, SIDES, strict=True):
+            tokenizer.save(folder, side)
         count = workers(self.portions)
         order = {
             "folder": str(self.pairs.folder.resolve()),
             "paths": [os.path.abspath(path) for path in self.pairs.paths],
-            "vocabularies": str(folder.resolve()),
+            "tokenizers": str(folder.resolve()),
             "types": [kind.str for kind in self.types],
             "workers": count,
         }
@@ -134,14 +134,14 @@ def _portions(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     folder = Path(order["folder"])
     facts = json.loads((folder / "header.json").read_bytes())["facts"]
     pairs = LargePairs(folder, facts, order["paths"])
-    place = Path(order["vocabularies"])
-    vocabularies = [load_tokenizer(place, side) for side in SIDES]
+    place = Path(order["tokenizers"])
+    tokenizers = [load_tokenizer(place, side) for side in SIDES]
     step = PORTION * order["workers"]
     for first in range(PORTION * order["worker"], len(pairs.blocks), step):
         cuts = list(pairs.cuts(first, first + PORTION))
-        for name, vocabulary in zip(("sources", "targets"), vocabularies, strict=True):
+        for name, tokenizer in zip(("sources", "targets"), tokenizers, strict=True):
             texts = [text for cut in cuts for text in getattr(cut, name)]
-            yield vocabulary.encode_flat(texts, EOS)
+            yield tokenizer.encode_flat(texts, EOS)
 
 
 def main() -> None:

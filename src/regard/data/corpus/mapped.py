@@ -12,7 +12,7 @@ from regard.data.corpus.encode import SIDES, tokens
 from regard.data.corpus.ragged import Ragged
 from regard.data.sources.large import LargePairs
 from regard.data.tensors.padded import Batch
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.tokenizer import Tokenizer
 
 TOUCHED = 1 << 14  # rows read before the pages they lie on are given back: at most some 130 MB
 

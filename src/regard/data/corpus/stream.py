@@ -15,7 +15,7 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.corpus.words import split_words
 from regard.data.tensors.padded import Batch, pad_flat
 from regard.data.tensors.special import EOS
-from regard.data.vocabulary.vocabulary import TableTokenizer
+from regard.data.tokenizers.tokenizer import TableTokenizer
 
 
 @dataclass(frozen=True)

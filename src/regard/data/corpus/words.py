@@ -13,7 +13,7 @@ import torch
 from regard.data.corpus.ragged import Ragged, Rows
 from regard.data.tensors.padded import Padded, SharedRows
 from regard.data.tensors.special import BOS, EOS, MASK
-from regard.data.vocabulary.vocabulary import TableTokenizer
+from regard.data.tokenizers.tokenizer import TableTokenizer
 
 
 @dataclass(frozen=True)

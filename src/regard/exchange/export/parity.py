@@ -59,10 +59,10 @@ def some_rows(task: Any, folder: Path) -> list[list[int]]:
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
-    vocabulary = task.source_vocabulary()
-    rows = [row for row in vocabulary.encode_all(texts) if row][-COUNT:]
+    tokenizer = task.source_tokenizer()
+    rows = [row for row in tokenizer.encode_all(texts) if row][-COUNT:]
     chance = random.Random(1)
-    ids = range(min(len(SPECIALS), len(vocabulary) - 1), len(vocabulary))
+    ids = range(min(len(SPECIALS), len(tokenizer) - 1), len(tokenizer))
     pool = [id for row in rows for id in row] or chance.choices(ids, k=20 * COUNT)
     while len(rows) < COUNT:
         start = chance.randrange(len(pool))

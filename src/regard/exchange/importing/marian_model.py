@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.config.load import Config, check_config
 from regard.core.errors import UserError
 from regard.data.tensors.special import PAD, UNK
-from regard.data.vocabulary.marian import MarianTokenizer
+from regard.data.tokenizers.marian import MarianTokenizer
 from regard.exchange.importing.generation import renormalised, search_settings
 from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
 from regard.exchange.importing.marian_tokens import MarianTokens, added, read_tokens

@@ -36,8 +36,8 @@ def _rows(subject: Subject, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]
     if task.reads_source:
         spelled = getattr(getattr(subject.config.model, "frontend", None), "spelled", False)
         rows["source"] = task.source.token_ids([pair.source for pair in pairs], spelled)
-    if task.output_vocabulary is not None:
-        ids = task.output_vocabulary.encode_all([pair.target for pair in pairs])
+    if task.output_tokenizer is not None:
+        ids = task.output_tokenizer.encode_all([pair.target for pair in pairs])
         rows["target"] = [np.asarray(row) for row in ids]
     return {side: found for side, found in rows.items() if found is not None}
 

@@ -27,8 +27,8 @@ def answer_figures(subject: Subject) -> Figures:
         "different_right": len(set(map(repr, wanted))),
         "most_frequent": {"answer": common[0][:80], "share": common[1] / len(given)},
     }
-    if subject.task.output_vocabulary is not None:
-        cut = subject.task.output_vocabulary.tokenize
+    if subject.task.output_tokenizer is not None:
+        cut = subject.task.output_tokenizer.tokenize
         figures |= {
             "empty": _share([not text.strip() for text in given]),
             "cut": _share([prediction.cut for prediction in found]),

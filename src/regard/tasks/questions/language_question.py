@@ -43,28 +43,28 @@ class LanguageQuestion(TokenQuestion):
         return model.step(inputs.expand(copies, -1), model.start(copies))[0].float()
 
     def outputs(self) -> int:
-        return len(self.asked.task.vocabulary)
+        return len(self.asked.task.tokenizer)
 
 
 def language_question(asked: Asked) -> LanguageQuestion:
     """Return the question that a text answers, and what follows it."""
-    vocabulary, text = asked.task.vocabulary, asked.source
-    prompt, names, unknown = tokens_of(vocabulary, text)
+    tokenizer, text = asked.task.tokenizer, asked.source
+    prompt, names, unknown = tokens_of(tokenizer, text)
     asked.refuse_longer("text", len(prompt), "give a shorter text")
     if asked.target is None:
         new, notes = _continued(asked, prompt)
-        names += map(vocabulary.name, new)
-        following = vocabulary.decode([*prompt, *new])[len(vocabulary.decode(prompt)) :]
+        names += map(tokenizer.name, new)
+        following = tokenizer.decode([*prompt, *new])[len(tokenizer.decode(prompt)) :]
     else:
         new, more = _given(asked, prompt, asked.target)
         names, notes, following = [*names, *more], [], asked.target
-        unknown = tokens_of(vocabulary, text + following).unknown
+        unknown = tokens_of(tokenizer, text + following).unknown
     if not (tokens := (*prompt, *new)):
         raise UserError("text and target are empty: there is nothing to look at")
     what = "text and what follows"
     asked.refuse_longer(what, len(tokens), "give a shorter text or length")
     question = LanguageQuestion(asked=asked, tokens=tokens)
-    steps = question.steps(vocabulary.name, NEVER, names)
+    steps = question.steps(tokenizer.name, NEVER, names)
     counts = [Note("counts")] if asked.model.only_counts else []
     facts = QuestionFacts(
         source=TokenizedText(text, tuple(names[: len(prompt)])),
@@ -103,12 +103,12 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
 
 def _given(asked: Asked, prompt: list[int], target: str) -> tuple[list[int], list[str]]:
     """Return the tokens of a given continuation, and their names."""
-    vocabulary, reach = asked.task.vocabulary, asked.task.reach(asked.model)
-    ids, names, _ = tokens_of(vocabulary, asked.source + target)
+    tokenizer, reach = asked.task.tokenizer, asked.task.reach(asked.model)
+    ids, names, _ = tokens_of(tokenizer, asked.source + target)
     if ids[: len(prompt)] == prompt:
         ids, names = ids[len(prompt) :], names[len(prompt) :]
     else:  # the last token of the text would be another one
-        ids, names, _ = tokens_of(vocabulary, target)
+        ids, names, _ = tokens_of(tokenizer, target)
     if reach is not None and len(prompt) + len(ids) > reach:
         raise UserError(
             f"text and target: {len(prompt) + len(ids):,} tokens, but the model looks back on "

@@ -13,7 +13,7 @@ from regard.core.errors import UserError
 from regard.data.corpus.words import WordRows, split_words
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import MASK, UNK
-from regard.data.vocabulary.display_names import printable
+from regard.data.tokenizers.display_names import printable
 from regard.nn.quantize import num_parameters
 from regard.search.hypothesis import NEVER
 from regard.tasks.questions.notes import Note
@@ -106,7 +106,7 @@ def masked_question(asked: Asked) -> MaskedQuestion:
     facts = QuestionFacts(
         source=shown,
         target=shown,
-        steps=steps_of(torch.cat(found), tokens, task.vocabulary.name, NEVER, names),
+        steps=steps_of(torch.cat(found), tokens, task.tokenizer.name, NEVER, names),
         unknown=unknown,
         notes=(Note("gaps.hidden"), *unknown_notes(unknown)),
     )
@@ -117,10 +117,10 @@ def _read(asked: Asked) -> tuple[MaskedQuestion, list[str]]:
     """Return the text as the model reads it, and the names of its tokens."""
     task, text = asked.task, asked.source
     if task.letters is None:
-        ids, names, _ = tokens_of(task.vocabulary, text)
+        ids, names, _ = tokens_of(task.tokenizer, text)
         return MaskedQuestion(asked=asked, source=pad([ids]), tokens=tuple(ids)), names
     words = text.split()
-    rows = split_words([words], task.vocabulary, task.letters)
+    rows = split_words([words], task.tokenizer, task.letters)
     ids, source = rows.row(0).tolist(), rows.sentences.all()
     question = MaskedQuestion(asked=asked, source=source, tokens=tuple(ids), words=rows)
     return question, list(map(printable, words))

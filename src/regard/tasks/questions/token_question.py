@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.special import UNK
-from regard.data.vocabulary.display_names import printable
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.display_names import printable
+from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import OTHERS, OutputStep, Question
 
@@ -104,11 +104,11 @@ class Tokens(NamedTuple):
     unknown: tuple[str, ...]
 
 
-def tokens_of(vocabulary: Tokenizer, text: str) -> Tokens:
+def tokens_of(tokenizer: Tokenizer, text: str) -> Tokens:
     """Return the tokens of a text."""
-    ids = vocabulary.encode(text)
-    both = list(zip(ids, vocabulary.tokenize(text), strict=True))
-    names = [printable(token) if id == UNK else vocabulary.name(id) for id, token in both]
+    ids = tokenizer.encode(text)
+    both = list(zip(ids, tokenizer.tokenize(text), strict=True))
+    names = [printable(token) if id == UNK else tokenizer.name(id) for id, token in both]
     return Tokens(ids, names, tuple(token for id, token in both if id == UNK))
 
 

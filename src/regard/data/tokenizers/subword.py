@@ -15,9 +15,9 @@ from typing_extensions import Self
 from regard.core.errors import UserError, info
 from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
-from regard.data.vocabulary.amount import amount_of
-from regard.data.vocabulary.pieces import NOTHING, WordPieces, behind_nothing, close_rows
-from regard.data.vocabulary.vocabulary import Tokenizer
+from regard.data.tokenizers.amount import amount_of
+from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.data.tokenizers.word_pieces import NOTHING, WordPieces, behind_nothing, close_rows
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
 CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
@@ -103,16 +103,16 @@ class SubwordTokenizer(PieceTokenizer):
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         """The subwords of a saved model, checked against the list that was saved beside it."""
         try:
-            vocabulary = cls(model.read_bytes())
+            tokenizer = cls(model.read_bytes())
         except FileNotFoundError:
             raise UserError(f"{model}: vocabulary missing; copy the whole model folder") from None
         except (OSError, RuntimeError, IndexError) as error:
             raise UserError(
                 f"{model}: vocabulary damaged ({error}); copy the folder again"
             ) from None
-        if vocabulary._names[len(SPECIALS) :] != tokens:
+        if tokenizer._names[len(SPECIALS) :] != tokens:
             raise UserError(f"{model}: not the model that {model.with_suffix('.json')} belongs to")
-        return vocabulary
+        return tokenizer
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:

@@ -15,9 +15,9 @@ from typing_extensions import Self
 
 from regard.core.files import write_json
 from regard.data.tensors.special import SPECIALS, UNK
-from regard.data.vocabulary.amount import amount_of
-from regard.data.vocabulary.cut import GLUED, cut_chunk, glued
-from regard.data.vocabulary.display_names import printable
+from regard.data.tokenizers.amount import amount_of
+from regard.data.tokenizers.display_names import printable
+from regard.data.tokenizers.split import GLUED, cut_chunk, glued
 
 WORD_LIMIT = 30_000
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark

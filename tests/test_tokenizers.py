@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, SPECIALS, UNK
-from regard.data.vocabulary.build import KINDS, build_tokenizer, load_tokenizer
-from regard.data.vocabulary.tokenizer_choice import choose_tokenizer
+from regard.data.tokenizers.build import KINDS, build_tokenizer, load_tokenizer
+from regard.data.tokenizers.tokenizer_choice import choose_tokenizer
 
 SENTENCES = [
     "The quick brown fox, aged 3, jumps over the lazy dog.",
@@ -23,79 +23,79 @@ texts = some.lists(some.text(max_size=30), min_size=1, max_size=5)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_specials_have_the_same_ids_in_every_kind(kind: str) -> None:
-    vocabulary = build_tokenizer(kind, SENTENCES)
+    tokenizer = build_tokenizer(kind, SENTENCES)
     assert (PAD, UNK, BOS, EOS, MASK) == (0, 1, 2, 3, 4)
-    assert tuple(vocabulary.name(id) for id in range(5)) == SPECIALS
-    assert all(id > MASK for text in SENTENCES for id in vocabulary.encode(text))
+    assert tuple(tokenizer.name(id) for id in range(5)) == SPECIALS
+    assert all(id > MASK for text in SENTENCES for id in tokenizer.encode(text))
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
 def test_text_comes_back_exactly(kind: str) -> None:
-    vocabulary = build_tokenizer(kind, SENTENCES)
-    encoded = vocabulary.encode_all(SENTENCES)
-    assert [vocabulary.decode(ids) for ids in encoded] == SENTENCES
-    assert encoded == [vocabulary.encode(text) for text in SENTENCES]
+    tokenizer = build_tokenizer(kind, SENTENCES)
+    encoded = tokenizer.encode_all(SENTENCES)
+    assert [tokenizer.decode(ids) for ids in encoded] == SENTENCES
+    assert encoded == [tokenizer.encode(text) for text in SENTENCES]
 
 
 @given(texts)
 def test_any_text_comes_back_from_characters(given_texts: list[str]) -> None:
-    vocabulary = build_tokenizer("char", given_texts)
-    assert [vocabulary.decode(vocabulary.encode(text)) for text in given_texts] == given_texts
+    tokenizer = build_tokenizer("char", given_texts)
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in given_texts] == given_texts
 
 
 @given(texts)
 def test_any_text_comes_back_from_words_up_to_white_space(given_texts: list[str]) -> None:
-    vocabulary = build_tokenizer("word", given_texts)
+    tokenizer = build_tokenizer("word", given_texts)
     for text in given_texts:
-        assert vocabulary.decode(vocabulary.encode(text)) == " ".join(text.split())
+        assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
 
 
 @given(some.lists(some.text("ab \t\u2028", max_size=20), max_size=5))
 def test_spaced_tokens_come_back_with_single_spaces(given_texts: list[str]) -> None:
-    vocabulary = build_tokenizer("whitespace", given_texts)
+    tokenizer = build_tokenizer("whitespace", given_texts)
     for text in given_texts:
         kept = " ".join(part for part in text.split(" ") if part)
-        assert vocabulary.decode(vocabulary.encode(text)) == kept
+        assert tokenizer.decode(tokenizer.encode(text)) == kept
 
 
 @settings(max_examples=40, deadline=None)
 @given(texts.filter(any), some.sampled_from(["bpe", "unigram"]))
 def test_any_text_comes_back_from_subwords(given_texts: list[str], kind: str) -> None:
-    vocabulary = build_tokenizer(kind, given_texts)
-    assert [vocabulary.decode(vocabulary.encode(text)) for text in given_texts] == given_texts
+    tokenizer = build_tokenizer(kind, given_texts)
+    assert [tokenizer.decode(tokenizer.encode(text)) for text in given_texts] == given_texts
 
 
 def test_words_and_punctuation_are_apart() -> None:
-    vocabulary = build_tokenizer("word", ["Go, go on!"])
-    assert vocabulary.tokenize("Go, go!") == ["Go", "\uffed,", "go", "\uffed!"]
-    assert vocabulary.tokenize("\u0939\u093f\u0928\u094d\u0926\u0940") == [
+    tokenizer = build_tokenizer("word", ["Go, go on!"])
+    assert tokenizer.tokenize("Go, go!") == ["Go", "\uffed,", "go", "\uffed!"]
+    assert tokenizer.tokenize("\u0939\u093f\u0928\u094d\u0926\u0940") == [
         "\u0939\u093f\u0928\u094d\u0926\u0940"
     ]
 
 
 def test_most_frequent_words_are_kept() -> None:
-    vocabulary = build_tokenizer("word", ["a a a b b c"], size=2)
-    assert len(vocabulary) == 7
-    assert vocabulary.encode("a b c") == [5, 6, UNK]
-    assert vocabulary.decode([BOS, 5, UNK, EOS, PAD, MASK]) == "a \u2047"
+    tokenizer = build_tokenizer("word", ["a a a b b c"], size=2)
+    assert len(tokenizer) == 7
+    assert tokenizer.encode("a b c") == [5, 6, UNK]
+    assert tokenizer.decode([BOS, 5, UNK, EOS, PAD, MASK]) == "a \u2047"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_is_marked(kind: str) -> None:
-    vocabulary = build_tokenizer(kind, ["a b", "b a"])
-    ids = vocabulary.encode("a \u20ac")
+    tokenizer = build_tokenizer(kind, ["a b", "b a"])
+    ids = tokenizer.encode("a \u20ac")
     assert UNK in ids
-    assert len(ids) == len(vocabulary.tokenize("a \u20ac"))
-    assert "\u2047" in vocabulary.decode(ids)
+    assert len(ids) == len(tokenizer.tokenize("a \u20ac"))
+    assert "\u2047" in tokenizer.decode(ids)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_is_loaded(kind: str, tmp_path: Path) -> None:
-    vocabulary = build_tokenizer(kind, SENTENCES)
-    vocabulary.save(tmp_path, "source")
+    tokenizer = build_tokenizer(kind, SENTENCES)
+    tokenizer.save(tmp_path, "source")
     loaded = load_tokenizer(tmp_path, "source")
-    assert (loaded.kind, len(loaded)) == (kind, len(vocabulary))
-    assert loaded.encode_all(SENTENCES) == vocabulary.encode_all(SENTENCES)
+    assert (loaded.kind, len(loaded)) == (kind, len(tokenizer))
+    assert loaded.encode_all(SENTENCES) == tokenizer.encode_all(SENTENCES)
     names = {path.name for path in tmp_path.iterdir()}
     assert names <= {"source.json", "source.model"}
 
@@ -150,7 +150,7 @@ def test_subwords_are_the_same_each_time(kind: str) -> None:
 
 
 def test_wrong_requests_are_explained() -> None:
-    with pytest.raises(UserError, match="char word space bpe unigram expected, 'morse' found"):
+    with pytest.raises(UserError, match="char word whitespace bpe unigram expected, 'morse' found"):
         build_tokenizer("morse", ["a"])
     with pytest.raises(UserError, match="1 or more expected, 0 found"):
         build_tokenizer("char", ["a"], size=0)
@@ -161,8 +161,8 @@ def test_wrong_requests_are_explained() -> None:
 
 
 def test_names_can_be_seen() -> None:
-    vocabulary = build_tokenizer("char", [" \t\u0301a"])
-    shown = {vocabulary.token(id): vocabulary.name(id) for id in range(5, len(vocabulary))}
+    tokenizer = build_tokenizer("char", [" \t\u0301a"])
+    shown = {tokenizer.token(id): tokenizer.name(id) for id in range(5, len(tokenizer))}
     assert shown == {" ": "\u2423", "\t": "U+0009", "\u0301": "\u25cc\u0301", "a": "a"}
 
 

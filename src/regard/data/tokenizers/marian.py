@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import SPECIALS, UNK
-from regard.data.vocabulary.subword import SPACE, PieceTokenizer
+from regard.data.tokenizers.subword import SPACE, PieceTokenizer
 
 OPEN, CLOSE = ">>", "<<"  # around the code of a language, as in >>fra<<
 

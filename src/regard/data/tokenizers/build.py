@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.data.vocabulary.vocabulary import TABLES, TableTokenizer, Tokenizer
+from regard.data.tokenizers.tokenizer import TABLES, TableTokenizer, Tokenizer
 
 KINDS = (*TABLES, "bpe", "unigram")
 IMPORTED = {"marian": "; it comes with an imported model: train --from that"}
@@ -44,7 +44,7 @@ def _class(kind: str) -> type[Tokenizer]:
     """The class of a kind; sentencepiece is imported only for those who need it."""
     if kind in TABLES:
         return TABLES[kind]
-    from regard.data.vocabulary import marian, subword
+    from regard.data.tokenizers import marian, subword
 
     pieces = (subword.BpeTokenizer, subword.UnigramTokenizer, marian.MarianTokenizer)
     return next(one for one in pieces if one.kind == kind)
