@@ -49,7 +49,7 @@ async def waiting(app: FastAPI, count: int) -> None:
 def patient(app: FastAPI) -> FastAPI:
     """The application, whose batches wait until they are full, however slow the machine is."""
     batcher = app.state.service.batcher
-    batcher.settings = batcher.settings.model_copy(update={"wait": 1_000_000})
+    batcher.settings = batcher.settings.model_copy(update={"batch_wait_ms": 1_000_000})
     return app
 
 

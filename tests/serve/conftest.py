@@ -55,7 +55,7 @@ def served() -> Callable[..., Any]:
 
 @pytest.fixture(scope="session")
 def turner(estimators: dict[str, Estimator]) -> Callable[..., FastAPI]:
-    """`turner(batch=4)` is an application of the transducer with these settings."""
+    """`turner(max_batch_size=4)` is an application of the transducer with these settings."""
     return lambda **settings: build_app(
         {"turn": estimators["transduce"]}, ServeSettings(**settings)
     )

@@ -36,16 +36,16 @@ def test_the_same_answers_alone_and_among_64(
         found = await asyncio.gather(*(ask(client, word) for word in words[:64]))
         return [shown(one) for one in found]
 
-    alone = served(turner(wait=0), one_by_one)
+    alone = served(turner(batch_wait_ms=0), one_by_one)
     assert calls.sizes == [1] * 64
-    assert served(patient(turner(batch=64)), at_once) == alone
+    assert served(patient(turner(max_batch_size=64)), at_once) == alone
     assert calls.sizes[64:] == [64]
 
 
 def test_what_waits_for_a_busy_runner_is_the_next_batch(
     served: Served, turner: Turner, calls: Calls
 ) -> None:
-    app = turner(wait=0, batch=8)
+    app = turner(batch_wait_ms=0, max_batch_size=8)
 
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
@@ -74,7 +74,7 @@ def test_one_impossible_text_fails_alone(
         assert failed.status_code == 400
         assert failed.json()["error"].startswith("texts.1: must: 'ж'")
 
-    served(patient(turner(batch=17)), talk)
+    served(patient(turner(max_batch_size=17)), talk)
 
 
 def test_samples_do_not_depend_on_who_else_asks(
@@ -88,11 +88,16 @@ def test_samples_do_not_depend_on_who_else_asks(
         texts = [other["text"] for one in alone for other in one["alternatives"]]
         assert len(set(texts)) == 4  # each row draws for itself
 
-    served(build_app({"lm": estimators["language-model"]}, ServeSettings(wait=300, batch=8)), talk)
+    served(
+        build_app(
+            {"lm": estimators["language-model"]}, ServeSettings(batch_wait_ms=300, max_batch_size=8)
+        ),
+        talk,
+    )
 
 
 def test_settings_that_cannot_be() -> None:
     with pytest.raises(ValueError, match="never fit"):
-        ServeSettings(texts=10, queue=5)
+        ServeSettings(max_texts=10, max_queue=5)
     with pytest.raises(UserError, match="no model"):
         build_app({})

@@ -67,7 +67,7 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
     monkeypatch.setattr("regard.serve.connections.BRIEF", 600)  # nobody is cut for being slow
 
     async def talk() -> None:
-        app, state = turner(connections=2), ServerState()
+        app, state = turner(max_connections=2), ServerState()
         config = uvicorn.Config(app, log_level="critical")
         config.load()
         kind: Any = watched_connections(600, 2)

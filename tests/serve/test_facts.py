@@ -62,7 +62,11 @@ def test_health_and_limits(client: TestClient) -> None:
     assert (health["status"], health["version"]) == ("ok", __version__)
     assert health["models"][0] == "transduce" and health["seconds"] > 0
     limits = client.get("/limits").json()
-    assert limits["texts"] == 256 and limits["bytes"] == 4_000_000 and "api_key" not in limits
+    assert (
+        limits["max_texts"] == 256
+        and limits["max_body_bytes"] == 4_000_000
+        and "api_key" not in limits
+    )
 
 
 def test_metrics(turner: Callable[..., FastAPI]) -> None:
@@ -178,7 +182,8 @@ def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said
     assert refused.status_code == 422 and problem.get("at") == at
     count = re.findall(r"(\d+) tokens", said)[0]
     assert (
-        problem["error"].startswith(said) and f"regard serve --tokens {count}" in problem["error"]
+        problem["error"].startswith(said)
+        and f"regard serve --max-inspect-tokens {count}" in problem["error"]
     )
     assert "--most" not in problem["error"] and "--max-length" not in problem["error"]
 

@@ -40,7 +40,7 @@ def test_a_fault_of_ours_is_a_500_for_one(
         assert bad.headers["x-content-type-options"] == "nosniff"
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(wait=200, batch=2), talk)
+    served(turner(batch_wait_ms=200, max_batch_size=2), talk)
 
 
 def test_the_queue_goes_on_after_a_batch_that_fails(
@@ -62,7 +62,7 @@ def test_the_queue_goes_on_after_a_batch_that_fails(
         assert (await ask(client, "boom")).status_code == 500
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(wait=0, seconds=120), talk)
+    served(turner(batch_wait_ms=0, timeout=120), talk)
 
 
 def test_a_look_inside_stops_when_its_time_is_over(
@@ -96,4 +96,4 @@ def test_a_look_inside_stops_when_its_time_is_over(
         passes.clear()
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(wait=0, seconds=120), talk)
+    served(turner(batch_wait_ms=0, timeout=120), talk)

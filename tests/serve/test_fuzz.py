@@ -43,7 +43,7 @@ def small_numbers() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def app(estimators: dict[str, Estimator]) -> FastAPI:
     """All tasks, with small limits: what is large is refused soon."""
-    return build_app(estimators, ServeSettings(characters=2_000, length=100, seconds=240))
+    return build_app(estimators, ServeSettings(max_chars=2_000, max_length=100, timeout=240))
 
 
 @pytest.fixture(scope="module")

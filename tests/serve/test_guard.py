@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from regard.serve.guard import host_name, own_names
+from regard.serve.guard import accepted_hosts, host_name
 
 Turner = Callable[..., FastAPI]
 KEY = "a-secret-token-of-tests"
@@ -40,7 +40,7 @@ def test_bodies_that_are_too_large(turner: Turner) -> None:
             yield b"a" * 10
         yield b'"]}'
 
-    with TestClient(turner(body=0.0001)) as client:
+    with TestClient(turner(max_body_mb=0.0001)) as client:
         kind = {"content-type": "application/json"}
         chunked = client.post("/predict", content=parts(5), headers=kind)
         assert "content-length" not in chunked.request.headers
@@ -67,7 +67,7 @@ def test_browsers_are_told_what_they_may_do(client: TestClient, path: str) -> No
 def test_other_origins_only_where_asked(turner: Turner) -> None:
     page, other = "https://page.example", "https://other.example"
     ask = {"access-control-request-method": "POST"}
-    with TestClient(turner(cors=(page,))) as client:
+    with TestClient(turner(cors_origins=(page,))) as client:
         welcome = client.options("/predict", headers={"origin": page, **ask})
         assert welcome.status_code == 204
         assert welcome.headers["access-control-allow-origin"] == page
@@ -81,29 +81,29 @@ def test_other_origins_only_where_asked(turner: Turner) -> None:
         assert answer.headers["access-control-expose-headers"] == "retry-after"
     with TestClient(turner()) as client:
         assert client.options("/predict", headers={"origin": page, **ask}).status_code == 405
-    with pytest.raises(ValueError, match="name the origins"):
-        turner(cors=("*",), api_key=KEY)
+    with pytest.raises(ValueError, match="list the origins"):
+        turner(cors_origins=("*",), api_key=KEY)
 
 
 @pytest.mark.parametrize(
     "origin", ["https://page.example/", "page.example", "null", "https://Page.example", ""]
 )
 def test_origins_that_no_browser_sends(turner: Turner, origin: str) -> None:
-    with pytest.raises(ValueError, match="as browsers write it"):
-        turner(cors=(origin,))
+    with pytest.raises(ValueError, match="without a path"):
+        turner(cors_origins=(origin,))
 
 
 def test_names_of_the_host(turner: Turner) -> None:
     """A name of somebody else that points to our address is not ours (DNS rebinding)."""
-    names = own_names("127.0.0.1", ["Models.example"])
-    with TestClient(turner(hosts=names)) as client:
+    names = accepted_hosts("127.0.0.1", ["Models.example"])
+    with TestClient(turner(allowed_hosts=names)) as client:
         for good in ("localhost", "localhost:8000", "127.0.0.1:1", "[::1]:8000", "models.example"):
             assert client.get("/health", headers={"host": good}).status_code == 200
         for bad in ("evil.example", "evil.example:8000", "localhost.evil.example", "", "[::2]"):
             refused = client.get("/health", headers={"host": bad})
             assert refused.status_code == 400 and "Host" in refused.json()["error"]
-    assert "models.example" in (own_names("0.0.0.0", ["models.example"]) or ())
-    assert own_names("0.0.0.0") is None and own_names("192.168.1.2") is None
+    assert "models.example" in (accepted_hosts("0.0.0.0", ["models.example"]) or ())
+    assert accepted_hosts("0.0.0.0") is None and accepted_hosts("192.168.1.2") is None
     assert [host_name(h) for h in ("a:1", "A", "[::1]:2", "::1")][:3] == ["a", "a", "::1"]
 
 

@@ -26,7 +26,7 @@ Turner = Callable[..., FastAPI]
 def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
     served: Served, turner: Turner, calls: Calls
 ) -> None:
-    app = turner(wait=0, queue=4, texts=4, batch=1)
+    app = turner(batch_wait_ms=0, max_queue=4, max_texts=4, max_batch_size=1)
 
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
@@ -48,7 +48,7 @@ def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
 
 def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
     """An endless answer: the search ends soon after its time, and others are answered."""
-    app = turner(wait=0, seconds=120)
+    app = turner(batch_wait_ms=0, timeout=120)
     queue = app.state.service.batcher
 
     async def talk(client: httpx.AsyncClient) -> None:
@@ -92,7 +92,7 @@ def test_what_was_answered_before_the_time_was_over_is_given(
 
 
 def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(wait=0, seconds=120)
+    app = turner(batch_wait_ms=0, timeout=120)
 
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
@@ -111,7 +111,7 @@ def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: 
 
 
 def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(wait=0, batch=1)
+    app = turner(batch_wait_ms=0, max_batch_size=1)
 
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
@@ -132,7 +132,7 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
     async def order() -> list[int]:
         new: Any = asyncio.get_running_loop().create_future
         now = time.monotonic()
-        queue = turner(batch=1).state.service.batcher
+        queue = turner(max_batch_size=1).state.service.batcher
         those = [
             Job(Errand(int), new(), "x" * length, arrived=now - ago)
             for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
@@ -152,7 +152,7 @@ def ample(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("ample")
 def test_a_long_list_lets_others_pass(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(wait=0, batch=2)
+    app = turner(batch_wait_ms=0, max_batch_size=2)
 
     async def talk(client: httpx.AsyncClient) -> None:
         calls.go.clear()
@@ -177,4 +177,4 @@ def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: C
         await asyncio.gather(*(ask(client, text, search=short) for text in texts))
         assert calls.sizes == [10, 1]
 
-    served(patient(turner(batch=11)), talk)
+    served(patient(turner(max_batch_size=11)), talk)

@@ -74,7 +74,7 @@ class Process:
 
 @pytest.fixture
 def process(trained: Any) -> Iterator[Process]:
-    words = ("--wait", "0", "--batch", "1", "--seconds", str(PATIENCE))
+    words = ("--batch-wait-ms", "0", "--max-batch-size", "1", "--timeout", str(PATIENCE))
     one = Process(trained.run, *words)
     yield one
     one.process.kill()
@@ -132,12 +132,12 @@ def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_pat
         ((trained.run, "--api-key-file", short), "8 characters"),
         ((trained.run, "--api-key-file", odd), "letters and digits"),
         ((trained.run, "--api-key-file", tmp_path / "none"), "cannot be read"),
-        ((trained.run, "--texts", "2000"), "never fit"),
-        ((trained.run, "--batch", "0"), "--batch"),
+        ((trained.run, "--max-texts", "2000"), "never fit"),
+        ((trained.run, "--max-batch-size", "0"), "--max-batch-size"),
         ((trained.run, "--host", "256.0.0.1"), "choose another --host"),
         ((trained.run, "--engine", "auto"), "name it"),
         ((trained.run, "--host", "ж" * 80), "cannot listen"),
-        ((trained.run, "--cors", "https://page.example/"), "without a path"),
+        ((trained.run, "--cors-origin", "https://page.example/"), "without a path"),
     ):
         said = command("serve", *words)
         assert said.code == 2 and expected in said.err, said

@@ -1,4 +1,4 @@
-"""The command that answers over HTTP."""
+"""The `serve` command."""
 
 from inspect import Parameter
 from pathlib import Path
@@ -11,35 +11,33 @@ from regard.cli.union_options import made_by, option
 from regard.core.errors import UserError
 
 PANELS = {
-    "Requests that run together": ("wait", "batch", "threads"),
+    "Batching": ("batch_wait_ms", "max_batch_size", "threads"),
     "Limits": (
-        *(
-            "connections",
-            "queue",
-            "seconds",
-            "characters",
-            "texts",
-            "body",
-            "beam",
-            "max_inspect_tokens",
-        ),
+        "max_connections",
+        "max_queue",
+        "timeout",
+        "max_chars",
+        "max_texts",
+        "max_body_mb",
+        "max_beam",
+        "max_inspect_tokens",
     ),
 }
-ACCESS = "Who may ask"
+ACCESS = "Access"
 
 
 def _with_settings(own: list[Parameter]) -> list[Parameter]:
-    """The parameters of the command, and one for each setting of the server in a panel."""
+    """Return the command's own parameters plus one per server setting listed in PANELS."""
     from regard.serve.settings import ServeSettings
 
     fields = ServeSettings.model_fields
-    made = [
+    options = [
         option(name, fields[name], panel, default=fields[name].default)
         for panel, names in PANELS.items()
         for name in names
     ]
-    place = [one.name for one in own].index("api_key_file")
-    return [*own[:place], *made, *own[place:]]
+    index = [parameter.name for parameter in own].index("api_key_file")
+    return [*own[:index], *options, *own[index:]]
 
 
 @made_by(_with_settings)
@@ -47,42 +45,48 @@ def serve(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL", help="Run folders, or NAME=FOLDER.")
     ],
-    host: Annotated[str, typer.Option(help="Address; 0.0.0.0: all of them.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 8000,
+    host: Annotated[
+        str, typer.Option(help="Address to bind (0.0.0.0 = all interfaces).")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port (0 = any free port).")] = 8000,
     engine: EngineName = None,
     quantize: Quantize = None,
     api_key_file: Annotated[
         Path | None,
-        typer.Option(help="File with the API key that clients must send.", rich_help_panel=ACCESS),
-    ] = None,
-    cors: Annotated[
-        list[str] | None,
         typer.Option(
-            metavar="ORIGIN", help="A page that may ask; repeat it.", rich_help_panel=ACCESS
+            help="File with the API key that clients must send as a bearer token.",
+            rich_help_panel=ACCESS,
         ),
     ] = None,
-    names: Annotated[
+    cors_origin: Annotated[
         list[str] | None,
         typer.Option(
-            "--name",
+            metavar="ORIGIN",
+            help="Origin allowed to call the API from a browser (repeatable).",
+            rich_help_panel=ACCESS,
+        ),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
             metavar="HOST",
-            help="A name that the server is called by, other than localhost; repeat it.",
+            help="Additional host name to accept in the Host header (repeatable).",
             rich_help_panel=ACCESS,
         ),
     ] = None,
     debug: Debug = False,
     **settings: Any,
 ) -> None:
-    """Answer over HTTP, with a page in the browser: regard serve runs/g2p-1."""
+    """Serve models over HTTP, with a web UI: regard serve runs/g2p-1."""
     try:
-        from regard.serve.server import given_settings, read_api_key, serve_command
+        from regard.serve.server import build_settings, read_api_key, serve_command
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "regard":
             raise
         raise UserError(
-            f"the package {error.name} is not there; pip install 'regard[serve]'"
+            f"package {error.name} is not installed; run pip install 'regard[serve]'"
         ) from error
 
-    access = {"api_key": read_api_key(api_key_file), "cors": tuple(cors or ())}
-    given = given_settings(host, names or [], **settings, **access)
-    serve_command(models, host, port, given, engine=engine, quantize=quantize)
+    access = {"api_key": read_api_key(api_key_file), "cors_origins": tuple(cors_origin or ())}
+    serve_settings = build_settings(host, allowed_host or [], **settings, **access)
+    serve_command(models, host, port, serve_settings, engine=engine, quantize=quantize)

@@ -34,7 +34,7 @@ class Batcher:
         self.settings, self.metrics = settings, metrics
         self.waiting: list[Job] = []
         self.running: list[Job] = []
-        self.seconds = settings.seconds / 2  # that a batch may take: others still have time
+        self.seconds = settings.timeout / 2  # that a batch may take: others still have time
         self.thread = ThreadPoolExecutor(1, "models", _start_thread, (settings.threads,))
         self.tidied = time.monotonic()
         self._there, self._full = asyncio.Event(), asyncio.Event()
@@ -59,13 +59,13 @@ class Batcher:
 
     def put(self, jobs: Sequence[Job]) -> None:
         """Let jobs wait; refuse them where the queue has no room for all."""
-        if len(self.waiting) + len(jobs) > self.settings.queue:
+        if len(self.waiting) + len(jobs) > self.settings.max_queue:
             self.waiting = [job for job in self.waiting if not job.future.done()]
-        if len(self.waiting) + len(jobs) > self.settings.queue:
+        if len(self.waiting) + len(jobs) > self.settings.max_queue:
             raise later(f"the queue is full: {len(self.waiting)} texts wait; ask again in a moment")
         self.waiting += jobs
         self._there.set()
-        if len(self.waiting) >= self.settings.batch:
+        if len(self.waiting) >= self.settings.max_batch_size:
             self._full.set()
 
     def count(self) -> int:
@@ -80,9 +80,10 @@ class Batcher:
                 self._there.clear()
                 self._full.clear()
                 await self._there.wait()
-                if self.settings.wait and not self._full.is_set():  # others may join
+                wait = self.settings.batch_wait_ms / 1000  # more requests may arrive
+                if wait and not self._full.is_set():
                     with contextlib.suppress(asyncio.TimeoutError):
-                        await asyncio.wait_for(self._full.wait(), self.settings.wait / 1000)
+                        await asyncio.wait_for(self._full.wait(), wait)
             batch = self.running = self._take()
             if not batch:
                 continue
@@ -114,7 +115,7 @@ class Batcher:
                 rest.append(job)
                 continue
             longest = max(longest, len(job.text))
-            full = len(batch) == self.settings.batch or (len(batch) + 1) * longest > TOKENS
+            full = len(batch) == self.settings.max_batch_size or (len(batch) + 1) * longest > TOKENS
             if batch and full:
                 rest += waiting[place:]
                 break

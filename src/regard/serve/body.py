@@ -26,7 +26,7 @@ class JsonRequest(Request):
                 415,
                 f"Content-Type: application/json expected, {media[:80]!r} found; the body is JSON",
             )
-        seconds = self.app.state.service.settings.seconds
+        seconds = self.app.state.service.settings.timeout
         try:
             body = await asyncio.wait_for(super().body(), seconds)
             self.value = from_json(body)

@@ -41,12 +41,12 @@ class Guard:
         self.app, self.settings, self.metrics = app, settings, metrics
         self.cors = Cors(
             app,
-            settings.cors,
+            settings.cors_origins,
             allow_methods=("GET", "POST"),
             allow_headers=("authorization",),
             expose_headers=("retry-after",),
         )
-        self.bytes = settings.bytes
+        self.bytes = settings.max_body_bytes
         key = settings.api_key
         self.api_key = None if key is None else key.get_secret_value().encode()
 
@@ -94,16 +94,16 @@ class Guard:
         welcome = bool(origin) and self.cors.is_allowed_origin(origin)
         if welcome and scope["method"] == "OPTIONS" and PREFLIGHT in headers:
             return self.cors
-        given, hosts = headers.get("host", ""), self.settings.hosts
+        given, hosts = headers.get("host", ""), self.settings.allowed_hosts
         if hosts is not None and host_name(given) not in hosts:
             # A page elsewhere may have made a name of its own point to us.
             raise Refused(
                 400,
                 f"Host: {', '.join(hosts)} expected, {given[:80]!r} found; "
-                "regard serve --name adds one",
+                "add it with regard serve --allowed-host",
             )
         if CROWDED in scope.get("state", ()) and path not in ALWAYS:
-            most = self.settings.connections
+            most = self.settings.max_connections
             raise later(f"{most} connections are open, which is all; ask again in a moment", SHUT)
         if scope["app"].state.stopping and path not in ALWAYS:
             raise later("the server stops; ask again in a moment", SHUT)
@@ -137,9 +137,9 @@ class Guard:
         headers["content-security-policy"] = PAGE_POLICY if page else DATA_POLICY
         headers.setdefault("cache-control", "no-store")
         headers["cross-origin-resource-policy"] = (
-            "cross-origin" if self.settings.cors else "same-origin"
+            "cross-origin" if self.settings.cors_origins else "same-origin"
         )
-        if self.settings.cors:
+        if self.settings.cors_origins:
             headers.add_vary_header("Origin")
 
 
@@ -164,7 +164,7 @@ def is_local(host: str) -> bool:
     return host.startswith("127.") or host.lower() in LOCAL
 
 
-def own_names(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
+def accepted_hosts(host: str, more: Iterable[str] = ()) -> tuple[str, ...] | None:
     """Return the names that a server on this address is called by; None: any, as others reach it
     too."""
     names = [name.lower() for name in more]

@@ -95,10 +95,10 @@ def limited_bodies(
     limits: ServeSettings, models: list[str], search: dict[str, Any]
 ) -> dict[str, type[ModelRequest]]:
     """Return the bodies by path, with the limits, the models and the settings of this server."""
-    text: Any = Annotated[StrictStr, Field(max_length=limits.characters)]
+    text: Any = Annotated[StrictStr, Field(max_length=limits.max_chars)]
     word: Any = Annotated[text, Field(min_length=1)]
-    words: Any = Annotated[list[word], FIRST, Field(max_length=limits.wishes)]
-    texts: Any = Annotated[list[text], FIRST, Field(max_length=limits.texts)]
+    words: Any = Annotated[list[word], FIRST, Field(max_length=limits.max_constraints)]
+    texts: Any = Annotated[list[text], FIRST, Field(max_length=limits.max_texts)]
     wish: Any = _limited(WishBody, prefix=text, must=words, ban=words)
     names = {"anyOf": [{"enum": models}, {"type": "null"}]}
     asked = {
@@ -106,7 +106,7 @@ def limited_bodies(
         "search": Annotated[dict[str, Value], WithJsonSchema(search)],
         "text": text,
     }
-    several = {"type": "integer", "minimum": 1, "maximum": limits.nbest}
+    several = {"type": "integer", "minimum": 1, "maximum": limits.max_nbest}
     nbest: Any = Annotated[Count, WithJsonSchema(several)]
     requests: Any = Annotated[list[wish], FIRST] | None
     return {

@@ -34,8 +34,8 @@ def chosen_search(predictor: Predictor, changes: dict[str, Any], settings: Serve
 
 def most_of(settings: ServeSettings) -> dict[str, float]:
     """The most that a setting may be."""
-    lengths = dict.fromkeys(("min_length", "max_length", "length"), settings.length)
-    return {"beam": settings.beam, **lengths, **MOST}
+    lengths = dict.fromkeys(("min_length", "max_length", "length"), settings.max_length)
+    return {"beam": settings.max_beam, **lengths, **MOST}
 
 
 def kinds_of(config: Config) -> list[Any]:

@@ -16,7 +16,7 @@ from pydantic import SecretStr, ValidationError
 
 from regard.core.errors import UserError, info
 from regard.serve.app import build_app
-from regard.serve.guard import is_local, own_names
+from regard.serve.guard import accepted_hosts, is_local
 from regard.serve.served_models import open_models
 from regard.serve.settings import ServeSettings
 
@@ -45,7 +45,7 @@ def serve_command(
             info(f"no API key: anyone who can reach {host} can use this server; see --api-key-file")
         info(f"the page: {address}/    the API: {address}/docs")
         print(address, flush=True)
-        run(app, listening, settings.seconds)
+        run(app, listening, settings.timeout)
     info("stopped")
 
 
@@ -83,7 +83,7 @@ def run(app: Any, listening: socket.socket, seconds: float) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE,
         timeout_keep_alive=KEPT,
-        http=watched_connections(max(KEPT, seconds), app.state.service.settings.connections),
+        http=watched_connections(max(KEPT, seconds), app.state.service.settings.max_connections),
         backlog=BACKLOG,
         ws="none",  # no route has use for it, and the guard does not look at it
     )
@@ -127,11 +127,11 @@ def read_api_key(path: Path | None) -> SecretStr | None:
     return SecretStr(key)
 
 
-def given_settings(host: str, names: list[str], **given: Any) -> ServeSettings:
-    """The settings of the command line; refuses what cannot be."""
+def build_settings(host: str, names: list[str], **values: Any) -> ServeSettings:
+    """Return the settings of the command line; raise UserError if they are invalid."""
     try:
-        return ServeSettings(hosts=own_names(host, names), **given)
+        return ServeSettings(allowed_hosts=accepted_hosts(host, names), **values)
     except ValidationError as error:
         first = error.errors()[0]
-        name = f"--{first['loc'][0]}: " if first["loc"] else ""
+        name = f"--{first['loc'][0]}: ".replace("_", "-") if first["loc"] else ""
         raise UserError(f"{name}{first['msg'].removeprefix('Value error, ')}") from error

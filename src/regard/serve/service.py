@@ -57,9 +57,9 @@ class Service:
         task, abilities = model.task.kind, model.predictor.abilities
         if able not in model.can:
             raise UserError(f"model: {name}, a {task} model, has no {able}")
-        if nbest > self.settings.nbest:
+        if nbest > self.settings.max_nbest:
             raise UserError(
-                f"nbest: at most {self.settings.nbest} on this server, {nbest} asked for"
+                f"nbest: at most {self.settings.max_nbest} on this server, {nbest} asked for"
             )
         if nbest > 1 and "nbest" not in abilities:
             raise UserError(f"nbest: a {task} model has one answer to a text")
@@ -83,7 +83,7 @@ class Service:
         left: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
         try:
             done, _ = await asyncio.wait(
-                {answer, left}, timeout=self.settings.seconds, return_when=asyncio.FIRST_COMPLETED
+                {answer, left}, timeout=self.settings.timeout, return_when=asyncio.FIRST_COMPLETED
             )
             if answer in done:
                 return answer.result()
@@ -95,4 +95,4 @@ class Service:
 
     def over(self) -> Refused:
         """Return that the time of a request is over."""
-        return later(f"no answer within {self.settings.seconds:g} s; ask again, or for less")
+        return later(f"no answer within {self.settings.timeout:g} s; ask again, or for less")

@@ -1,4 +1,4 @@
-"""The settings of a server: how requests are gathered, and what none may exceed."""
+"""Settings of the server: batching, limits and access."""
 
 import re
 
@@ -7,57 +7,78 @@ from pydantic import Field, SecretStr, model_validator
 from regard.core.options import Options
 
 ORIGIN = re.compile(r"\*|https?://(\[[0-9a-f:]+\]|[a-z0-9._-]+)(:[0-9]+)?")
+LIMITS = (
+    "max_texts",
+    "max_chars",
+    "max_beam",
+    "max_nbest",
+    "max_length",
+    "max_constraints",
+    "max_inspect_tokens",
+    "max_body_bytes",
+    "max_queue",
+    "max_connections",
+    "max_batch_size",
+    "batch_wait_ms",
+    "timeout",
+)
 
 
 class ServeSettings(Options):
-    """How requests are gathered into batches, and what none of them may exceed."""
+    """Batching, limits and access."""
 
-    wait: float = Field(5.0, ge=0, le=1000, description="milliseconds in which others join")
-    batch: int = Field(64, gt=0, description="texts that run together, at most")
-    threads: int | None = Field(
-        None, gt=0, description="processors that run models; else half of them"
+    batch_wait_ms: float = Field(
+        5.0,
+        ge=0,
+        le=1000,
+        description="how long to wait for more requests before running a batch (ms)",
     )
-    connections: int = Field(512, gt=0, description="connections that are open")
-    queue: int = Field(1024, gt=0, description="texts that wait")
-    seconds: float = Field(30.0, gt=0, description="time of a request")
-    # Attention takes time by the square of the length, and an encoder cannot be stopped halfway.
-    characters: int = Field(5_000, gt=0, description="characters of a text")
-    texts: int = Field(256, gt=0, description="texts of a request")
-    body: float = Field(4.0, gt=0, description="megabytes of a request")
-    beam: int = Field(32, gt=0, description="width of a beam")
-    nbest: int = Field(32, gt=0, description="answers to a text, at most")
-    length: int = Field(2_000, gt=0, description="tokens of an answer that can be asked for")
-    wishes: int = Field(32, gt=0, description="words that must, or may not, be in an answer")
-    max_inspect_tokens: int = Field(200, gt=0, description="tokens a side of what is inspected")
-    api_key: SecretStr | None = Field(None, description="what a client must know")
-    cors: tuple[str, ...] = Field((), description="origins whose pages may ask")
-    hosts: tuple[str, ...] | None = Field(
-        None, description="names that a client may call the server by; None: any"
+    max_batch_size: int = Field(64, gt=0, description="maximum texts per batch")
+    threads: int | None = Field(
+        None, gt=0, description="CPU threads for inference (default: half of the cores)"
+    )
+    max_connections: int = Field(512, gt=0, description="maximum open connections")
+    max_queue: int = Field(1024, gt=0, description="maximum queued texts")
+    timeout: float = Field(30.0, gt=0, description="request timeout in seconds, queueing included")
+    # Attention is quadratic in the length, and an encoder cannot be interrupted.
+    max_chars: int = Field(5_000, gt=0, description="maximum characters per text")
+    max_texts: int = Field(256, gt=0, description="maximum texts per request")
+    max_body_mb: float = Field(4.0, gt=0, description="maximum request body in MB")
+    max_beam: int = Field(32, gt=0, description="maximum beam size a request may set")
+    max_nbest: int = Field(32, gt=0, description="maximum predictions per text")
+    max_length: int = Field(2_000, gt=0, description="maximum output length a request may set")
+    max_constraints: int = Field(32, gt=0, description="maximum required or banned words")
+    max_inspect_tokens: int = Field(200, gt=0, description="maximum tokens per side for /inspect")
+    api_key: SecretStr | None = Field(None, description="API key that clients must send")
+    cors_origins: tuple[str, ...] = Field(
+        (), description="origins allowed to call the API from a browser"
+    )
+    allowed_hosts: tuple[str, ...] | None = Field(
+        None, description="accepted names in the Host header; None: any"
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> "ServeSettings":
-        if self.texts > self.queue:
+    def _check_consistent(self) -> "ServeSettings":
+        if self.max_texts > self.max_queue:
             raise ValueError(
-                f"texts {self.texts} is above queue {self.queue}: such a request would never fit"
+                f"max_texts {self.max_texts} exceeds max_queue {self.max_queue}: "
+                "such a request would never fit"
             )
-        for origin in self.cors:
+        for origin in self.cors_origins:
             if not ORIGIN.fullmatch(origin):
                 raise ValueError(
-                    f"cors {origin!r}: as browsers write it, in small letters and without a path "
-                    "expected: https://page.example, http://localhost:3000, or *"
+                    f"CORS origin {origin!r}: expected lower case without a path, such as "
+                    "https://page.example, http://localhost:3000 or *"
                 )
-        if "*" in self.cors and self.api_key is not None:
-            raise ValueError("cors '*' lets every page ask; with an API key, name the origins")
+        if "*" in self.cors_origins and self.api_key is not None:
+            raise ValueError("CORS origin '*' allows every page; with an API key, list the origins")
         return self
 
     @property
-    def bytes(self) -> int:
-        """The most bytes of a body."""
-        return int(self.body * 1_000_000)
+    def max_body_bytes(self) -> int:
+        """Maximum request body in bytes."""
+        return int(self.max_body_mb * 1_000_000)
 
     def limits(self) -> dict[str, float]:
-        """What a client may know."""
-        names = ("texts", "characters", "beam", "nbest", "length", "wishes", "max_inspect_tokens")
-        rest = ("seconds", "queue", "connections", "batch", "wait")
-        return {name: getattr(self, name) for name in (*names, *rest)} | {"bytes": self.bytes}
+        """Return the limits that clients may know."""
+        return {name: getattr(self, name) for name in LIMITS}

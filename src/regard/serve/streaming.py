@@ -59,7 +59,7 @@ class Events(StreamingResponse):
         try:
             with contextlib.suppress(asyncio.TimeoutError):
                 sent = super().__call__(scope, receive, send)
-                await asyncio.wait_for(sent, 2 * self.service.settings.seconds)
+                await asyncio.wait_for(sent, 2 * self.service.settings.timeout)
         finally:
             self.job.future.cancel()
 
@@ -84,7 +84,7 @@ class Events(StreamingResponse):
     async def _grown(self) -> AsyncIterator[dict[str, Any]]:
         """Give the answer so far, until it is whole."""
         grow: Any = None  # made when it is needed: tasks that tell nothing have none
-        until = time.monotonic() + self.service.settings.seconds
+        until = time.monotonic() + self.service.settings.timeout
         while not self.job.future.done():
             left = until - time.monotonic()
             if left <= 0:

@@ -44,7 +44,7 @@
   }
 
   function drawCount() {
-    const most = page.limits.characters;
+    const most = page.limits.max_chars;
     const count = [...$("text").value].length;
     const near = most && count > most * 0.8;
     const format = (value) => new Intl.NumberFormat(regard.language).format(value);
@@ -189,7 +189,7 @@
   }
 
   function build() {
-    const options = { changed, answered, busy, most: page.limits.nbest };
+    const options = { changed, answered, busy, most: page.limits.max_nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
     if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
