@@ -1,4 +1,4 @@
-"""What `regard.capture` and `regard.silence` see and touch, and what they refuse."""
+"""`regard.capture` and `regard.ablate`: what they record and change, and their errors."""
 
 import re
 import threading
@@ -14,7 +14,7 @@ from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS
 from regard.inference.engine import Engine
-from regard.inference.model_capture import attentions
+from regard.inference.model_capture import attention_modules
 from regard.inference.torch_engine import TorchEngine
 from regard.inputs.input import InputShape
 from regard.models.encoder_decoder import EncoderDecoderOptions
@@ -50,26 +50,26 @@ def run(model: Any, source: Padded) -> Tensor:
 
 
 def test_nothing_is_kept_after_it_ends(model: Any, source: Padded) -> None:
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         run(model, source)
-    counts = {name: len(calls) for name, calls in seen.calls.items()}
+    counts = {name: len(calls) for name, calls in captured.calls.items()}
     assert set(counts.values()) == {1} and len(counts) == 6
     run(model, source)
-    assert {name: len(calls) for name, calls in seen.calls.items()} == counts
+    assert {name: len(calls) for name, calls in captured.calls.items()} == counts
     assert active_recorder() is None and not is_recording()
-    with pytest.raises(ZeroDivisionError), regard.capture(model), regard.silence(model, {}):
+    with pytest.raises(ZeroDivisionError), regard.capture(model), regard.ablate(model, {}):
         raise ZeroDivisionError
     assert active_recorder() is None
 
 
 def test_other_threads_see_and_hear_nothing(model: Any, source: Padded) -> None:
     plain, found = run(model, source), []
-    heads = {name: [0, 1] for name in attentions(model)}
-    with regard.capture(model) as seen, regard.silence(model, heads):
+    heads = {name: [0, 1] for name in attention_modules(model)}
+    with regard.capture(model) as captured, regard.ablate(model, heads):
         thread = threading.Thread(target=lambda: found.append(run(model, source)))
         thread.start()
         thread.join()
-        assert not seen.attention and not seen.hidden and not seen.inputs
+        assert not captured.attention and not captured.hidden and not captured.inputs
         assert not torch.allclose(run(model, source), plain, atol=1e-4)
     assert torch.equal(found[0], plain)
 
@@ -97,11 +97,11 @@ def test_contexts_within_contexts(model: Any, source: Padded) -> None:
 
 def test_silences_add_up(model: Any, source: Padded) -> None:
     name = "decoder.layers.0.cross"
-    with regard.silence(model, {name: [0, 1]}):
+    with regard.ablate(model, {name: [0, 1]}):
         both = run(model, source)
-    with regard.silence(model, {name: [0]}):
+    with regard.ablate(model, {name: [0]}):
         one = run(model, source)
-        with regard.silence(model, {name: [1], "encoder.layers.0.attention": []}):
+        with regard.ablate(model, {name: [1], "encoder.layers.0.attention": []}):
             assert torch.equal(run(model, source), both)
         assert torch.equal(run(model, source), one)
     assert not torch.allclose(one, both, atol=1e-5)
@@ -113,22 +113,22 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
     assert twin is not model
     for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage=0.5)):
         plain = search.run(twin, request)
-        with regard.capture(model) as seen:
+        with regard.capture(model) as captured:
             found = search.run(twin, request)
         for (one,), (other,) in zip(plain, found, strict=True):
             assert one.tokens == other.tokens
             assert one.score == pytest.approx(other.score, abs=1e-5)
-        assert sorted(seen.attention) == sorted(attentions(model))
-    with regard.capture(model) as seen:
+        assert sorted(captured.attention) == sorted(attention_modules(model))
+    with regard.capture(model) as captured:
         aligned = align(twin, source, [[5, 6], [7]])
-    torch.testing.assert_close(seen.alignment()[0], aligned[0])
+    torch.testing.assert_close(captured.alignment()[0], aligned[0])
     before = twin.start(source)
-    with regard.silence(model, {name: [0, 1] for name in attentions(model)}), torch.no_grad():
-        silent = align(twin, source, [[5, 6], [7]])
+    with regard.ablate(model, {name: [0, 1] for name in attention_modules(model)}), torch.no_grad():
+        ablated = align(twin, source, [[5, 6], [7]])
         begun = twin.step(FIRST, before)[0]
         torch.testing.assert_close(begun, model.step(FIRST, before)[0])
     assert not torch.allclose(begun, run(model, source), atol=1e-5)
-    assert not torch.allclose(silent[0], aligned[0], atol=1e-5)
+    assert not torch.allclose(ablated[0], aligned[0], atol=1e-5)
 
 
 def test_what_is_shown_is_what_was_used(model: Any, source: Padded) -> None:
@@ -146,15 +146,15 @@ def test_an_estimator_is_seen(trained: Any, monkeypatch: pytest.MonkeyPatch) -> 
     estimator = regard.load(trained.run)
     words = ["abc", "cab", "bca"] * 40
     plain = estimator.predict(words, beam=1)
-    with regard.capture(estimator) as seen:
+    with regard.capture(estimator) as captured:
         assert estimator.predict(words, beam=1, batch_size=64) == plain
-    assert sorted(map(len, seen.inputs.calls["frontend.tokens"])) == [56, 64]
-    with regard.silence(estimator, {name: [0] for name in attentions(estimator)}):
+    assert sorted(map(len, captured.inputs.calls["frontend.tokens"])) == [56, 64]
+    with regard.ablate(estimator, {name: [0] for name in attention_modules(estimator)}):
         assert estimator.predict(words, beam=1) != plain
     estimator.predictor_.engine = TorchEngine(estimator.model_)
-    with regard.capture(estimator) as seen:
+    with regard.capture(estimator) as captured:
         estimator.predict(words[:1])
-    assert seen.attention
+    assert captured.attention
 
 
 class Foreign(Engine):
@@ -168,52 +168,52 @@ def test_refusals(model: Any, source: Padded) -> None:
     cross = "decoder.layers.0.cross"
     for heads, message in [
         ({"decoder.layer.0.cross": [0]}, f"did you mean {cross}"),
-        ({cross: [2]}, "has 2 heads, numbered from 0; head 2"),
-        ({cross: [-1]}, "head -1"),
-        ({cross: [True]}, "head True"),
-        ({cross: torch.ones(2, 3, dtype=torch.bool)}, r"\(rows, 2\) expected"),
+        ({cross: [2]}, "expected heads from 0 to 1, found 2"),
+        ({cross: [-1]}, "found -1"),
+        ({cross: [True]}, "found True"),
+        ({cross: torch.ones(2, 3, dtype=torch.bool)}, r"expected .* booleans \(rows, 2\)"),
         ({cross: torch.ones(2, 2)}, "booleans"),
     ]:
         with pytest.raises(UserError, match=message):
-            regard.silence(model, heads)
+            regard.ablate(model, heads)
     with (
-        regard.silence(model, {cross: torch.ones(3, 2, dtype=torch.bool)}),
+        regard.ablate(model, {cross: torch.ones(3, 2, dtype=torch.bool)}),
         pytest.raises(UserError, match="for 3 rows, but 2 rows came"),
     ):
         run(model, source)
-    with pytest.raises(UserError, match="no attention of this model; there are none"):
-        regard.silence(nn.Linear(2, 2), {"x": [0]})
+    with pytest.raises(UserError, match="not an attention module of this model; there are none"):
+        regard.ablate(nn.Linear(2, 2), {"x": [0]})
     with pytest.raises(UserError, match="not fitted"):
         regard.capture(regard.Transducer())
-    with pytest.raises(UserError, match="engine ctranslate2: nothing can be seen"):
+    with pytest.raises(UserError, match="engine ctranslate2: "):
         regard.capture(Foreign())
-    with pytest.raises(UserError, match="'model' found"):
+    with pytest.raises(UserError, match="found 'model'"):
         regard.capture("model")
 
 
 def test_what_was_not_seen(model: Any, source: Padded) -> None:
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         logits = run(model, source)
     with pytest.raises(UserError, match=r"decoder.cross.*did you mean decoder.layers"):
-        seen["decoder.cross"]
-    assert "decoder.cross" not in seen.attention
+        captured["decoder.cross"]
+    assert "decoder.cross" not in captured.attention
     with pytest.raises(UserError, match="no gradients were kept"):
-        seen.saliency(logits.sum())
-    with regard.capture(model) as seen:
+        captured.saliency(logits.sum())
+    with regard.capture(model) as captured:
         logits, _ = model.step(FIRST, model.start(source))
     with pytest.raises(UserError, match="one number expected"):
-        seen.saliency(logits)
+        captured.saliency(logits)
     for weight in model.parameters():  # frozen weights do not hide what the input does
         weight.requires_grad_(False)
     with regard.capture(model) as frozen:
         again, _ = model.step(FIRST, model.start(source))
     for name, moved in frozen.saliency(again[0].amax()).items():
-        torch.testing.assert_close(moved, seen.saliency(logits[0].amax())[name])
+        torch.testing.assert_close(moved, captured.saliency(logits[0].amax())[name])
 
 
 def test_the_documentation_names_what_there_is(model: Any) -> None:
     page = (Path(__file__).parent.parent / "docs" / "capture.md").read_text("utf-8")
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         named = set(re.findall(r"\bseen\.(\w+)", page))
     assert {"attention", "gates", "hidden", "inputs", "saliency", "entropy"} <= named
-    assert [name for name in named if not hasattr(seen, name)] == []
+    assert [name for name in named if not hasattr(captured, name)] == []

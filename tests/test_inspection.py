@@ -55,11 +55,11 @@ def test_saliency_is_the_gradient_of_each_token_by_itself(reverser: Any) -> None
     )
     true = [*reverser.task_.target.encode("cb"), 3]
     for row, token in enumerate(true):
-        with regard.capture(model) as seen:
+        with regard.capture(model) as captured:
             state = model.start(Padded(source, torch.ones_like(source, dtype=torch.bool)))
             logits, _ = model.step(torch.tensor([[2, *true[:-1]]]), state)
         p = logits[0, row].softmax(-1)[token]
-        one = seen.saliency(p.log() - (1 - p).log())
+        one = captured.saliency(p.log() - (1 - p).log())
         assert found.saliency is not None and found.saliency.before is not None
         torch.testing.assert_close(found.saliency.values[row], one["frontend.tokens"][0])
         torch.testing.assert_close(found.saliency.before.values[row], one["target"][0])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         Transducer,
         load,
     )
-    from regard.inference.model_capture import capture, silence
+    from regard.inference.model_capture import ablate, attention_modules, capture
     from regard.views.inspection import Inspection, inspect
 
 __all__ = [
@@ -36,14 +36,16 @@ __all__ = [
     "Transducer",
     "UserError",
     "__version__",
+    "ablate",
+    "attention_modules",
     "capture",
     "inspect",
     "load",
-    "silence",
 ]
 ROOMS = {
+    "ablate": "inference.model_capture",
+    "attention_modules": "inference.model_capture",
     "capture": "inference.model_capture",
-    "silence": "inference.model_capture",
     "Inspection": "views.inspection",
     "inspect": "views.inspection",
 }  # the modules of names that are not among the estimators

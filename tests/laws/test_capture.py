@@ -13,9 +13,9 @@ from torch import Tensor, nn
 import regard
 from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import BOS
-from regard.inference.model_capture import attentions
+from regard.inference.model_capture import attention_modules
 from regard.models.encoder_decoder import EncoderDecoderOptions
-from regard.nn.capture import Seen
+from regard.nn.capture import Capture
 from regard.nn.quantize import quantize
 
 from .conftest import SIDES, SOURCES, TARGETS, filled, tiny
@@ -39,9 +39,9 @@ def close(one: Tensor, other: Tensor) -> None:
     torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-5)
 
 
-def is_attention(seen: Seen, source: Tensor | None) -> None:
+def is_attention(captured: Capture, source: Tensor | None) -> None:
     """Rows sum to one; padding of the source (B, S) and what comes later are not looked at."""
-    for name, weights in seen.attention.items():
+    for name, weights in captured.attention.items():
         close(weights.sum(-1), torch.ones(weights.shape[:-1]))
         if name.startswith("decoder") and name.endswith("attention"):
             visible = torch.ones(weights.shape[2:]).tril().bool().expand_as(weights)
@@ -51,24 +51,24 @@ def is_attention(seen: Seen, source: Tensor | None) -> None:
         assert (weights[visible] > 0).all() and (weights[~visible] == 0).all()
 
 
-def all_layers(seen: Seen, model: nn.Module) -> None:
+def all_layers(captured: Capture, model: nn.Module) -> None:
     """Every layer of a stack shows what it gives."""
     stacks = [name for name, _ in model.named_modules() if re.search(r"\.layers\.\d+$", name)]
-    assert sorted(seen.hidden) == sorted(stacks)
+    assert sorted(captured.hidden) == sorted(stacks)
 
 
-def gates_explain(seen: Seen, model: nn.Module, mask: Tensor | None = None) -> None:
+def gates_explain(captured: Capture, model: nn.Module, mask: Tensor | None = None) -> None:
     """Every recurrent layer gives what its gates make of its state before.
 
     mask: (B, S), where a layer that reads from right to left has a state before.
     """
     parts = dict(model.named_modules())
     recurrent = {name: GATES[type(part)] for name, part in parts.items() if type(part) in GATES}
-    assert {name: set(g) for name, g in seen.gates.items()} == {
+    assert {name: set(g) for name, g in captured.gates.items()} == {
         name: gates for name, gates in recurrent.items() if gates
     }
-    for name, gates in seen.gates.items():
-        h = seen.hidden[name]
+    for name, gates in captured.gates.items():
+        h = captured.hidden[name]
         if "cell" in gates:
             close(gates["output"] * gates["cell"].tanh(), h)
         elif "backwards" in name:
@@ -86,19 +86,21 @@ def _gru(gates: dict[str, Tensor], places: slice, before: Tensor) -> Tensor:
 
 @torch.no_grad()
 def test_a_transducer_is_seen_whole(model: nn.Module, batch: Batch) -> None:
-    """Its output stays, and all its attention, gates and layers are seen."""
+    """Its output stays, and all its attention, gates and layers are captured."""
     plain = model(batch).logits
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         close(model(batch).logits, plain)
-    assert sorted(seen.attention) == sorted(attentions(model))
-    is_attention(seen, batch.source.mask)
-    all_layers(seen, model)
-    gates_explain(seen, model, batch.source.mask)
-    assert seen.inputs["target"].shape[:2] == batch.target.data.shape
+    assert sorted(captured.attention) == sorted(attention_modules(model))
+    is_attention(captured, batch.source.mask)
+    all_layers(captured, model)
+    gates_explain(captured, model, batch.source.mask)
+    assert captured.inputs["target"].shape[:2] == batch.target.data.shape
     shapes = {"encoder": batch.source.data.shape, "decoder": batch.target.data.shape}
-    for name, h in seen.hidden.items():
+    for name, h in captured.hidden.items():
         assert h.shape[:2] == shapes[name.split(".")[0]]
-    assert all(len(calls) == 1 for calls in (*seen.calls.values(), *seen.hidden.calls.values()))
+    assert all(
+        len(calls) == 1 for calls in (*captured.calls.values(), *captured.hidden.calls.values())
+    )
 
 
 @every
@@ -108,17 +110,17 @@ def test_other_models_are_seen_whole(case: Case) -> None:
     streamed = case.toy == "language-model" and case.model["kind"] != "masked"
     batch = run.corpus.batch(WINDOWS if streamed else ROWS)
     plain = run.config.objective(run.model, batch)
-    with regard.capture(run.model) as seen:
+    with regard.capture(run.model) as captured:
         found = run.config.objective(run.model, batch)
     assert float(found.sum) == pytest.approx(float(plain.sum), rel=1e-5)
-    assert sorted(seen.attention) == sorted(attentions(run.model))
+    assert sorted(captured.attention) == sorted(attention_modules(run.model))
     mask = (batch.source or batch.target).mask
-    is_attention(seen, mask)
-    all_layers(seen, run.model)
-    gates_explain(seen, run.model, mask)
-    assert seen.inputs or case.kind == "ngram"
-    if "pool" in seen.attention:
-        assert seen["pool"].shape == (len(ROWS), 1, 1, mask.shape[1])
+    is_attention(captured, mask)
+    all_layers(captured, run.model)
+    gates_explain(captured, run.model, mask)
+    assert captured.inputs or case.kind == "ngram"
+    if "pool" in captured.attention:
+        assert captured["pool"].shape == (len(ROWS), 1, 1, mask.shape[1])
 
 
 def test_steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
@@ -130,16 +132,16 @@ def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
     with regard.capture(model) as whole:
         model.step(LETTERS, model.start(source))
     state = model.start(source)
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         for token in LETTERS.split(1, 1):
             _, state = model.step(token, state)
-    for name, calls in seen.calls.items():
+    for name, calls in captured.calls.items():
         for t, weights in enumerate(calls):
             close(weights, whole[name][:, :, t : t + 1, : weights.shape[3]])
-    for name, layers in seen.hidden.calls.items():
+    for name, layers in captured.hidden.calls.items():
         close(torch.cat(layers, 1), whole.hidden[name])
-    assert [name for name in whole.gates if name.startswith("decoder")] == list(seen.gates)
-    for name, steps in seen.gates.calls.items():
+    assert [name for name in whole.gates if name.startswith("decoder")] == list(captured.gates)
+    for name, steps in captured.gates.calls.items():
         for gate, expected in whole.gates[name].items():
             close(torch.cat([step[gate] for step in steps], 1), expected)
 
@@ -156,34 +158,34 @@ def test_beams_that_share_a_cache_show_their_own_past(
     state = state.select(torch.arange(4).repeat_interleave(3))
     for _ in range(12):
         history = torch.cat([history, torch.randint(5, 8, (12, 1), generator=chance)], 1)
-        with regard.capture(model) as seen:
+        with regard.capture(model) as captured:
             _, state = model.step(history[:, -1:], state)
         rows = first + torch.randint(3, (12,), generator=chance)
         last, history, state = history, history[rows], state.select(rows)
     repeated = Padded(*(part.repeat_interleave(3, 0) for part in source[:2]))
     with regard.capture(model) as whole:
         model.step(last, model.start(repeated))
-    for name, weights in seen.attention.items():
+    for name, weights in captured.attention.items():
         close(weights, whole[name][:, :, -1:])
-    for name, gates in seen.gates.items():
+    for name, gates in captured.gates.items():
         for gate, opened in gates.items():
             close(opened, whole.gates[name][gate][:, -1:])
 
 
 def test_saliency_is_the_gradient_of_the_embedding(some: nn.Module, batch: Batch) -> None:
     """Summed over where a token stands; padding and what comes later move nothing."""
-    with regard.capture(some) as seen:
+    with regard.capture(some) as captured:
         logits = some(batch).logits
     true = batch.target.data[batch.target.mask]
     weight = some.frontend.tokens.weight
     (expected,) = torch.autograd.grad(
         F.cross_entropy(logits, true, reduction="sum"), weight, retain_graph=True
     )
-    found = seen.gradients(F.cross_entropy(logits, true, reduction="sum"))["frontend.tokens"]
+    found = captured.gradients(F.cross_entropy(logits, true, reduction="sum"))["frontend.tokens"]
     summed = torch.zeros_like(weight).index_add(0, batch.source.data.flatten(), found.flatten(0, 1))
     close(summed * some.frontend.tokens.scale, expected)
 
-    saliency = seen.saliency(logits[1].sum())  # the second token of the first row
+    saliency = captured.saliency(logits[1].sum())  # the second token of the first row
     assert saliency["frontend.tokens"].shape == batch.source.data.shape
     assert (saliency["frontend.tokens"][~batch.source.mask] == 0).all()
     assert (saliency["frontend.tokens"][1:] == 0).all()
@@ -192,11 +194,11 @@ def test_saliency_is_the_gradient_of_the_embedding(some: nn.Module, batch: Batch
 
 @torch.no_grad()
 def test_the_entropy_of_a_row_does_not_hang_on_its_batch(some: nn.Module, batch: Batch) -> None:
-    with regard.capture(some) as seen:
+    with regard.capture(some) as captured:
         some(batch)
     with regard.capture(some) as alone:
         some(Batch(pad(SOURCES[3:]), pad(TARGETS[3:])))
-    for name, entropy in seen.entropy().items():
+    for name, entropy in captured.entropy().items():
         close(entropy[3:], alone.entropy()[name])
         weights = alone[name][0]  # (H, T, S)
         by_hand = [
@@ -216,13 +218,16 @@ CELLS = [
 def test_int8_is_seen_as_well(kind: EncoderDecoderOptions, batch: Batch) -> None:
     """Its gates explain what it gives, at once and in steps, and it has gradients."""
     model = quantize(copy.deepcopy(tiny(kind)))
-    with regard.capture(model) as seen:
+    with regard.capture(model) as captured:
         logits = model(batch).logits
-    assert bool(seen.gates) == (kind.decoder.cell != "rnn")
-    for name, gates in seen.gates.items():
+    assert bool(captured.gates) == (kind.decoder.cell != "rnn")
+    for name, gates in captured.gates.items():
         if "cell" in gates:
-            close(gates["output"] * gates["cell"].tanh(), seen.hidden[name])
+            close(gates["output"] * gates["cell"].tanh(), captured.hidden[name])
         elif "backwards" not in name:
-            close(_gru(gates, slice(1, None), seen.hidden[name][:, :-1]), seen.hidden[name][:, 1:])
-    assert (seen.saliency(logits.sum())["frontend.tokens"][batch.source.mask] > 0).all()
+            close(
+                _gru(gates, slice(1, None), captured.hidden[name][:, :-1]),
+                captured.hidden[name][:, 1:],
+            )
+    assert (captured.saliency(logits.sum())["frontend.tokens"][batch.source.mask] > 0).all()
     steps_show_what_one_pass_shows(model, batch.source)

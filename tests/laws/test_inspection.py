@@ -222,7 +222,7 @@ def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
     changes = [(one, head) for one in found.attention for head in range(len(one.silenced))]
     assert changes or not found.attention
     for one, head in changes[:: max(1, len(changes) // 4)]:
-        with regard.silence(estimator, {one.name: [head]}):
+        with regard.ablate(estimator, {one.name: [head]}):
             _, other = look(case, target=target)
         assert total(other) - total(found) == pytest.approx(one.silenced[head], abs=2e-4)
 

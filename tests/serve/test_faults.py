@@ -68,7 +68,7 @@ def test_the_queue_goes_on_after_a_batch_that_fails(
 def test_a_look_inside_stops_when_its_time_is_over(
     served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the search there are many passes more: silent heads, gradients."""
+    """After the search there are many passes more: ablated heads, gradients."""
     from regard.serve import jobs
     from regard.views.inspection import internals
 

@@ -1,8 +1,8 @@
-"""`regard.capture` and `regard.silence`: to look into a model while it runs, and to shut heads."""
+"""`regard.capture` records the internals of a model; `regard.ablate` zeroes attention heads."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,77 +10,77 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.core.suggest import nearest
 from regard.nn.ablation import ablating
-from regard.nn.capture import Seen
+from regard.nn.capture import Capture
 from regard.nn.capture_hooks import recording
 
 Heads = Sequence[int] | Tensor
 
 
-def capture(model: Any) -> AbstractContextManager[Seen]:
-    """Within, all attention, hidden states, gates and inputs of a model are kept.
+def capture(model: Any) -> AbstractContextManager[Capture]:
+    """Record attention, hidden states, gates and inputs of a model inside the block.
 
-    model: a module of torch or a fitted estimator. `with regard.capture(model) as seen:`; then
-    `seen["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call, and so on:
-    see `Seen`. Only what this thread computes is seen.
+    model: a torch module or a fitted estimator. With `with regard.capture(model) as captured:`,
+    `captured["decoder.layers.0.cross"]` is the attention (B, H, T, S) of the last call; see
+    `Capture`. Only computations of the current thread are recorded.
     """
     return recording(module_of(model))
 
 
-def silence(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[None]:
-    """Within, these heads of a model find nothing: what they add is zero.
+def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[None]:
+    """Zero the output of these attention heads inside the block (head ablation, knock-out).
 
-    heads: by the path of their attention a list of their numbers, `{"decoder.layers.0.cross":
-    [0, 3]}`, or (B, H) booleans, True where the head is silent in that row.
+    heads: maps the path of an attention module to a list of head indices, such as
+    `{"decoder.layers.0.cross": [0, 3]}`, or to a (B, H) boolean mask, True to ablate.
     """
     module = module_of(model)
-    names = dict(module.named_modules())
-    known = {name: names[name].heads for name in attentions(module)}
+    modules = dict(module.named_modules())
+    num_heads = {name: modules[name].heads for name in attention_modules(module)}
     masks = {}
-    for name, chosen in heads.items():
-        if name not in known:
-            raise UserError(f"silence: {name} is no attention of this model{nearest(name, known)}")
-        count = known[name]
+    for name, selected in heads.items():
+        if name not in num_heads:
+            raise UserError(
+                f"ablate: {name} is not an attention module of this model{nearest(name, num_heads)}"
+            )
+        count = num_heads[name]
         assert isinstance(count, int)
-        masks[id(names[name])] = _mask(name, chosen, count)
+        masks[id(modules[name])] = _mask(name, selected, count)
     return ablating(masks)
 
 
-def attentions(model: Any) -> list[str]:
-    """The paths of all attentions of a model, whose heads can be silenced."""
-    return [name for name, part in module_of(model).named_modules() if getattr(part, "heads", None)]
+def attention_modules(model: Any) -> list[str]:
+    """Return the paths of all attention modules, whose heads `ablate` can zero."""
+    modules = module_of(model).named_modules()
+    return [name for name, module in modules if getattr(module, "heads", None)]
 
 
 def module_of(model: Any) -> nn.Module:
-    """The module that runs a model; engines that are not torch are refused."""
+    """Return the torch module of a model; raise UserError if its engine is not torch."""
     model = predictor_of(model)
     model = getattr(model, "engine", model)
-    inside = getattr(model, "inside", None)
-    module = model if inside is None else inside()
+    get_module = getattr(model, "inside", None)
+    module: Any = model if get_module is None else get_module()
     if not hasattr(module, "named_modules"):
-        raise UserError(f"capture: a model or a fitted estimator expected, {model!r} found")
-    found: nn.Module = module
-    return found
+        raise UserError(f"capture: expected a torch module or a fitted estimator, found {model!r}")
+    return cast(nn.Module, module)
 
 
 def predictor_of(model: Any) -> Any:
-    """Return the predictor of an estimator, which must be fitted; of anything else it itself."""
+    """Return the predictor of a fitted estimator; return anything else unchanged."""
     return model.predictor_ if hasattr(model, "get_params") else model
 
 
-def _mask(name: str, chosen: Any, count: int) -> Tensor:
-    """Silent heads as a mask (1, H) or (B, H)."""
-    if isinstance(chosen, Tensor):
-        if chosen.dtype != torch.bool or chosen.dim() != 2 or chosen.shape[1] != count:
+def _mask(name: str, selected: Any, count: int) -> Tensor:
+    """Return the ablated heads as a mask (1, H) or (B, H)."""
+    if isinstance(selected, Tensor):
+        if selected.dtype != torch.bool or selected.dim() != 2 or selected.shape[1] != count:
             raise UserError(
-                f"silence: {name}: booleans (rows, {count}) expected, or a list of heads; "
-                f"{chosen.dtype} {tuple(chosen.shape)} found"
+                f"ablate: {name}: expected a list of heads or booleans (rows, {count}), "
+                f"found {selected.dtype} {tuple(selected.shape)}"
             )
-        return chosen
+        return selected
     mask = torch.zeros(1, count, dtype=torch.bool)
-    for head in chosen:
+    for head in selected:
         if isinstance(head, bool) or not isinstance(head, int) or not 0 <= head < count:
-            raise UserError(
-                f"silence: {name}: it has {count} heads, numbered from 0; head {head!r} is none"
-            )
+            raise UserError(f"ablate: {name}: expected heads from 0 to {count - 1}, found {head!r}")
         mask[0, head] = True
     return mask

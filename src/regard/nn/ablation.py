@@ -41,7 +41,7 @@ def zero_ablated(part: nn.Module, found: Tensor, sentences: int | None = None) -
     rows = sentences or len(found)
     if len(mask) not in (1, rows):
         raise UserError(
-            f"silence: heads are given for {len(mask)} rows, but {rows} rows came; give as "
+            f"ablate: heads are given for {len(mask)} rows, but {rows} rows came; give as "
             "many as the batch has, or a list of heads, which holds for all rows"
         )
     mask = mask.to(found.device)

@@ -49,7 +49,7 @@ class Views(Mapping[str, Value], Generic[Value]):
                 views[before.get(name, 0) :] = [joined(new)]
 
 
-class Seen:
+class Capture:
     """What was seen. Every view has the rows of the call that it is of.
 
     names: the path of each module that is looked at, by its id; None: only attention to the

@@ -30,17 +30,17 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.context import Slot
-from regard.nn.capture import Seen
+from regard.nn.capture import Capture
 
 # Of this thread: who records, the innermost last; which positions are real (B, T); and the places
 # (B, T, 1) by which rows are reversed.
-RECORDERS: Slot[tuple[Seen, ...]] = Slot("recorders", ())
+RECORDERS: Slot[tuple[Capture, ...]] = Slot("recorders", ())
 REAL: Slot[Tensor | None] = Slot("real", None)
 PLACES: Slot[Tensor | None] = Slot("places", None)
 
 
 @contextlib.contextmanager
-def recording(model: nn.Module | None = None) -> Iterator[Seen]:
+def recording(model: nn.Module | None = None) -> Iterator[Capture]:
     """Within, in this thread, what the parts of the model show is kept, by their paths.
 
     Without a model only attention to the source is kept. Those who watch around it see it too.
@@ -48,12 +48,12 @@ def recording(model: nn.Module | None = None) -> Iterator[Seen]:
     names = None
     if model is not None:
         names = {id(part): name for name, part in model.named_modules()}
-    seen = Seen(names)
+    seen = Capture(names)
     with RECORDERS.set((*RECORDERS.get(), seen)):
         yield seen
 
 
-def active_recorder() -> Seen | None:
+def active_recorder() -> Capture | None:
     """Where attention to the source is kept, if anybody is watching."""
     recorders = RECORDERS.get()
     return recorders[-1] if recorders else None
@@ -64,7 +64,7 @@ def is_recording() -> bool:
     return any(seen.names is not None for seen in RECORDERS.get())
 
 
-def recorders_of(part: nn.Module) -> list[Seen]:
+def recorders_of(part: nn.Module) -> list[Capture]:
     """Those who look at a module."""
     return [seen for seen in RECORDERS.get() if seen.names and id(part) in seen.names]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.nn.capture import Seen
+from regard.nn.capture import Capture
 from regard.tasks.questions.notes import Note
 
 NUMBERS = 2_000_000  # of one attention map, over all copies: more are asked one part at a time
@@ -184,9 +184,9 @@ class Question(ABC):
         """Return whether it would take too long to ask again for each of so many heads."""
         return False
 
-    def saliency(self, seen: Seen, score: Tensor) -> dict[str, Tensor]:
+    def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
         """Return how strongly a number depends on each input (n, positions), by module."""
-        return seen.saliency(score)
+        return captured.saliency(score)
 
     def notes(self, seen: Sequence[Note]) -> tuple[Note, ...]:
         """Return what is said besides the numbers. seen: of attention, heads and gates."""

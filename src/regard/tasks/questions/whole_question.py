@@ -16,7 +16,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.suggest import nearest
 from regard.data.tensors.padded import Batch, Padded
-from regard.nn.capture import Seen
+from regard.nn.capture import Capture
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import (
     OTHERS,
@@ -78,11 +78,11 @@ class WholeQuestion(Question):
     def lengths(self) -> tuple[int, int]:
         return self.parts, self.source.data.shape[1]
 
-    def saliency(self, seen: Seen, score: Tensor) -> dict[str, Tensor]:
+    def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
         """Return the same; of a vector the gradient by each of its numbers (n, F)."""
         if self.sequential:
-            return super().saliency(seen, score)
-        return {"frontend": seen.gradients(score)["frontend"].squeeze(1).abs()}
+            return super().saliency(captured, score)
+        return {"frontend": captured.gradients(score)["frontend"].squeeze(1).abs()}
 
     def notes(self, seen: Sequence[Note]) -> tuple[Note, ...]:
         assert self.facts is not None

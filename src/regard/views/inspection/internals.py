@@ -1,4 +1,4 @@
-"""What is seen inside a model while it answers: attention, its heads silenced, gradients, gates.
+"""Internals of a model: attention, head ablation, saliency and gates.
 
 R parts of the answer, H heads, T rows, S columns, D width of a layer.
 """
@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from regard.inference.model_capture import capture, silence
-from regard.nn.capture import Seen
+from regard.inference.model_capture import ablate, capture
+from regard.nn.capture import Capture
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import Axis, Question
 from regard.views.inspection.value import AttentionMap, Gate, Inspection, Part, Saliency, Way
@@ -26,14 +26,14 @@ UNITS = 400_000  # numbers of gates that are kept one by one; of more only the m
 
 
 def inside(question: Question, about: dict[str, Any]) -> Inspection:
-    """Return all that can be seen. about: the model."""
+    """Return all that can be captured. about: the model."""
     assert question.facts is not None
     shows, notes = question.shows, list[Note]()
     found: dict[str, Any] = {}
     if shows & {"attention", "gates"}:
-        with torch.inference_mode(), capture(question.asked.model) as seen:
+        with torch.inference_mode(), capture(question.asked.model) as captured:
             question.read()
-        found = {"attention": maps_of(question, seen), "gates": gates_of(seen)}
+        found = {"attention": maps_of(question, captured), "gates": gates_of(captured)}
         if not found["attention"]:
             notes.append(Note("attention.none"))
         elif not found["attention"][0].silenced:
@@ -46,12 +46,12 @@ def inside(question: Question, about: dict[str, Any]) -> Inspection:
     return Inspection(model=about, **facts, **found)
 
 
-def maps_of(question: Question, seen: Seen) -> tuple[AttentionMap, ...]:
+def maps_of(question: Question, captured: Capture) -> tuple[AttentionMap, ...]:
     """The attention of all layers, and what each head is worth."""
-    heads = {name: weights.shape[1] for name, weights in seen.attention.items()}
+    heads = {name: weights.shape[1] for name, weights in captured.attention.items()}
     worth = {} if question.dear(sum(heads.values())) else silenced(question, heads)
-    spread, found = seen.entropy(), []
-    for name, weights in seen.attention.items():
+    spread, found = captured.entropy(), []
+    for name, weights in captured.attention.items():
         part, entropy = part_of(name), tuple(spread[name][0].tolist())
         about = (name, part, layer_of(name), *AXES[part])
         found.append(AttentionMap(*about, weights[0].float().cpu(), entropy, worth.get(name, ())))
@@ -72,7 +72,7 @@ def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float
         masks = {name: torch.zeros(len(some), count).bool() for name, count in heads.items()}
         for copy, (name, head) in enumerate(some):
             masks[name][copy, head] = True
-        with silence(question.asked.model, masks):
+        with ablate(question.asked.model, masks):
             changes = question.totals(len(some)) - before
         for (name, _), change in zip(some, changes.tolist(), strict=True):
             found[name].append(change)
@@ -86,9 +86,9 @@ def saliency_of(question: Question) -> Saliency | None:
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
         for first in range(0, len(parts), question.at_once()):
             question.asked.on_step()
-            with capture(question.asked.model) as seen:
+            with capture(question.asked.model) as captured:
                 score = question.each(parts[first : first + question.at_once()]).sum()
-            for name, values in question.saliency(seen, score).items():
+            for name, values in question.saliency(captured, score).items():
                 if name in READ:  # letters of words have other rows, not the same in all passes
                     found.setdefault(name, []).append(values.detach().float().cpu())
     joined = {name: torch.cat(some) for name, some in found.items()}
@@ -98,11 +98,11 @@ def saliency_of(question: Question) -> Saliency | None:
     return before if source is None else Saliency(rows, "source", source, before)
 
 
-def gates_of(seen: Seen) -> tuple[Gate, ...]:
+def gates_of(captured: Capture) -> tuple[Gate, ...]:
     """The gates of all recurrent layers over time, and what the layers give."""
-    layers = [name for name in seen.hidden if name in seen.gates]
+    layers = [name for name in captured.hidden if name in captured.gates]
     layers = [name for name in layers if name.startswith(("encoder", "decoder"))]
-    views = {name: {**seen.gates[name], "hidden": seen.hidden[name]} for name in layers}
+    views = {name: {**captured.gates[name], "hidden": captured.hidden[name]} for name in layers}
     total = sum(view.numel() for gates in views.values() for view in gates.values())
     found = []
     for name, gates in views.items():

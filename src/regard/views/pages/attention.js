@@ -178,7 +178,7 @@
     const open = (name) => {
       state.tab = name;
       tabs.forEach((tab) => tab.setAttribute("aria-selected", String(tab.dataset.tab === name)));
-      body.setAttribute("aria-labeledby", `${id}-${name}`);
+      body.setAttribute("aria-labelledby", `${id}-${name}`);
       groups[name] = groups[name] || pictures(data, name);
       part(context, groups[name], body);
     };

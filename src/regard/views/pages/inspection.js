@@ -128,7 +128,7 @@
       for (const [name, present, build] of sections(data)) {
         if (!present) continue;
         const id = regard.fresh(name);
-        const section = make("section", {data: {part: name}, "aria-labeledby": id},
+        const section = make("section", {data: {part: name}, "aria-labelledby": id},
           make("h2", {id}, regard.say(`${name}.title`)));
         element.append(section);
         const add = () => {

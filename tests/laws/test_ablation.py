@@ -1,4 +1,4 @@
-"""Laws of silent heads: as if what follows did not read them."""
+"""Laws of ablated heads: as if the following layer did not read them."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import regard
 from regard.data.tensors.padded import Batch
-from regard.inference.model_capture import attentions
+from regard.inference.model_capture import attention_modules
 from regard.models.encoder_decoder import EncoderDecoderOptions
 
 from .conftest import tiny
@@ -24,16 +24,16 @@ def close(one: Tensor, other: Tensor) -> None:
 def test_a_silent_head_is_one_without_weights(some: nn.Module, batch: Batch) -> None:
     """Each attention by itself: its first head, and all of them; none of them changes nothing."""
     plain = some(batch).logits
-    for name in attentions(some):
+    for name in attention_modules(some):
         part = some.get_submodule(name)
         everyone = list(range(part.heads))
-        for silent in ([], [0], everyone):
-            with regard.silence(some, {name: silent}):
+        for ablated in ([], [0], everyone):
+            with regard.ablate(some, {name: ablated}):
                 found = some(batch).logits
-            with without(some, name, silent):
+            with without(some, name, ablated):
                 close(found, some(batch).logits)
-            if silent in ([], everyone):
-                assert torch.allclose(found, plain, atol=1e-5) == (not silent)
+            if ablated in ([], everyone):
+                assert torch.allclose(found, plain, atol=1e-5) == (not ablated)
     assert torch.equal(some(batch).logits, plain)
 
 
@@ -57,21 +57,21 @@ def test_heads_are_silent_in_rows_of_their_own(pair: EncoderDecoderOptions, batc
     model = tiny(pair)
     lengths = batch.target.mask.sum(1).tolist()
     plain = model(batch).logits.split(lengths)
-    for name in attentions(model):
+    for name in attention_modules(model):
         heads = model.get_submodule(name).heads
         mask = torch.zeros(4, heads, dtype=torch.bool)
         mask[1] = True
-        with regard.silence(model, {name: mask}):
+        with regard.ablate(model, {name: mask}):
             rows = model(batch).logits.split(lengths)
-        with regard.silence(model, {name: range(heads)}):
-            silent = model(batch).logits.split(lengths)
+        with regard.ablate(model, {name: range(heads)}):
+            ablated = model(batch).logits.split(lengths)
         for row, found in enumerate(rows):
-            close(found, silent[row] if row == 1 else plain[row])
+            close(found, ablated[row] if row == 1 else plain[row])
 
 
 @torch.no_grad()
 def test_a_silent_pool_finds_nothing() -> None:
     run = built(next(c for c in cases("classify") if c.model["pool"] == "attention"))
-    with regard.silence(run.model, {"pool": [0]}):
+    with regard.ablate(run.model, {"pool": [0]}):
         scores = run.model(run.corpus.batch(np.array([0, 1]))).logits
     close(scores, run.model.head.linear.bias.expand_as(scores))
