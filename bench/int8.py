@@ -77,7 +77,7 @@ def quality(name: str, answers: list[str], targets: list[list[str]]) -> dict[str
     """The measure of a test part."""
     if name == "g2p":
         pairs = zip(answers, targets, strict=True)
-        return {"exact": 100 * statistics.mean(answer in right for answer, right in pairs)}
+        return {"exact_match": 100 * statistics.mean(answer in right for answer, right in pairs)}
     import sacrebleu
 
     return {"bleu": sacrebleu.corpus_bleu(answers, [[one for (one,) in targets]]).score}
@@ -118,7 +118,7 @@ def compare(name: str, run: str, rounds: int) -> tuple[dict[str, Any], bool]:
     whole, rounded = figures["fp32"], figures["int8"]
     print(f"{name}: {figures['same']:,} of {len(answers[0]):,} answers are the same")
     met = rounded["weights"] <= SIZE * whole["weights"]
-    for measure, bar in (("bleu", BLEU), ("exact", EXACT)):
+    for measure, bar in (("bleu", BLEU), ("exact_match", EXACT)):
         met &= measure not in whole or rounded[measure] >= whole[measure] - bar
     if name == "large":
         growth = [one["loaded_mb"] - one["imports_mb"] for one in (whole, rounded)]

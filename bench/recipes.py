@@ -84,7 +84,7 @@ def main() -> int:
     keep_freed_memory()
     variants = VARIANTS[arguments.data]
     first = 0.0
-    print("| variant | steps | cost of a step | dev nll | dev exact | dev BLEU |")
+    print("| variant | steps | cost of a step | dev nll | dev exact_match | dev BLEU |")
     print("|---|---|---|---|---|---|")
     for name in arguments.only or variants:
         always = [f"training.steps={arguments.steps}", f"training.seed={arguments.seed}"]
@@ -92,7 +92,7 @@ def main() -> int:
         first = first or cost
         print(
             f"| {name} | {arguments.steps} | {cost / first:.2f} "
-            f"| {math.log(scores['perplexity']):.3f} | {scores['exact']:.1f} "
+            f"| {math.log(scores['perplexity']):.3f} | {scores['exact_match']:.1f} "
             f"| {scores['bleu']:.1f} |",
             flush=True,
         )

@@ -83,11 +83,11 @@ def run(command: list[str], pair: str, budget: str) -> dict[str, object]:
         answer = (
             call([*command, "evaluate", str(out), "reverse", "--json"], pair) if trained else None
         )
-    exact = json.loads(answer.stdout)["metrics"]["exact"] if answer else None
+    exact = json.loads(answer.stdout)["metrics"]["exact_match"] if answer else None
     return {
         "encoder": encoder,
         "decoder": decoder,
-        "exact": exact,
+        "exact_match": exact,
         "bar": bar,
         "seconds": round(seconds, 1),
         "passed": exact is not None and exact >= bar and seconds < SECONDS,
@@ -106,7 +106,7 @@ def call(words: list[str], pair: str) -> subprocess.CompletedProcess[str] | None
 
 def line(row: dict[str, object]) -> str:
     """One row of the table."""
-    exact = "failed" if row["exact"] is None else f"{row['exact']:.1f}"
+    exact = "failed" if row["exact_match"] is None else f"{row['exact_match']:.1f}"
     verdict = "pass" if row["passed"] else "**miss**"
     cells = (row["encoder"], row["decoder"], exact, f">= {row['bar']:.0f}", row["seconds"], verdict)
     return "| " + " | ".join(map(str, cells)) + " |"

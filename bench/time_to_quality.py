@@ -143,7 +143,7 @@ def compare(
             print(f"{trainer.name} failed: {' / '.join(log[-3:])}", file=sys.stderr)
             return None
         trainer.figures = figures(trainer, name, data)
-    measure = "dev_exact" if name == "g2p" else "test_2016_bleu"
+    measure = "dev_exact_match" if name == "g2p" else "test_2016_bleu"
     reached = float(str(new.figures[measure])) >= float(str(old.figures[measure]))
     both = {"old": old.figures, "new": new.figures}
     return {"data": name, "measure": measure, **both, "reached": reached}
@@ -167,7 +167,7 @@ def figures(trainer: Trainer, name: str, data: Path) -> dict[str, object]:
     found: dict[str, object] = {
         "minutes": round(trainer.budget / 60, 2),
         "steps": max(int(row["step"]) for row in steps),
-        "dev_exact": final["scores"]["exact"],
+        "dev_exact_match": final["scores"]["exact_match"],
         "dev_bleu": final["scores"]["bleu"],
         "dev_perplexity": final["scores"]["perplexity"],
     }
@@ -187,7 +187,7 @@ def figures(trainer: Trainer, name: str, data: Path) -> dict[str, object]:
 
 def print_table(rows: list[dict[str, object]]) -> None:
     """A line a version."""
-    print("\n| data | version | minutes | steps | dev exact | dev BLEU | test_2016 BLEU | |")
+    print("\n| data | version | minutes | steps | dev exact_match | dev BLEU | test_2016 BLEU | |")
     print("|---|---|---|---|---|---|---|---|")
     for row in rows:
         for version in ("old", "new"):
@@ -197,7 +197,7 @@ def print_table(rows: list[dict[str, object]]) -> None:
             verdict = "" if version == "old" else "pass" if row["reached"] else "**miss**"
             print(
                 f"| {row['data']} | {version} | {seen['minutes']} | {seen['steps']:,} "
-                f"| {seen['dev_exact']:.2f} | {seen['dev_bleu']:.2f} "
+                f"| {seen['dev_exact_match']:.2f} | {seen['dev_bleu']:.2f} "
                 f"| {'' if test is None else f'{test:.2f}'} | {verdict} |"
             )
 

@@ -23,7 +23,7 @@ from regard.config.load import load_config, recipe_names
 
 Command = Callable[..., Any]
 PAIRS = [("ab", "ba"), ("abc", "cba"), ("fed", "def"), ("cafe", "efac"), ("bee", "eeb")]
-MEASURES = ["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
+MEASURES = ["exact_match", "ser", "cer", "wer", "bleu", "chrf", "short_bleu", "perplexity"]
 TSV = "".join(f"{source}\t{target}\n" for source, target in PAIRS)
 
 
@@ -82,7 +82,13 @@ def test_the_version(command: Command) -> None:
 def test_training_talks_on_stderr_only(trained: Any) -> None:
     out, err = trained.said.out, trained.said.err
     assert out == ""
-    for part in ("train 260 pairs", "step 30: dev exact", "done: 60 steps", "report: ", "use it: "):
+    for part in (
+        "train 260 pairs",
+        "step 30: dev exact_match",
+        "done: 60 steps",
+        "report: ",
+        "use it: ",
+    ):
         assert part in err
     assert "\x1b" not in err  # no colors, no moving cursor outside a terminal
 

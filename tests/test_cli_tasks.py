@@ -15,7 +15,7 @@ import regard
 Command = Callable[..., Any]
 TASKS = ("tag", "classify", "regress", "language-model")
 MEASURES = {
-    "tag": ["accuracy", "f1", "sentences"],
+    "tag": ["accuracy", "f1", "sentence_accuracy"],
     "classify": ["accuracy", "macro_f1", "ece"],
     "regress": ["r2", "rmse", "mae"],
     "language-model": ["loss", "perplexity", "bits_per_character"],

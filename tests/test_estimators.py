@@ -118,7 +118,7 @@ def test_alternatives_as_a_list(pairs: list[Any]) -> None:
     sources = [source for source, _ in pairs]
     assert one.predict(sources) == other.predict(sources)
     answers = other.predict(sources)
-    exact = other.evaluate(sources, [[target, "x"] for target in answers])["exact"]
+    exact = other.evaluate(sources, [[target, "x"] for target in answers])["exact_match"]
     assert exact == 100  # any of the references is right
 
 
@@ -216,9 +216,9 @@ def test_evaluate(fitted: Transducer, pairs: list[Any]) -> None:
     assert list(scores) == [n for n in HIGHER_IS_BETTER if n in scores] and len(scores) == 8
     sources, targets = zip(*pairs, strict=True)
     assert fitted.evaluate(sources, targets) == scores
-    assert fitted.score(pairs) == fitted.score(sources, targets) == scores["exact"]
+    assert fitted.score(pairs) == fitted.score(sources, targets) == scores["exact_match"]
     right = [a == t for a, t in zip(fitted.predict(sources), targets, strict=True)]
-    assert scores["exact"] == pytest.approx(100 * np.mean(right))
+    assert scores["exact_match"] == pytest.approx(100 * np.mean(right))
 
 
 # save, load

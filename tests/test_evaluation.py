@@ -18,7 +18,7 @@ from regard.metrics import HIGHER_IS_BETTER
 from regard.tasks.values import Evaluation
 
 Command = Callable[..., Any]
-RANGES = ("exact", "bleu", "chrf", "bleu_d2l")
+RANGES = ("exact_match", "bleu", "chrf", "short_bleu")
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,8 @@ def test_validation_while_training_is_the_same_number(trained: Any) -> None:
     (final,) = [record for record in records if record["kind"] == "final"]
     at_best = [r for r in records if r["kind"] == "dev" and r["step"] == final["step"]]
     assert [record["scores"] for record in at_best] == [final["scores"]]
-    best = max(record["scores"]["exact"] for record in records if record["kind"] == "dev")
-    assert final["scores"]["exact"] == best
+    best = max(record["scores"]["exact_match"] for record in records if record["kind"] == "dev")
+    assert final["scores"]["exact_match"] == best
 
 
 @pytest.mark.parametrize("size", [1, 7])
@@ -105,9 +105,9 @@ def test_perplexity_counts_every_reference(model: Transducer) -> None:
 def test_the_closest_reference_counts(model: Transducer) -> None:
     (answer,) = model.predict(["abcdef"])
     wrong, right = Example("abcdef", ("x",)), Example("abcdef", ("x", answer))
-    assert measure(model, [right]).scores["exact"] == 100
+    assert measure(model, [right]).scores["exact_match"] == 100
     assert measure(model, [right]).scores["ser"] == 0
-    assert measure(model, [wrong]).scores["exact"] == 0
+    assert measure(model, [wrong]).scores["exact_match"] == 0
 
 
 def test_names_and_ranges(model: Transducer, dev: list[Example]) -> None:

@@ -68,7 +68,7 @@ def test_edit_distance_of_texts_longer_than_a_machine_word(text, place):
 def test_rates_by_hand():
     # tokens: 1 of 3 and 0 of 2 wrong; characters "k a t" / "k e t": 1 of 5 and 0 of 3.
     scores = score(["k a t", "d o"], [["k e t"], ["d o"]], str.split)
-    assert scores["exact"] == 50.0
+    assert scores["exact_match"] == 50.0
     assert scores["ser"] == pytest.approx(100 * 1 / 5)
     assert scores["cer"] == pytest.approx(100 * 1 / 8)
     assert scores["wer"] == pytest.approx(100 * 1 / 5)
@@ -78,13 +78,13 @@ def test_the_closest_reference_counts_and_of_equals_the_longest():
     # "ab" is one insertion from "abc", one deletion from "a", two edits from "xy".
     scores = score(["ab"], [["xy", "a", "abc"]], list)
     assert scores["ser"] == scores["cer"] == pytest.approx(100 * 1 / 3)
-    assert scores["exact"] == 0.0
-    assert score(["ab"], [["xy", "ab"]], list)["exact"] == 100.0
+    assert scores["exact_match"] == 0.0
+    assert score(["ab"], [["xy", "ab"]], list)["exact_match"] == 100.0
 
 
 def test_empty_references_do_not_divide_by_zero():
     assert score([""], [[""]], list)["ser"] == 0.0
-    assert score([""], [[""]], list)["bleu_d2l"] == 100.0
+    assert score([""], [[""]], list)["short_bleu"] == 100.0
     assert score(["abc"], [[""]], list)["ser"] == 300.0
     assert score(["", "ab"], [["ab"], ["ab"]], list)["ser"] == 50.0
 
@@ -108,12 +108,12 @@ def test_short_bleu_by_hand():
 def test_bleu_d2l_is_a_mean_over_examples_of_the_best_reference():
     first = math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (3 / 4) ** 0.25
     scores = score(["a b b c d", "x"], [["q q", "a b c d e f"], ["x"]], list)
-    assert scores["bleu_d2l"] == pytest.approx(100 * (first + 1) / 2)
+    assert scores["short_bleu"] == pytest.approx(100 * (first + 1) / 2)
 
 
 def test_bleu_d2l_counts_tokens_where_all_references_are_single_words():
     expected = math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (3 / 4) ** 0.25
-    assert score(["abbcd"], [["abcdef"]], list)["bleu_d2l"] == pytest.approx(100 * expected)
+    assert score(["abbcd"], [["abcdef"]], list)["short_bleu"] == pytest.approx(100 * expected)
 
 
 def test_bleu_and_chrf_are_those_of_sacrebleu():
@@ -163,7 +163,7 @@ def test_interval_of_exact_is_the_binomial_one():
     references = [["yes"]] * 400
     share = sum(right) / 400
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
-    low, high = intervals(hypotheses, references, list)["exact"]
+    low, high = intervals(hypotheses, references, list)["exact_match"]
     assert low == pytest.approx(100 * share - half, abs=0.8)
     assert high == pytest.approx(100 * share + half, abs=0.8)
 
@@ -180,7 +180,7 @@ def test_each_score_has_a_direction():
     scores = score(["a"], [["a"]], list)
     assert set(scores) <= set(HIGHER_IS_BETTER)
     better = {name for name in scores if HIGHER_IS_BETTER[name]}
-    assert better == {"exact", "bleu", "chrf", "bleu_d2l"}
+    assert better == {"exact_match", "bleu", "chrf", "short_bleu"}
 
 
 @pytest.mark.parametrize(

@@ -132,15 +132,15 @@ def test_tag_scores_by_hand():
     assert measure_tags(GUESSES, PEOPLE, TOKENS, known).scores() == {
         "accuracy": pytest.approx(100 * 5 / 7),
         "f1": span_scores(GUESSES, PEOPLE)["f1"],
-        "unseen_accuracy": pytest.approx(100 * 2 / 3),  # Jane and UN right, Doe wrong
-        "sentences": 0.0,
+        "oov_accuracy": pytest.approx(100 * 2 / 3),  # Jane and UN right, Doe wrong
+        "sentence_accuracy": 0.0,
     }
 
 
 def test_plain_tags_have_no_spans_and_known_words_no_unseen():
     wanted, given = [["DET", "NOUN"], ["VERB"]], [["DET", "VERB"], ["VERB"]]
     scores = measure_tags(given, wanted, [["the", "cat"], ["sat"]], lambda word: True).scores()
-    assert scores == {"accuracy": pytest.approx(200 / 3), "sentences": 50.0}
+    assert scores == {"accuracy": pytest.approx(200 / 3), "sentence_accuracy": 50.0}
     assert set(scores) <= set(HIGHER_IS_BETTER)
     flat = [[tag for tags in side for tag in tags] for side in (wanted, given)]
     assert scores["accuracy"] == pytest.approx(100 * accuracy_score(*flat))
@@ -159,7 +159,7 @@ def test_intervals_are_those_of_drawn_sentences():
     share = right.mean()
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
     expected = pytest.approx((100 * share - half, 100 * share + half), abs=0.8)
-    assert bounds["accuracy"] == bounds["sentences"] == bounds["unseen_accuracy"] == expected
+    assert bounds["accuracy"] == bounds["sentence_accuracy"] == bounds["oov_accuracy"] == expected
     hits = span_hits(given, wanted)
     alone = Measured(lambda times: {"f1": micro_f1(hits.count(times))}, len(wanted))
     assert bounds["f1"] == alone.intervals(seed=1)["f1"]
@@ -171,7 +171,7 @@ def test_an_unseen_word_that_is_not_always_drawn_still_has_an_interval():
     bounds = measure_tags(
         [["A"], ["A"]], [["A"], ["A"]], [["x"], ["y"]], {"x"}.__contains__
     ).intervals()
-    assert bounds["unseen_accuracy"] == (100.0, 100.0)
+    assert bounds["oov_accuracy"] == (100.0, 100.0)
 
 
 @pytest.mark.parametrize(

@@ -30,14 +30,20 @@ def folder(tmp_path: Path) -> Path:
         for step, loss in LOSSES
     ]
     dev = [
-        {"kind": "dev", "step": step, "seconds": 1.0, "loss": loss, "scores": {"exact": exact}}
+        {
+            "kind": "dev",
+            "step": step,
+            "seconds": 1.0,
+            "loss": loss,
+            "scores": {"exact_match": exact},
+        }
         for step, loss, exact in DEV
     ]
     final = {
         "kind": "final",
         "step": 40,
-        "scores": {"exact": 62.5, "ser": 12.25, "perplexity": 1.65},
-        "intervals": {"exact": [58.25, 66.75]},
+        "scores": {"exact_match": 62.5, "ser": 12.25, "perplexity": 1.65},
+        "intervals": {"exact_match": [58.25, 66.75]},
         "examples": 1234,
         "signatures": {"bleu": "nrefs:1|case:mixed"},
     }
@@ -48,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
         {"step": 40, "source": "dog", "references": ["X", "D AO G"], "prediction": "D AA G"},
     ]
     write_lines(tmp_path / "samples.jsonl", samples)
-    run = {"name": "my run", "metric": "exact", "parameters": 1234567, "device": "cpu"}
+    run = {"name": "my run", "metric": "exact_match", "parameters": 1234567, "device": "cpu"}
     (tmp_path / "run.json").write_text(json.dumps(run))
     (tmp_path / "check.json").write_text(json.dumps({"lines": ["train  10 examples"]}))
     settings = {
@@ -209,7 +215,7 @@ def test_an_empty_folder_gives_a_page(tmp_path):
 
 def test_a_killed_run_shows_its_best_validation_and_what_was_unreadable(folder):
     lines = (folder / "metrics.jsonl").read_text().splitlines()[:-1]
-    dev = {"kind": "dev", "step": 60, "loss": float("nan"), "scores": {"exact": 50.0}}
+    dev = {"kind": "dev", "step": 60, "loss": float("nan"), "scores": {"exact_match": 50.0}}
     lines += [json.dumps(dev), '{"kind": "tra']
     (folder / "metrics.jsonl").write_text("\n".join(lines))
     html = page(folder)
@@ -224,7 +230,7 @@ def test_of_equal_scores_the_later_is_the_best(folder: Path) -> None:
     """As training has it, which keeps the later model."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     dev = [line for line in lines if line["kind"] == "dev"]
-    same = [line | {"scores": {"exact": 50.0}} for line in dev]
+    same = [line | {"scores": {"exact_match": 50.0}} for line in dev]
     write_lines(
         folder / "metrics.jsonl", [line for line in lines if line["kind"] == "train"] + same
     )

@@ -82,7 +82,7 @@ def test_scores_with_intervals_and_what_a_run_took(command: Command, two: Any) -
         *("4 min 00 s", "1,234,567", "5", "finished"),
     ]
     assert slow[:2] == ["30.00", "26.0 to 34.0"] and slow[5] == "6 min 00 s"
-    assert page.row("exact match exact") == ["62.50", "30.00"]
+    assert page.row("exact match exact_match") == ["62.50", "30.00"]
 
 
 def test_the_best_is_marked(command: Command, two: Any) -> None:

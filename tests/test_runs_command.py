@@ -48,7 +48,7 @@ def test_a_line_for_each_run_newest_first(command: Command) -> None:
         "task": "transduce",
         "data": "words.tsv",
         "state": "finished",
-        "best": "exact 62.50",
+        "best": "exact_match 62.50",
         "step": "40/40",
         "min": "4.0",
         "params": "1.23M",
@@ -67,7 +67,11 @@ def test_json_holds_the_numbers(command: Command) -> None:
     assert found["without_runs"] == ["runs/notes"]
     first, second = found["runs"]
     assert first["folder"] == "runs/a" and first["settings"] == {"lr": 0.01}
-    assert (first["metric"], first["best"], first["interval"]) == ("exact", 70.0, [66.0, 74.0])
+    assert (first["metric"], first["best"], first["interval"]) == (
+        "exact_match",
+        70.0,
+        [66.0, 74.0],
+    )
     assert (first["best_step"], first["steps"], first["seconds"]) == (20, 40, 240.0)
     assert (first["parameters"], first["tokens_per_second"]) == (1_234_567, 5.0)
     assert second["best"] == 62.5 and second["interval"] is None and second["notes"] == []

@@ -256,7 +256,7 @@ def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_
     assert said.code == 0 and said.out.splitlines() == model.predict(list(asked))
     assert all(set(answer) <= set("abcdef") for answer in said.out.splitlines())
     said = command("evaluate", trained.run, trained.dev, *given)
-    assert said.code == 0 and "exact" in said.out
+    assert said.code == 0 and "exact_match" in said.out
     texts = tmp_path / "texts"
     texts.write_text("abc\nfed\n")
     output = ("--output", tmp_path / "answers", "--input", texts)

@@ -58,11 +58,11 @@ def test_scripts_without_spaces_get_a_vocabulary_that_holds_their_characters() -
 
 def test_a_reference_with_odd_spaces_can_be_met() -> None:
     pairs = [Pair("ab", "A  B ", 1), Pair("ba", "B A", 2)]
-    options = TransduceOptions(target=SideOptions(tokenizer="whitespace"), metric="exact")
+    options = TransduceOptions(target=SideOptions(tokenizer="whitespace"), metric="exact_match")
     task, _, _ = options.fit(pairs)
     given = [Prediction("A B", 0.0), Prediction("B A", 0.0)]
     scores = task.score(given, [Example("ab", ("A  B ",)), Example("ba", ("B A",))])
-    assert scores["exact"] == 100
+    assert scores["exact_match"] == 100
     assert scores["cer"] == 0
 
 

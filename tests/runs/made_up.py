@@ -25,7 +25,12 @@ def make_run(
     tree = {"task": {"kind": "transduce"}, "model": {"encoder": {"kind": "recurrent"}}}
     tree |= {"training": {"lr": 0.002, "steps": 40, "seed": 1}} | (settings or {})
     (folder / "config.yaml").write_text(yaml.safe_dump(tree), "utf-8")
-    about = {"task": "transduce", "metric": "exact", "parameters": 1_234_567, "name": folder.name}
+    about = {
+        "task": "transduce",
+        "metric": "exact_match",
+        "parameters": 1_234_567,
+        "name": folder.name,
+    }
     about |= {"started": "2026-01-02T03:04:05+00:00", "data": {"data": "/data/words.tsv"}}
     about |= {"fingerprints": {"dev": "d", "training": "t"}}
     (folder / "run.json").write_text(json.dumps(about | facts), "utf-8")
@@ -37,10 +42,12 @@ def make_run(
         loss = 3.0 / number
         rates = {"lr": 1e-3, "norm": 1.0, "padding": 0.0, "tokens": 600, "tokens_per_second": 5.0}
         log.append({"kind": "train", **at, "epoch": number, "loss": loss, **rates})
-        log.append({"kind": "dev", **at, "loss": loss + 1, "scores": {"exact": score, "ser": 9.5}})
+        log.append(
+            {"kind": "dev", **at, "loss": loss + 1, "scores": {"exact_match": score, "ser": 9.5}}
+        )
     if final:
-        best = {"exact": max(exact), "ser": 9.5}
-        bounds = {"exact": [max(exact) - 4, max(exact) + 4]}
+        best = {"exact_match": max(exact), "ser": 9.5}
+        bounds = {"exact_match": [max(exact) - 4, max(exact) + 4]}
         step = 20 * (1 + exact.index(max(exact)))
         log.append({"kind": "final", "step": step, "scores": best, "intervals": bounds})
     lines(folder / "metrics.jsonl", log)

@@ -68,7 +68,14 @@ def test_the_points_are_those_of_the_log(train: Command) -> None:
     assert said.code == 0, said.err
     assert_same("run")
     assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20, 25]
-    wanted = {"dev/exact", "dev/perplexity", "dev/loss", "final/exact", "train/lr", "train/norm"}
+    wanted = {
+        "dev/exact_match",
+        "dev/perplexity",
+        "dev/loss",
+        "final/exact_match",
+        "train/lr",
+        "train/norm",
+    }
     assert wanted <= points("run").keys()
     assert any(name.startswith("norm/") for name in points("run"))
     samples = [json.loads(line) for line in Path("run/samples.jsonl").read_text().splitlines()]
@@ -166,7 +173,10 @@ def test_from_python(words: list[str]) -> None:
 
 def test_nothing_is_shown_but_what_can_be_a_curve() -> None:
     line = {"kind": "dev", "step": 3, "seconds": 1.0, "examples": 7, "loss": 2, "details": {"a": 1}}
-    assert list(curves(line | {"scores": {"exact": 50.0}})) == [("dev/loss", 2), ("dev/exact", 50)]
+    assert list(curves(line | {"scores": {"exact_match": 50.0}})) == [
+        ("dev/loss", 2),
+        ("dev/exact_match", 50),
+    ]
 
 
 def test_texts_cannot_break_the_table() -> None:

@@ -32,7 +32,7 @@ def test_the_run_folder_is_complete(trained: Any) -> None:
     assert None not in flatten(config["model"]).values()  # all that was chosen is written out
     assert config["task"]["source"]["tokens"] == "char"
     page = (trained.run / "report.html").read_text()
-    for part in ("model.encoder.width", "exact", "<svg"):
+    for part in ("model.encoder.width", "exact_match", "<svg"):
         assert part in page
     assert not re.search(r"""(src|href)=["']?https?:""", page)
 

@@ -85,7 +85,7 @@ def choose_metric(tree: dict[str, Any]) -> None:
     """Fills the measure that fits the tokens of the target."""
     if tree["metric"] is None:
         words = tree["target"]["tokenizer"] in (*SUBWORDS, "word")
-        tree["metric"] = "bleu" if words else "exact"
+        tree["metric"] = "bleu" if words else "exact_match"
 
 
 def _same_script(texts: dict[str, Sequence[str]]) -> bool:

@@ -15,19 +15,19 @@ class Metric(NamedTuple):
 
 
 METRICS = {
-    "exact": Metric("exact match", share=True),
+    "exact_match": Metric("exact match", share=True),
     "ser": Metric("symbol error rate", higher=False, share=True),
     "cer": Metric("character error rate", higher=False, share=True),
     "wer": Metric("word error rate", higher=False, share=True),
     "bleu": Metric("BLEU"),
     "chrf": Metric("chrF"),
-    "bleu_d2l": Metric("short-sentence BLEU"),
+    "short_bleu": Metric("short-sentence BLEU"),
     "accuracy": Metric("accuracy", share=True),
     "f1": Metric("F1"),  # of labels or of spans: see `measure` of the report
     "macro_f1": Metric("macro F1"),
-    "unseen_accuracy": Metric("accuracy on unseen words", share=True),
-    "sentences": Metric("whole sentences right", share=True),
-    "subset_accuracy": Metric("all labels right", share=True),
+    "oov_accuracy": Metric("accuracy on unknown words", share=True),
+    "sentence_accuracy": Metric("sentence accuracy", share=True),
+    "subset_accuracy": Metric("subset accuracy", share=True),
     "log_loss": Metric("log loss (nats)", higher=False, bounded=False),
     "ece": Metric("calibration error", higher=False, share=True),
     "r2": Metric("R\u00b2", bounded=False),

@@ -66,8 +66,8 @@ def measure_tags(
     - `accuracy`: of tokens.
     - `f1`: of spans, if the wanted tags mark spans; 0 where there is nothing to find and nothing
       found, as in conlleval.
-    - `unseen_accuracy`: of the tokens that are not `known`, if there is one.
-    - `sentences`: those with every tag right.
+    - `oov_accuracy`: of the tokens that are not `known`, if there is one.
+    - `sentence_accuracy`: sentences with every tag right.
     """
     _check(predicted, wanted)
     _check_tokens(tokens, wanted)
@@ -86,8 +86,8 @@ def measure_tags(
         if hits is not None:
             found["f1"] = micro_f1(hits.count(times))
         if unseen:
-            found["unseen_accuracy"] = percent(unseen_right, unseen)
-        return found | {"sentences": percent(whole, times.sum())}
+            found["oov_accuracy"] = percent(unseen_right, unseen)
+        return found | {"sentence_accuracy": percent(whole, times.sum())}
 
     return Measured(scores, len(wanted))
 

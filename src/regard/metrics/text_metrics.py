@@ -25,7 +25,7 @@ Table = npt.NDArray[np.float64]
 
 # Columns of the table, one row an example. A rate has two: errors, then length of the reference.
 _RATES = {"ser": slice(1, 3), "cer": slice(3, 5), "wer": slice(5, 7)}
-_EXACT, _BLEU_D2L, _COUNT = 0, 7, 8
+_EXACT_MATCH, _SHORT_BLEU, _COUNT = 0, 7, 8
 _BLEU, _CHRF = slice(9, 19), slice(19, 37)
 
 
@@ -37,13 +37,13 @@ def score(
     `references[i]` holds every right answer for example `i`; `tokenize` splits a text into the
     units of `ser` (phonemes, characters: whatever the model writes).
 
-    - `exact`: the answer equals one of the references.
+    - `exact_match`: the answer equals one of the references.
     - `ser`, `cer`, `wer`: errors in tokens, characters and white-space words. Each answer is
       compared with its closest reference, the longer one of two equally close; then the errors
       of all examples are divided by the lengths of the chosen references (at least 1), so a
       rate can exceed 100.
     - `bleu`, `chrf`: corpus scores of sacrebleu with its defaults; see `signatures`.
-    - `bleu_d2l`: mean of `short_bleu`, best of the references. It counts words; where no
+    - `short_bleu`: mean of `short_bleu`, best of the references. It counts words; where no
       reference has more than one word it counts tokens.
     """
     table = _table(hypotheses, references, tokenize)
@@ -163,8 +163,8 @@ def _scores(sums: Table) -> dict[str, float]:
         for each, part in parts
     )
     scores = {
-        "exact": 100 * float(sums[_EXACT]) / count,
-        "bleu_d2l": 100 * float(sums[_BLEU_D2L]) / count,
+        "exact_match": 100 * float(sums[_EXACT_MATCH]) / count,
+        "short_bleu": 100 * float(sums[_SHORT_BLEU]) / count,
         "bleu": bleu,
         "chrf": chrf,
     }

@@ -41,7 +41,7 @@ class TagOptions(TaskOptions):
     confidence: float = Field(
         0.9, gt=0, le=1, description="with --unlabeled: how sure a label must be to be learned from"
     )
-    metric: Literal["accuracy", "f1", "sentences"] | None = Field(
+    metric: Literal["accuracy", "f1", "sentence_accuracy"] | None = Field(
         None, description="the measure that picks the best model; None: f1 for spans"
     )
 
@@ -154,7 +154,7 @@ class Tag(Task):
         )
 
     def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
-        """accuracy, whole sentences, accuracy on words training never saw, F1 of spans."""
+        """Return `accuracy`, `oov_accuracy`, `sentence_accuracy` and, for spans, `f1`."""
         words = [example.source for example in examples]
         return measure_tags(*columns(predictions, examples), words, self.knows)
 

@@ -119,7 +119,7 @@ class Transduce(Answering, Task):
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """exact ser cer wer bleu chrf bleu_d2l."""
+        """exact_match ser cer wer bleu chrf short_bleu."""
         outputs = [prediction.text for prediction in predictions]
         return metrics.score(outputs, self._references(examples), self.target.tokenize)
 

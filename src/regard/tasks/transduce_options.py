@@ -28,7 +28,7 @@ from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.transduce import Transduce
 
-Metric = Literal["exact", "ser", "cer", "wer", "bleu", "chrf", "bleu_d2l", "perplexity"]
+Metric = Literal["exact_match", "ser", "cer", "wer", "bleu", "chrf", "short_bleu", "perplexity"]
 
 
 class TransduceOptions(TaskOptions):

@@ -23,8 +23,8 @@
     "sequences": "序列", "in all": "总数", "different": "不同", "once": "仅一次", "no score yet": "尚无得分",
     "exact match": "完全匹配", "symbol error rate": "符号错误率", "character error rate": "字符错误率", "word error rate": "词错误率",
     "BLEU": "BLEU", "chrF": "chrF", "short-sentence BLEU": "短句 BLEU", "accuracy": "准确率", "F1": "F1", "span F1": "片段 F1",
-    "macro F1": "宏平均 F1", "accuracy on unseen words": "未见词准确率", "whole sentences right": "整句正确率",
-    "all labels right": "全部标签正确率", "log loss (nats)": "对数损失（奈特）", "calibration error": "校准误差", "R\u00b2": "R\u00b2",
+    "macro F1": "宏平均 F1", "accuracy on unknown words": "未见词准确率", "sentence accuracy": "整句正确率",
+    "subset accuracy": "全部标签正确率", "log loss (nats)": "对数损失（奈特）", "calibration error": "校准误差", "R\u00b2": "R\u00b2",
     "root mean squared error": "均方根误差", "mean absolute error": "平均绝对误差", "loss (nats)": "损失（奈特）",
     "perplexity": "困惑度", "bits per character": "每字符比特数",
   };
