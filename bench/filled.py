@@ -127,7 +127,7 @@ def made_up(stats: Tree) -> Any:
 
 def fill_case(case: Tree) -> Any:
     """The filled settings as they are written, and the choices; or why they are refused."""
-    from regard.config.defaults import fill
+    from regard.config.defaults import fill_defaults
     from regard.config.load import check_config
     from regard.core.errors import UserError
     from regard.data.sources.builtin import builtin
@@ -141,10 +141,10 @@ def fill_case(case: Tree) -> Any:
             config = config.model_copy(update={"task": options})
             corpus = task.corpus(builtin(case["data"]).train[:5000])
             stats = task.stats(corpus) if hasattr(task, "stats") else task.facts(corpus)
-        full, chosen = fill(config, stats)
+        full, auto_settings = fill_defaults(config, stats)
     except UserError as error:
         return str(error)
-    return [full.dump(), [[c.key, repr(c.value), c.why] for c in chosen]]
+    return [full.dump(), [[c.key, repr(c.value), c.reason] for c in auto_settings]]
 
 
 def run(source: Path, wish: Tree) -> list[Tree]:

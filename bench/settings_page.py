@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from regard.config.configs import CONFIGS
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import check_config
 from regard.core.data_stats import DataStats
 from regard.core.options import flatten, kinds_of, members
@@ -160,7 +160,7 @@ def auto_keys() -> set[str]:
                 if model == "masked":
                     tree["objective"] = {"kind": "masked"}
                 before = check_config(tree, "settings")
-                after = flatten(fill(before, stats)[0].model_dump(mode="json"))
+                after = flatten(fill_defaults(before, stats)[0].model_dump(mode="json"))
                 for key, value in flatten(before.model_dump(mode="json")).items():
                     if value is None and (after.get(key) is not None or f"{key}.kind" in after):
                         found |= {key, f"{key}.kind"}

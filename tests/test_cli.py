@@ -87,7 +87,7 @@ def test_training_talks_on_stderr_only(trained: Any) -> None:
         "step 30: dev exact_match",
         "done: 60 steps",
         "report: ",
-        "use it: ",
+        "next: ",
     ):
         assert part in err
     assert "\x1b" not in err  # no colors, no moving cursor outside a terminal

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from regard.config.configs import TransduceConfig
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import changed, check_config, load_config, put, read_recipe
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -35,7 +35,7 @@ def refusal(*settings: str) -> list[str]:
         ("modle.tied=false", "modle", "did you mean model?"),
         ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
         ("search.bean=3", "search.bean", "did you mean beam?"),
-        ("task.source.token=char", "task.source.token", "did you mean tokens?"),
+        ("task.source.token=char", "task.source.token", "did you mean tokenizer?"),
         ("xyz=1", "xyz", "known here: task, model, objective, training, search"),
     ],
 )
@@ -232,7 +232,7 @@ def test_what_does_not_fit_the_kind_that_is_chosen_from_the_data(setting: str) -
     """Known only once the data are read; still said as plainly."""
     config = load_config(None, [setting])
     with pytest.raises(UserError, match=r"model\.encoder: width 9 is odd.*choose 10"):
-        fill(config, DataStats(examples=5, tokens=60, outputs=9, subwords=False))
+        fill_defaults(config, DataStats(examples=5, tokens=60, outputs=9, subwords=False))
 
 
 def test_settings_are_read_as_yaml() -> None:

@@ -109,7 +109,7 @@ def test_a_tag_that_training_never_saw(command: Command, train: Command) -> None
     data, _ = corpora.write("tag", Path())
     Path("dev.conll").write_text("Anna X X B-PER\nsees X X O\nMars X X B-STAR\n\n")
     said = train(data, "--task", "tag", "--dev", "dev.conll")
-    assert said.code == 0 and "B-STAR" in said.err.partition("chosen:")[0]
+    assert said.code == 0 and "B-STAR" in said.err.partition("auto:")[0]
     found = json.loads(command("evaluate", "run", "dev.conll", "--json").out)
     assert found["metrics"]["accuracy"] < 70
     row = next(row for row in found["details"]["classes"] if row["label"] == "B-STAR")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import check_config
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -193,7 +193,9 @@ def test_muon_with_an_old_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def filled(optimizer: dict, **training: Any) -> Any:
     config = check_config({"training": {"optimizer": optimizer, **training}}, "settings")
-    return fill(config, DataStats(examples=50, tokens=600, outputs=9, subwords=False))[0].training
+    return fill_defaults(config, DataStats(examples=50, tokens=600, outputs=9, subwords=False))[
+        0
+    ].training
 
 
 @pytest.mark.parametrize("kind", [kind.model_fields["kind"].default for kind in KINDS])

@@ -59,7 +59,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "check.json").write_text(json.dumps({"lines": ["train  10 examples"]}))
     settings = {
         "changed": {"training.lr": [None, 0.002]},
-        "chosen": [{"key": "model.width", "value": 192, "why": "little data"}],
+        "auto": [{"key": "model.width", "value": 192, "reason": "little data"}],
     }
     (tmp_path / "settings.json").write_text(json.dumps(settings))
     (tmp_path / "config.yaml").write_text("training: {lr: 0.002}\n")
@@ -182,7 +182,7 @@ def test_everything_from_the_data_is_escaped(folder):
     )
     (folder / "run.json").write_text(json.dumps({"name": evil, "metric": evil, "command": evil}))
     (folder / "check.json").write_text(json.dumps({"lines": [evil]}))
-    settings = {"changed": {evil: [evil, evil]}, "chosen": [{"key": evil, "value": evil}]}
+    settings = {"changed": {evil: [evil, evil]}, "auto": [{"key": evil, "value": evil}]}
     (folder / "settings.json").write_text(json.dumps(settings))
     (folder / "config.yaml").write_text(evil)
     with open(folder / "metrics.jsonl", "a") as file:

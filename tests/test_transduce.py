@@ -50,10 +50,10 @@ def test_scripts_without_spaces_get_a_vocabulary_that_holds_their_characters() -
     characters = [chr(0x4E00 + i) for i in range(1500)]
     texts = ["".join(generator.choices(characters, k=20)) for _ in range(600)]
     pairs = [Pair(text, text, line) for line, text in enumerate(texts, 1)]
-    _, filled, chosen = TransduceOptions().fit(pairs)
+    _, filled, auto_settings = TransduceOptions().fit(pairs)
     assert filled.source.tokenizer == "unigram"
     assert filled.source.vocab_size is not None and filled.source.vocab_size > 1500
-    assert any(choice.key == "task.source.vocab_size" for choice in chosen)
+    assert any(choice.key == "task.source.vocab_size" for choice in auto_settings)
 
 
 def test_a_reference_with_odd_spaces_can_be_met() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from regard.config.configs import TransduceConfig
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import check_config, flatten
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -31,7 +31,9 @@ def filled(tree: Tree) -> EncoderDecoderOptions:
     for widths in WIDTHS:
         model = sized(tree, EncoderDecoderOptions, **dict(zip(SIDES, widths, strict=True)))
         try:
-            return fill(check_config({"model": model}, "laws"), DataStats(4, 40, 9, False))[0].model
+            return fill_defaults(
+                check_config({"model": model}, "laws"), DataStats(4, 40, 9, False)
+            )[0].model
         except UserError as error:
             refusal = error
     raise AssertionError(refusal)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from regard.config.configs import CONFIGS, Config
-from regard.config.defaults import fill, proposed, with_choices
+from regard.config.defaults import fill_defaults, propose_settings, with_settings
 from regard.config.load import check_config, flatten
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
@@ -87,17 +87,17 @@ def test_every_kind_builds_from_its_defaults(toy: str, model: Tree, large: bool)
     stats = task.stats(task.corpus(TOYS[toy].pairs))
     if large:
         stats = replace(stats, examples=10**5, tokens=10**7, outputs=8000, subwords=True)
-    full, chosen = fill(config, stats)
+    full, auto_settings = fill_defaults(config, stats)
     before, after = (flatten(c.model_dump(mode="json")) for c in (config, full))
     assert not {None, "auto"} & set(flatten(full.model.model_dump(mode="json")).values())
     training = full.training
     assert training.optimizer.kind != "auto"
     assert training.optimizer.kind == "exact" or None not in (training.lr, training.tokens)
     filled = {k: v for k, v in after.items() if k in before and before[k] != v}
-    assert filled.items() <= {c.key: c.value for c in chosen}.items()
+    assert filled.items() <= {c.key: c.value for c in auto_settings}.items()
     kinds = {key.removesuffix(".kind"): value for key, value in after.items()}
-    assert all(kinds[c.key.removesuffix(".kind")] == c.value and c.why for c in chosen)
-    assert fill(full, stats) == (full, [])
+    assert all(kinds[c.key.removesuffix(".kind")] == c.value and c.reason for c in auto_settings)
+    assert fill_defaults(full, stats) == (full, [])
     assert back(full) == full
     task.build(full.model)
 
@@ -116,14 +116,14 @@ def test_nothing_is_open_after_four_rounds(vectors: int) -> None:
     for tree in ROUNDS:
         config = check_config(tree, "laws")
         for _ in range(4):
-            choices = proposed(config, stats)
+            choices = propose_settings(config, stats)
             keys = [choice.key for choice in choices]
             before = config.model_dump(mode="json")
             opened = [reduce(lambda part, key: part[key], key.split("."), before) for key in keys]
             assert len(set(keys)) == len(keys) and set(opened) <= {None, "auto"}
-            assert all(choice.why and choice.value is not None for choice in choices)
-            config = with_choices(config, choices)
-        assert not proposed(config, stats)
+            assert all(choice.reason and choice.value is not None for choice in choices)
+            config = with_settings(config, choices)
+        assert not propose_settings(config, stats)
         assert not {None, "auto"} & set(flatten(config.model.model_dump(mode="json")).values())
 
 

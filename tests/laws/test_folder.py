@@ -8,7 +8,7 @@ import yaml
 
 import regard
 from regard.config.configs import TransduceConfig
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import check_config
 from regard.core.data_stats import DataStats
 from regard.data.reading.read import Pair
@@ -35,7 +35,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
     for side, kind in product(("encoder", "decoder"), ("transformer", "recurrent")):
         tree = {"model": {side: {"kind": kind, "width": 24}, "decoder": {"kind": "recurrent"}}}
         tree["model"]["decoder"] |= {"cross": "dot", **({"width": 24} if side == "decoder" else {})}
-        full, _ = fill(check_config(tree, "laws"), DataStats(5, 60, 9, False))
+        full, _ = fill_defaults(check_config(tree, "laws"), DataStats(5, 60, 9, False))
         assert (full.model.encoder.width, full.model.decoder.width) == (24, 24)
 
 

@@ -110,7 +110,7 @@ class Opened:
         config = load_config(None, settings).task
         self.data: Data = config.open(place, dev or Place(option="--dev-"))
         kept, _ = config.usable(self.data.train)
-        self.task, self.options, self.chosen = config.fit(kept)
+        self.task, self.options, self.auto_settings = config.fit(kept)
         self.kept, self.notes = self.options.usable(self.data.train, self.task)
         self.corpus: Corpus = self.task.corpus(self.kept)
         self.check = self.task.check(self.data.train, self.data.dev)
@@ -125,7 +125,7 @@ class Opened:
             "notes": [n for n in self.data.notes if "read in pieces" not in n] + self.notes,
             "vocabularies": (self.task.source.content(), self.task.target.content()),
             "options": self.options,
-            "chosen": self.chosen,
+            "auto": self.auto_settings,
             "ratio": self.task.ratio,
             "lengths": self.corpus.lengths.tolist(),
             "digest": self.corpus.digest(),

@@ -34,7 +34,7 @@ def make_run(
     about |= {"started": "2026-01-02T03:04:05+00:00", "data": {"data": "/data/words.tsv"}}
     about |= {"fingerprints": {"dev": "d", "training": "t"}}
     (folder / "run.json").write_text(json.dumps(about | facts), "utf-8")
-    changed = {"changed": {"training.lr": [None, 0.002]}, "chosen": []}
+    changed = {"changed": {"training.lr": [None, 0.002]}, "auto": []}
     (folder / "settings.json").write_text(json.dumps(changed), "utf-8")
     log: list[dict[str, Any]] = []
     for number, score in enumerate(exact, 1):

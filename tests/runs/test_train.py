@@ -185,7 +185,7 @@ def test_in_a_terminal_there_is_a_line_that_moves(
 ) -> None:
     """And the cursor comes back, also when training fails."""
     wild = ("--set", "training.lr=1e30", "--set", "training.clip=0")
-    for words, last in ((("--steps", "20"), "use it: "), ((*wild, "--steps", "9"), "error: ")):
+    for words, last in ((("--steps", "20"), "next: "), ((*wild, "--steps", "9"), "error: ")):
         shown = in_terminal(["train", "words.tsv", *tiny, *words], monkeypatch)
         assert "tokens/s" in shown or "loss " in shown
         assert "padding " in shown and " left" in shown and "%" in shown

@@ -42,7 +42,7 @@ def check(
     held = Place(dev, dev_source, dev_target, source_column, target_column, "--dev-")
     opened = config.task.open(place, held)
     kept, left_out = config.task.usable(opened.train)
-    fitted, _, chosen = config.task.fit(kept, config.model)
+    fitted, _, auto_settings = config.task.fit(kept, config.model)
     found = fitted.check(opened.train, opened.dev)
     if plot is not None:
         drawn = zipf_svg(found.as_dict())
@@ -53,7 +53,8 @@ def check(
     if json_object:
         print(json.dumps({**found.as_dict(), "notes": opened.notes}, ensure_ascii=False))
         return
-    for line in [*opened.notes, *left_out, *(f"{c.key}={c.value}: {c.why}" for c in chosen), ""]:
+    auto = [f"auto: {s.key}={s.value} ({s.reason})" for s in auto_settings]
+    for line in [*opened.notes, *left_out, *auto, ""]:
         print(line)
     for line in found.lines():
         print(line)

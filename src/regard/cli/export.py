@@ -35,5 +35,5 @@ def export(
         raise UserError(f"{model}: exported already; give the folder of the run it was made from")
     export_model(load_predictor(model), to, out, force, quantize=quantize)
     taken = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
-    info(f"use it: regard predict {out} TEXT   ({size(taken)})")
+    info(f"next: regard predict {out} TEXT   ({size(taken)})")
     print(out)

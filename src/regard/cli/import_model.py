@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from regard.cli.command_options import Debug
-from regard.core.errors import info
+from regard.core.errors import info, note
 
 
 def import_model(
@@ -30,7 +30,7 @@ def import_model(
     sizes = [f"{len(v):,}" for v in (imported.task.source_tokenizer(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())
     info(f"{count:,} parameters, {' and '.join(sizes)} tokens")
-    for note in imported.notes:
-        info(f"note: {note}")
-    info(f"use it: regard predict {out} TEXT")
+    for text in imported.notes:
+        note(text)
+    info(f"next: regard predict {out} TEXT")
     print(out)

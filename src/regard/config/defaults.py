@@ -1,4 +1,4 @@
-"""Settings for a user who says nothing: each options class proposes its own from the data."""
+"""Automatic settings: each options class proposes values for what the user left unset."""
 
 from dataclasses import replace
 from functools import reduce
@@ -6,31 +6,31 @@ from operator import getitem
 
 from regard.config.load import Config, check_config
 from regard.core.data_stats import DataStats
-from regard.core.options import Choice, parts
+from regard.core.options import AutoSetting, parts
 
 
-def fill(config: Config, stats: DataStats) -> tuple[Config, list[Choice]]:
-    """The configuration with every open setting filled, and what was chosen and why."""
-    chosen: list[Choice] = []
-    while proposals := proposed(config, stats):
-        config = with_choices(config, proposals)
-        chosen += proposals
-    return config, [choice for choice in chosen if choice.told]
+def fill_defaults(config: Config, stats: DataStats) -> tuple[Config, list[AutoSetting]]:
+    """Return the configuration with every unset setting filled, and the settings to print."""
+    filled: list[AutoSetting] = []
+    while proposals := propose_settings(config, stats):
+        config = with_settings(config, proposals)
+        filled += proposals
+    return config, [setting for setting in filled if setting.is_printed]
 
 
-def proposed(config: Config, stats: DataStats) -> list[Choice]:
-    """What all options propose in one round; what waits for that is proposed in the next."""
+def propose_settings(config: Config, stats: DataStats) -> list[AutoSetting]:
+    """Return what all options propose in one round; dependent settings follow in the next."""
     return [
-        replace(choice, key=f"{path}.{choice.key}")
+        replace(setting, key=f"{path}.{setting.key}")
         for path, options in parts(config)
-        for choice in options.propose(stats, config)
+        for setting in options.propose(stats, config)
     ]
 
 
-def with_choices(config: Config, choices: list[Choice]) -> Config:
-    """The configuration with these settings, checked again."""
+def with_settings(config: Config, settings: list[AutoSetting]) -> Config:
+    """Return the configuration with these settings, validated again."""
     tree = config.model_dump(mode="json")
-    for choice in choices:
-        *path, last = choice.key.split(".")
-        reduce(getitem, path, tree)[last] = choice.value
+    for setting in settings:
+        *path, last = setting.key.split(".")
+        reduce(getitem, path, tree)[last] = setting.value
     return check_config(tree, "settings")

@@ -19,7 +19,7 @@ from regard.core.errors import UserError, info
 from regard.core.files import write_json
 from regard.core.formatting import size
 
-FORMAT = 1  # part of every key: another layout of the files is another cache
+FORMAT = 2  # part of every key: another layout of the files is another cache
 HEADER = "header.json"
 ABANDONED = 3 * 86_400.0  # seconds
 SMALL = 1 << 22  # files up to this many bytes are checked by their content, larger by their size

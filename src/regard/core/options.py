@@ -1,4 +1,4 @@
-"""Options: the frozen, typed settings of a part; unknown keys are refused."""
+"""Options: the frozen, typed settings of a component; unknown keys are errors."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from regard.core.data_stats import DataStats
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A setting that was chosen from the data, and why."""
+class AutoSetting:
+    """A setting that was chosen automatically, with the reason."""
 
-    told: ClassVar[bool] = True  # whether the user is told
+    is_printed: ClassVar[bool] = True
     key: str
     value: Any
-    why: str
+    reason: str
 
 
-class Consequence(Choice):
-    """A setting that follows from others, so that nobody needs to be told."""
+class DerivedSetting(AutoSetting):
+    """A setting that follows from others and is not worth a line of output."""
 
-    told: ClassVar[bool] = False
+    is_printed: ClassVar[bool] = False
 
 
 class Options(BaseModel):
-    """Settings of one part, checked when made, never changed afterwards.
+    """Settings of one component, validated on creation and immutable.
 
-    A slot that holds one of several kinds may be given as the name of a kind: `norm: rms` is
-    `norm: {kind: rms}`. exports: of a part of a model the engines that compute it besides torch;
-    is_auto: whether it stands for a kind that is yet to be chosen.
+    A slot that holds one of several kinds accepts the name of a kind: `norm: rms` is
+    `norm: {kind: rms}`. exports: the engines besides torch that support this part of a model;
+    is_auto: whether it is a placeholder for a kind that is chosen automatically.
     """
 
     exports: ClassVar[frozenset[str] | None] = None
@@ -40,35 +40,35 @@ class Options(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _words_are_kinds(cls, tree: Any) -> Any:
+    def _names_to_kinds(cls, tree: Any) -> Any:
         if not isinstance(tree, dict):
             return tree
-        words = [key for key, value in tree.items() if isinstance(value, str) and key in slots(cls)]
-        return tree | {key: {"kind": tree[key]} for key in words} if words else tree
+        names = [key for key, value in tree.items() if isinstance(value, str) and key in slots(cls)]
+        return tree | {key: {"kind": tree[key]} for key in names} if names else tree
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
-        """Propose values for open settings of its own, once those they depend on are filled.
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
+        """Propose values for unset settings, as soon as the settings they depend on are set.
 
-        The key of a choice is relative to these options; config: the configuration they are in.
+        Keys are relative to these options; config: the full configuration.
         """
         yield from ()
 
-    def choices(self, why: str, **values: Any) -> Iterator[Choice]:
-        """Propose these values for the settings among them that are open."""
+    def auto_settings(self, reason: str, **values: Any) -> Iterator[AutoSetting]:
+        """Propose these values for those of the settings that are unset."""
         for name, value in values.items():
             if getattr(self, name) is None:
-                yield Choice(name, value, why)
+                yield AutoSetting(name, value, reason)
 
 
 @cache
 def slots(options: type[BaseModel]) -> frozenset[str]:
-    """The names of the fields that hold one of several kinds."""
+    """Return the names of the fields that hold one of several kinds."""
     fields = options.model_fields.items()
     return frozenset(name for name, field in fields if kinds_of(field.annotation))
 
 
 def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
-    """All options below these, each with its path, in the order of the settings."""
+    """Yield all nested options with their paths, in the order of the settings."""
     for name in type(options).model_fields:
         part = getattr(options, name)
         if isinstance(part, Options):
@@ -78,29 +78,29 @@ def parts(options: Options, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def not_exported(options: Options, engine: str, path: str) -> list[str]:
-    """The kinds below these options that an engine does not compute, each with its path."""
+    """Return the nested kinds that an engine does not support, as `path.kind=name`."""
     return [
         f"{where}.kind={part.kind}"
-        for where, part in sorted(parts(options, path), key=lambda found: found[0])
+        for where, part in sorted(parts(options, path), key=lambda item: item[0])
         if part.exports is not None and engine not in part.exports
     ]
 
 
 def members(annotation: Any) -> list[type[BaseModel]]:
-    """The options classes in the type of a field; none for a plain value."""
+    """Return the options classes in the type of a field (none for a plain value)."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [one for part in get_args(annotation) for one in members(part)]
 
 
 def kinds_of(annotation: Any) -> dict[str, type[BaseModel]]:
-    """By its name each kind that a field can hold."""
+    """Return the kinds that a field can hold, by name."""
     models = members(annotation)
     return {m.model_fields["kind"].default: m for m in models if "kind" in m.model_fields}
 
 
 def flatten(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested sections as dotted keys."""
+    """Return nested sections as dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in tree.items():
         if isinstance(value, dict):

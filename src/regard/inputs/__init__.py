@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.options import Choice, kinds_of
+from regard.core.options import AutoSetting, kinds_of
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.input import Input, InputOptions
@@ -22,7 +22,7 @@ def fit_input(
     options: InputOptions,
     sources: Sequence[Any],
     path: str,
-    chosen: list[Choice],
+    auto_settings: list[AutoSetting],
     like: Input | None = None,
 ) -> tuple[Input, InputOptions]:
     """The input for these sources, of the kind that reads them, and its options with nothing open.
@@ -36,8 +36,8 @@ def fit_input(
             known = ", ".join(f"{kind} as {one.examples[0]!r}" for kind, one in kinds.items())
             raise UserError(f"{path}: no input reads {sources[0]!r:.80}; there are {known}")
         options = kinds[fitting[0]]()
-        chosen.append(Choice(f"{path}.kind", options.kind, "the kind of the sources"))
-    return options.fit(sources, path, chosen, like)
+        auto_settings.append(AutoSetting(f"{path}.kind", options.kind, "the kind of the sources"))
+    return options.fit(sources, path, auto_settings, like)
 
 
 def token_input(tokenizer: Tokenizer, letters: TableTokenizer | None) -> Input:

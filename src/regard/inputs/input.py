@@ -13,7 +13,7 @@ import numpy as np
 from typing_extensions import Self
 
 from regard.core.errors import UserError
-from regard.core.options import Choice, Options
+from regard.core.options import AutoSetting, Options
 from regard.data.corpus.ragged import Rows
 from regard.data.tensors.padded import Padded
 
@@ -118,7 +118,11 @@ class InputOptions(Options):
         raise NotImplementedError
 
     def fit(
-        self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
+        self,
+        sources: Sequence[Any],
+        path: str,
+        auto_settings: list[AutoSetting],
+        like: Input | None = None,
     ) -> tuple[Input, "InputOptions"]:
         """The input for these sources, and the options with nothing left open.
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
@@ -110,7 +110,11 @@ class Text(InputOptions):
         return isinstance(source, str)
 
     def fit(
-        self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
+        self,
+        sources: Sequence[Any],
+        path: str,
+        auto_settings: list[AutoSetting],
+        like: Input | None = None,
     ) -> tuple[TextInput, "Text"]:
         """The texts of classification and regression: whole words, where texts have them."""
         tree = self.model_dump()
@@ -122,18 +126,18 @@ class Text(InputOptions):
                 "lowercase": known.lowercase,
             }
             return TextInput(known.tokenizer, known.lowercase, True), Text(**tree)
-        found: list[Choice] = []
+        found: list[AutoSetting] = []
         choose_side(tree, path, sources, found)
         if found and tree["tokenizer"] == "bpe":  # whole words say more about a text than pieces
             tree["tokenizer"] = "word"
-            found = [Choice(f"{path}.tokenizer", "word", found[0].why)]
-        chosen += found
-        choose_size(tree, path, sources, chosen)
+            found = [AutoSetting(f"{path}.tokenizer", "word", found[0].reason)]
+        auto_settings += found
+        choose_size(tree, path, sources, auto_settings)
         if tree["lowercase"] is None:
             tree["lowercase"] = tree["tokenizer"] == "word"
         texts = [text.lower() for text in sources] if tree["lowercase"] else list(sources)
         if tree["tokenizer"] == "word" and tree["vocab_size"] is None:
-            _choose_words(tree, path, texts, chosen)
+            _choose_words(tree, path, texts, auto_settings)
         tokenizer = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
@@ -143,14 +147,16 @@ class Text(InputOptions):
 
 
 def _choose_words(
-    tree: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+    tree: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
     """Leaves out words that occur once, which are learned by heart, where others say enough."""
     counts = Counter(word for text in texts for word in WordTokenizer([]).tokenize(text))
     again = [count for count in counts.values() if count > 1]
     if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
         tree["vocab_size"] = min(len(again), WORD_LIMIT)
-        chosen.append(Choice(f"{path}.vocab_size", tree["vocab_size"], "words that occur again"))
+        auto_settings.append(
+            AutoSetting(f"{path}.vocab_size", tree["vocab_size"], "words that occur again")
+        )
 
 
 def text_like(like: Input, wanted: str) -> TextInput:

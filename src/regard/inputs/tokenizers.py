@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.options import Choice, Options
+from regard.core.options import AutoSetting, Options
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair
 from regard.data.tokenizers.amount import amount_of
@@ -25,29 +25,33 @@ class SideOptions(Options):
 
 
 def choose_side(
-    section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+    section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
     """Fills the tokens of a side that are left to the data."""
     if section["tokenizer"] == "auto":
-        kind, why = choose_tokenizer(texts)
+        kind, reason = choose_tokenizer(texts)
         section["tokenizer"] = kind
-        chosen.append(Choice(f"{path}.tokenizer", kind, why))
+        auto_settings.append(AutoSetting(f"{path}.tokenizer", kind, reason))
 
 
 def choose_size(
-    section: dict[str, Any], path: str, texts: Sequence[str], chosen: list[Choice]
+    section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
     """Fills the size of a subword vocabulary that is left to the data."""
     if section["tokenizer"] in SUBWORDS and section["vocab_size"] is None:
         section["vocab_size"] = default_size(texts)
-        chosen.append(Choice(f"{path}.vocab_size", section["vocab_size"], "by amount of text"))
+        auto_settings.append(
+            AutoSetting(f"{path}.vocab_size", section["vocab_size"], "by amount of text")
+        )
 
 
-def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choice]) -> None:
+def choose_sides(
+    tree: dict[str, Any], pairs: Sequence[Pair], auto_settings: list[AutoSetting]
+) -> None:
     """Fills tokens, sharing, sizes and metric of two sides, as far as they are left open."""
     texts = {side: side_texts(pairs, side) for side in ("source", "target")}
     for side in texts:
-        choose_side(tree[side], f"task.{side}", texts[side], chosen)
+        choose_side(tree[side], f"task.{side}", texts[side], auto_settings)
     kinds = [tree[side]["tokenizer"] for side in texts]
     if tree["shared"] is None:
         sizes = {tree[side]["vocab_size"] for side in texts} - {None}
@@ -55,13 +59,13 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
         share = alike and _same_script(texts)
         tree["shared"] = share
         if share:
-            why = "both sides are written in the same characters"
-            chosen.append(Choice("task.shared", True, why))
+            reason = "both sides are written in the same characters"
+            auto_settings.append(AutoSetting("task.shared", True, reason))
             for side in texts:
                 tree[side]["vocab_size"] = next(iter(sizes), None)
     for side in texts:
         counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
-        choose_size(tree[side], f"task.{side}", counted, chosen)
+        choose_size(tree[side], f"task.{side}", counted, auto_settings)
     choose_metric(tree)
     source, target = ({key: tree[s][key] for key in ("tokenizer", "vocab_size")} for s in texts)
     if tree["shared"] and source != target:
@@ -71,13 +75,15 @@ def choose_sides(tree: dict[str, Any], pairs: Sequence[Pair], chosen: list[Choic
         )
 
 
-def choose_target(tree: dict[str, Any], texts: Sequence[str], chosen: list[Choice]) -> None:
+def choose_target(
+    tree: dict[str, Any], texts: Sequence[str], auto_settings: list[AutoSetting]
+) -> None:
     """Fills the same for targets whose sources are no texts."""
     if tree["shared"]:
         raise UserError("task.shared: only texts can share a vocabulary; leave it out")
     tree["shared"] = False
-    choose_side(tree["target"], "task.target", texts, chosen)
-    choose_size(tree["target"], "task.target", texts, chosen)
+    choose_side(tree["target"], "task.target", texts, auto_settings)
+    choose_size(tree["target"], "task.target", texts, auto_settings)
     choose_metric(tree)
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.columns import number
 from regard.data.tensors.padded import Padded
@@ -85,7 +85,11 @@ class Vectors(InputOptions):
         return isinstance(source, tuple) and all(isinstance(one, float | int) for one in source)
 
     def fit(
-        self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
+        self,
+        sources: Sequence[Any],
+        path: str,
+        auto_settings: list[AutoSetting],
+        like: Input | None = None,
     ) -> tuple[Input, "Vectors"]:
         """Fitted to these vectors, or as the weights of a model to start from expect them."""
         count = len(sources[0])

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.words import WordRows, split_words, word_key
 from regard.data.tensors.padded import Padded, SharedRows
 from regard.data.tensors.special import UNK
@@ -102,7 +102,11 @@ class Words(InputOptions):
         return isinstance(source, tuple) and all(isinstance(word, str) for word in source)
 
     def fit(
-        self, sources: Sequence[Any], path: str, chosen: list[Choice], like: Input | None = None
+        self,
+        sources: Sequence[Any],
+        path: str,
+        auto_settings: list[AutoSetting],
+        like: Input | None = None,
     ) -> tuple[WordInput, "Words"]:
         """The words of these sequences, or those of a model to start from."""
         if like is None:

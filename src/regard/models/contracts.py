@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.options import Choice, Options
+from regard.core.options import AutoSetting, Options
 from regard.inputs import check_frontend, usual_frontend
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import InputShape
@@ -45,16 +45,16 @@ class NetworkOptions(Options):
         """The dropout that suits the data, the model and the length of the run."""
         return config.model.usual_dropout(stats, config.training.passes(stats, config.model))
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Sizes once all kinds are known, dropout once the length of the run is."""
         model, training = config.model, config.training
         if not any(part.is_auto for part in model.sides.values()):
             sizes = self.usual_sizes(stats, model.width_of(self, stats))
-            yield from self.choices(stats.reason, **sizes)
+            yield from self.auto_settings(stats.reason, **sizes)
         if model.is_sized and not any(training.basics(stats, config)):
             stepwise = training.optimizer.stepwise
             rate = self.usual_dropout(stats, config) if stepwise else 0.0
-            yield from self.choices(stats.reason, dropout=rate)
+            yield from self.auto_settings(stats.reason, dropout=rate)
 
 
 class EncoderOptions(NetworkOptions):

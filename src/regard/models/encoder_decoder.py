@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch, Outputs, Padded, shifted
 from regard.data.tensors.state import State
 from regard.inputs.frontend import Embedding, Frontend
@@ -152,12 +152,12 @@ class EncoderDecoderOptions(SourceModelOptions):
             )
         return self
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized:
             widths = [part.width for part in self.sides.values() if part.any_inputs]
             size = min([64, *widths]) if stats.has_few_tokens else 0
-            yield from self.choices(stats.reason, embedding=size)
+            yield from self.auto_settings(stats.reason, embedding=size)
 
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """The model of such sources and of a target vocabulary of this size; `shared`: the source

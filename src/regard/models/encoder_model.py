@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
@@ -205,10 +205,10 @@ class PooledOptions(SourceModelOptions):
         """Passes over texts with one answer each: they are soon known by heart."""
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized:
-            yield from self.choices(stats.reason, pool=self.sides["encoder"].usual_pool)
+            yield from self.auto_settings(stats.reason, pool=self.sides["encoder"].usual_pool)
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """The model of such sources for so many outputs."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
-from regard.core.options import Choice, Consequence, Options
+from regard.core.options import AutoSetting, DerivedSetting, Options
 from regard.inputs import Frontends, usual_frontend
 from regard.models.contracts import what_is_lost
 from regard.models.model_options import ModelOptions
@@ -50,8 +50,8 @@ class SourceModelOptions(ModelOptions):
             raise ValueError(refusal)
         return self
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
             usual = usual_frontend(stats.source).model_dump()
-            yield Consequence("frontend", usual, "the kind of the sources")
+            yield DerivedSetting("frontend", usual, "the kind of the sources")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from regard.core.data_stats import DataStats
-from regard.core.options import Choice, Options, kinds_of
+from regard.core.options import AutoSetting, Options, kinds_of
 
 
 class ModelOptions(Options):
@@ -75,15 +75,15 @@ class ModelOptions(Options):
         """Passes over data that is soon known by heart; None: it is not."""
         return None
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Kinds that are open: as the other side where that is given, else what suits the data."""
         named = [part.kind for part in self.sides.values() if not part.is_auto]
         for side, part in self.sides.items():
             if part.is_auto:
-                kind, why = self.usual_kind(stats)
+                kind, reason = self.usual_kind(stats)
                 if named and named[0] in kinds_of(type(self).model_fields[side].annotation):
-                    kind, why = named[0], "the kind of the other side"
-                yield Choice(f"{side}.kind", kind, why)
+                    kind, reason = named[0], "the kind of the other side"
+                yield AutoSetting(f"{side}.kind", kind, reason)
 
 
 class TextModelOptions(ModelOptions):

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from regard.core import parallel
 from regard.core.data_stats import DataStats
-from regard.core.options import Choice, Options
+from regard.core.options import AutoSetting, Options
 from regard.core.parallel import Kind
 from regard.optim.average import Averaging, NoAverage
 from regard.optim.init import Default, Init
@@ -91,43 +91,43 @@ class Training(Options):
                 return tree | {"optimizer": given | {"kind": "adamw"}}
         return tree
 
-    def propose(self, stats: DataStats, config: Any) -> Iterator[Choice]:
+    def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Once the model has its sizes: first what its dropout waits for, then the rest."""
         if config.model.is_sized:
             yield from self.basics(stats, config) or self._rest(stats, config.model)
 
-    def basics(self, stats: DataStats, config: Any) -> list[Choice]:
+    def basics(self, stats: DataStats, config: Any) -> list[AutoSetting]:
         """The optimizer and the size of batches; of models with a single best answer, large steps
         over all data until they end."""
         optimizer: Descent = self.optimizer
-        chosen, convex = list[Choice](), config.model.is_convex(stats)
+        auto_settings, convex = list[AutoSetting](), config.model.is_convex(stats)
         if optimizer.is_auto:
-            optimizer, why = Adam() if convex else AdamW(), stats.reason
+            optimizer, reason = Adam() if convex else AdamW(), stats.reason
             if config.model.closed_form(stats, config.objective):
-                optimizer, why = Exact(), "it is solved by a formula"
+                optimizer, reason = Exact(), "it is solved by a formula"
             elif convex:
-                why = "linear: nothing may decay"
-            chosen.append(Choice("optimizer.kind", optimizer.kind, why))
+                reason = "linear: nothing may decay"
+            auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
         if not optimizer.stepwise:
-            return chosen
+            return auto_settings
         values: dict[str, Any] = {"tokens": config.model.usual_tokens(stats)}
         if convex:
             tokens = min(stats.examples, 4096)
             steps = max(400, -(-stats.examples // tokens))
             lr = min(1.0, optimizer.default_lr(0.1))
             values = {"tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
-        return [*chosen, *self.choices(stats.reason, **values)]
+        return [*auto_settings, *self.auto_settings(stats.reason, **values)]
 
-    def _rest(self, stats: DataStats, model: Any) -> Iterator[Choice]:
+    def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
         """The learning rate, and how long to train where nothing is said."""
         if not self.optimizer.stepwise:
             return
         lr, epochs = self.optimizer.default_lr(model.usual_lr(stats)), model.few_epochs(stats)
-        yield from self.choices(stats.reason, lr=float(f"{lr:.3g}"))
+        yield from self.auto_settings(stats.reason, lr=float(f"{lr:.3g}"))
         if epochs is not None and not self.steps:
-            yield from self.choices(stats.reason, epochs=epochs)
+            yield from self.auto_settings(stats.reason, epochs=epochs)
         elif not (self.budget or self.steps or self.epochs):
-            yield from self.choices(stats.reason, epochs=usual_epochs(stats), patience=5)
+            yield from self.auto_settings(stats.reason, epochs=usual_epochs(stats), patience=5)
 
     def passes(self, stats: DataStats, model: Any) -> float:
         """How often the run will see the data: given, or guessed from the time and the size.

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
@@ -60,7 +60,7 @@ class ClassifyOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Classify", "ClassifyOptions", list[Choice]]:
+    ) -> tuple["Classify", "ClassifyOptions", list[AutoSetting]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
         labels = sorted({label for pair in pairs for label in pair.target})
         if len(labels) < 2:
@@ -70,10 +70,10 @@ class ClassifyOptions(TaskOptions):
                 if labels
                 else "no example has a label; is it another column? choose with --target-column"
             )
-        tree, chosen = self.model_dump(), list[Choice]()
+        tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
         sources = [pair.source for pair in pairs]
-        source, options = fit_input(self.source, sources, "task.source", chosen, known)
+        source, options = fit_input(self.source, sources, "task.source", auto_settings, known)
         tree["source"] = options.model_dump()
         several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
         tree["metric"] = self.metric or ("f1" if several else "accuracy")
@@ -85,7 +85,7 @@ class ClassifyOptions(TaskOptions):
             )
         weights = balance(pairs, labels) if self.weights == "balanced" else None
         task = Classify(source, labels, several, tree["metric"], weights)
-        return task, ClassifyOptions.model_validate(tree), chosen
+        return task, ClassifyOptions.model_validate(tree), auto_settings
 
     def load(self, folder: Path) -> "Classify":
         """The task that `Classify.save` wrote into a run folder."""

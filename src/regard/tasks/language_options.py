@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from regard.core.errors import UserError
 from regard.core.files import read_facts
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
@@ -89,19 +89,19 @@ class LanguageModelOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
-    ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[Choice]]:
+    ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[AutoSetting]]:
         """The task for these documents, the options with nothing left open, what was chosen."""
         masked = isinstance(model, MaskedOptions)
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
-        texts, chosen = [pair.target for pair in pairs], list[Choice]()
+        texts, auto_settings = [pair.target for pair in pairs], list[AutoSetting]()
         tree = self.model_dump(include={"tokenizer", "vocab_size"})
         if self.tokenizer == "auto":
             characters = sum(map(len, texts))
             tree["tokenizer"] = "char" if characters < SMALL else "bpe"
-            why = f"{characters:,} characters of text"
-            chosen.append(Choice("task.tokenizer", tree["tokenizer"], why))
-        choose_size(tree, "task", texts, chosen)
+            reason = f"{characters:,} characters of text"
+            auto_settings.append(AutoSetting("task.tokenizer", tree["tokenizer"], reason))
+        choose_size(tree, "task", texts, auto_settings)
         options, letters = self.model_copy(update=tree), None
         if not options.spelled:
             tokenizer = build_tokenizer(options.tokenizer, texts, options.vocab_size)
@@ -114,7 +114,7 @@ class LanguageModelOptions(TaskOptions):
             tokenizer = count_tokens(map(word_key, cut_up), options.vocab_size)
             letters = count_tokens(letter for word in cut_up for letter in word)
         task = LanguageModelTask(tokenizer, letters, options, masked, len(pairs) > 1)
-        return task, options, chosen
+        return task, options, auto_settings
 
     def _fit_like(
         self, like: LanguageModelTask, masked: bool, ends: bool

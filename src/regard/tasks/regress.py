@@ -12,7 +12,7 @@ from torch import nn
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.corpus.ragged import Ragged
@@ -56,12 +56,12 @@ class RegressOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
-    ) -> tuple["Regress", "RegressOptions", list[Choice]]:
+    ) -> tuple["Regress", "RegressOptions", list[AutoSetting]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
-        tree, chosen = self.model_dump(), list[Choice]()
+        tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
         sources = [pair.source for pair in pairs]
-        source, options = fit_input(self.source, sources, "task.source", chosen, known)
+        source, options = fit_input(self.source, sources, "task.source", auto_settings, known)
         tree["source"] = options.model_dump()
         numbers = np.array([pair.target for pair in pairs], np.float64)  # (N, K)
         if (numbers == numbers[0]).all():
@@ -74,7 +74,7 @@ class RegressOptions(TaskOptions):
         ):  # its head is taken over
             mean, deviation = np.array(like.mean), np.array(like.deviation)
         task = Regress(source, mean.tolist(), deviation.tolist(), self.metric)
-        return task, RegressOptions.model_validate(tree), chosen
+        return task, RegressOptions.model_validate(tree), auto_settings
 
     def load(self, folder: Path) -> "Regress":
         """The task that `Regress.save` wrote into a run folder."""

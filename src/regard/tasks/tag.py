@@ -10,7 +10,7 @@ from pydantic import Field
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
 from regard.core.files import read_facts, write_json
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.checks.check_tags import TagCheck, check_tags
 from regard.data.corpus.corpora import Corpus, TagCorpus
 from regard.data.corpus.ragged import Ragged
@@ -55,23 +55,23 @@ class TagOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Tag", "TagOptions", list[Choice]]:
+    ) -> tuple["Tag", "TagOptions", list[AutoSetting]]:
         """The task for these sentences, the options with nothing left open, what was chosen."""
         if not pairs:
             raise UserError("no sentence is left to train on")
-        chosen, known = list[Choice](), None if like is None else like.source
+        auto_settings, known = list[AutoSetting](), None if like is None else like.source
         sources = [pair.source for pair in pairs]
-        source, section = fit_input(self.source, sources, "task.source", chosen, known)
+        source, section = fit_input(self.source, sources, "task.source", auto_settings, known)
         tags = sorted({tag for pair in pairs for tag in pair.target})
         if len(tags) < 2:
             raise UserError(f"every word has the tag {tags[0]!r}: there is nothing to learn")
         metric = self.metric
         if metric is None:
             metric = "f1" if is_span_scheme(tags) else "accuracy"
-            why = "the tags mark spans" if metric == "f1" else "a tag for each word"
-            chosen.append(Choice("task.metric", metric, why))
+            reason = "the tags mark spans" if metric == "f1" else "a tag for each word"
+            auto_settings.append(AutoSetting("task.metric", metric, reason))
         options = self.model_copy(update={"metric": metric, "source": section})
-        return Tag(source, tags, metric), options, chosen
+        return Tag(source, tags, metric), options, auto_settings
 
     def load(self, folder: Path) -> "Tag":
         """The task that `Tag.save` wrote into a run folder."""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from regard.core.errors import UserError
-from regard.core.options import Choice, Options
+from regard.core.options import AutoSetting, Options
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.open import Data, Place, open_pairs
 
@@ -38,7 +38,7 @@ class TaskOptions(Options):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
-    ) -> tuple["Task", Any, list[Choice]]:
+    ) -> tuple["Task", Any, list[AutoSetting]]:
         """The task of these examples, the options with nothing open, what was chosen and why.
 
         model: the options of the model. like: a task whose vocabulary is taken over.

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from regard.core.cache import cached, make_key
 from regard.core.errors import UserError
 from regard.core.files import read_facts
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
@@ -81,7 +81,7 @@ class TransduceOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task for these pairs, the options with nothing left open, what was chosen and why."""
         if like is not None:
             return self._fit_like(pairs, like)
@@ -89,42 +89,48 @@ class TransduceOptions(TaskOptions):
             return self._fit_once(pairs)
         return self._fit(pairs)
 
-    def _fit_once(self, pairs: Part) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+    def _fit_once(self, pairs: Part) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task for large pairs, which a second run finds in the cache."""
 
         def build(folder: Path) -> dict[str, Any]:
-            task, options, chosen = self._fit(pairs)
+            task, options, auto_settings = self._fit(pairs)
             task.save(folder)
-            return {"options": options.model_dump(), "chosen": [asdict(one) for one in chosen]}
+            return {"options": options.model_dump(), "auto": [asdict(one) for one in auto_settings]}
 
         key = make_key(pairs.key, self.model_dump(), sentencepiece.__version__)
         folder, facts = cached("tasks", key, build)
         options = TransduceOptions.model_validate(facts["options"])
-        return options.load(folder), options, [Choice(**one) for one in facts["chosen"]]
+        return options.load(folder), options, [AutoSetting(**one) for one in facts["auto"]]
 
-    def _fit(self, pairs: Sequence[Pair]) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+    def _fit(
+        self, pairs: Sequence[Pair]
+    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task for these pairs, with vocabularies of its own."""
-        chosen: list[Choice] = []
+        auto_settings: list[AutoSetting] = []
         if not self.source.joint or not self.source.accepts(pairs[0].source):
-            return self._fit_target(pairs, chosen)
-        options = self._filled(pairs, chosen)
+            return self._fit_target(pairs, auto_settings)
+        options = self._filled(pairs, auto_settings)
         assert isinstance(options.source, Text)
         sides = ("source", "target") if options.shared else ("source",)
         texts = side_texts(pairs, *sides)
         source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
         target = source if options.shared else options.target_tokenizer(pairs)
-        return _measured(_read(source), target, options, pairs), options, chosen
+        return _measured(_read(source), target, options, pairs), options, auto_settings
 
     def _fit_target(
-        self, pairs: Sequence[Pair], chosen: list[Choice]
-    ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+        self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
+    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task for sources that are no texts."""
         tree, sources = self.model_dump(), [pair.source for pair in pairs]
-        source, section = fit_input(self.source, sources, "task.source", chosen)
+        source, section = fit_input(self.source, sources, "task.source", auto_settings)
         tree["source"] = section.model_dump()
-        choose_target(tree, side_texts(pairs, "target"), chosen)
+        choose_target(tree, side_texts(pairs, "target"), auto_settings)
         options = TransduceOptions.model_validate(tree)
-        return _measured(source, options.target_tokenizer(pairs), options, pairs), options, chosen
+        return (
+            _measured(source, options.target_tokenizer(pairs), options, pairs),
+            options,
+            auto_settings,
+        )
 
     def target_tokenizer(self, pairs: Sequence[Pair]) -> Tokenizer:
         """The vocabulary of the targets of these pairs."""
@@ -132,16 +138,18 @@ class TransduceOptions(TaskOptions):
             self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
         )
 
-    def _filled(self, pairs: Sequence[Pair], chosen: list[Choice]) -> "TransduceOptions":
+    def _filled(
+        self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
+    ) -> "TransduceOptions":
         """The options with nothing left open."""
         tree = self.model_dump()
         tree["source"]["lowercase"] = False
-        choose_sides(tree, pairs, chosen)
+        choose_sides(tree, pairs, auto_settings)
         return TransduceOptions.model_validate(tree)
 
     def _fit_like(
         self, pairs: Sequence[Pair], like: Any
-    ) -> tuple["Transduce", "TransduceOptions", list[Choice]]:
+    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source.tokenizer).tokenizer
@@ -154,11 +162,11 @@ class TransduceOptions(TaskOptions):
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
             return _measured(_read(source), target, options, pairs), options, []
-        chosen: list[Choice] = []
+        auto_settings: list[AutoSetting] = []
         tree["shared"] = False
-        options = TransduceOptions.model_validate(tree)._filled(pairs, chosen)
+        options = TransduceOptions.model_validate(tree)._filled(pairs, auto_settings)
         target = options.target_tokenizer(pairs)
-        return _measured(_read(source), target, options, pairs), options, chosen
+        return _measured(_read(source), target, options, pairs), options, auto_settings
 
     def load(self, folder: Path) -> "Transduce":
         """The task that `Transduce.save` wrote into a run folder."""

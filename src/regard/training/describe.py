@@ -43,7 +43,7 @@ def _describe(run: Run) -> None:
     write_text(run.folder / "version.txt", f"{__version__}\n")  # marks the folder as a run's
     write_text(run.folder / "config.yaml", run.config.dump())
     run.task.save(run.folder)
-    settings = {"changed": changed(run.config), "chosen": [asdict(c) for c in run.chosen]}
+    settings = {"changed": changed(run.config), "auto": [asdict(s) for s in run.auto_settings]}
     write_json(run.folder / "settings.json", settings)
     if run.check is not None:
         write_json(run.folder / "check.json", {**run.check.as_dict(), "lines": run.check.lines()})

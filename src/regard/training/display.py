@@ -42,9 +42,9 @@ class Plain(Display):
         """What will be trained, on what, and what was chosen."""
         for line in (run.check.short() if run.check else []) + run.notes:
             self.say(line, "yellow" if line.startswith("warning:") else "")
-        for why, choices in itertools.groupby(run.chosen, key=lambda choice: choice.why):
-            named = ", ".join(f"{choice.key}={choice.value}" for choice in choices)
-            self.say(f"chosen: {named} ({why})")
+        for reason, settings in itertools.groupby(run.auto_settings, key=lambda one: one.reason):
+            values = ", ".join(f"{setting.key}={setting.value}" for setting in settings)
+            self.say(f"auto: {values} ({reason})")
         device = run.device.type
         self.say(f"model: {run.parameters:,} parameters on {device}; folder {run.folder}")
         if run.progress.step:
@@ -102,7 +102,7 @@ class Plain(Display):
             value = shown(name, result.evaluation.scores[name], 2)
             self.say(f"  dev {name:<18} {value:>8}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
-        self.say(f"use it: {run.task.use.format(run=shlex.quote(str(run.folder)))}")
+        self.say(f"next: {run.task.use.format(run=shlex.quote(str(run.folder)))}")
 
     def interrupted(self, run: Run) -> None:
         """Where things stand and how to go on."""

@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.config.load import Config
 from regard.core import parallel
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example
 from regard.data.tensors.tree import Tree
@@ -59,7 +59,7 @@ class Run:
     device: torch.device
     batches: int = 1  # in an update, of all processes together
     check: DataCheck | None = None
-    chosen: list[Choice] = field(default_factory=list)
+    auto_settings: list[AutoSetting] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)  # weights that came from another model
     carry: Tree = None  # what the last batch left for the next, where batches follow each other

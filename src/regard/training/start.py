@@ -6,12 +6,12 @@ from typing import Any
 
 import torch
 
-from regard.config.defaults import fill
+from regard.config.defaults import fill_defaults
 from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.core.files import read_json
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.models.max_length import limited, refuse_long_corpus
@@ -32,16 +32,16 @@ def start_run(
     """A new run: vocabularies, sizes and model, of its own or of `origin`. Nothing is written."""
     if not dev:
         raise UserError("the dev part is empty; training needs it to know its best model")
-    taken: list[Choice] = []
+    taken: list[AutoSetting] = []
     if origin is not None:
         config, taken = adopt(config, origin)
     like = origin.task if origin is not None else None
     fitted = parallel.in_turn(lambda: _fit(config, train, like))
-    task, corpus, options, chosen, notes = fitted
+    task, corpus, options, auto_settings, notes = fitted
     config = config.model_copy(update={"task": options})
-    config, more = fill(config, task.stats(corpus))
+    config, more = fill_defaults(config, task.stats(corpus))
     run = _assemble(folder, config, task, corpus, dev, origin)
-    run.chosen, run.notes = taken + chosen + more, notes
+    run.auto_settings, run.notes = taken + auto_settings + more, notes
     if origin is not None:
         run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
     run.check = parallel.in_turn(lambda: task.check(train, dev))
@@ -50,11 +50,11 @@ def start_run(
 
 def _fit(
     config: Config, train: Sequence[Pair], like: Task | None
-) -> tuple[Task, Corpus, Any, list[Choice], list[str]]:
+) -> tuple[Task, Corpus, Any, list[AutoSetting], list[str]]:
     """The task of the training examples, they as numbers, and what was chosen and left out."""
-    task, options, chosen = config.task.fit(config.task.usable(train)[0], config.model, like)
+    task, options, auto_settings = config.task.fit(config.task.usable(train)[0], config.model, like)
     kept, notes = options.usable(train, task)
-    return task, task.corpus(kept), options, chosen, notes
+    return task, task.corpus(kept), options, auto_settings, notes
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:

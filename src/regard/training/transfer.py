@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from regard.config.load import Config, check_config
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.options import Choice
+from regard.core.options import AutoSetting
 from regard.storage.run_files import read_config
 from regard.storage.weights import load_weights, read_tensors
 from regard.tasks.task import Task
@@ -44,9 +44,9 @@ def trained_model(folder: str) -> nn.Module:
     return model.to(parallel.device()).eval().requires_grad_(False)
 
 
-def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
+def adopt(config: Config, origin: Origin) -> tuple[Config, list[AutoSetting]]:
     """The configuration with the parts of the other model, where the user left them open."""
-    tree, chosen = config.model_dump(mode="json"), list[Choice]()
+    tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
     usual = type(config.model)().model_dump(mode="json")
     own = {"kind"} if type(config.model) is type(origin.config.model) else {"kind", "tied"}
     for name, theirs in origin.config.model.model_dump(mode="json").items():
@@ -63,8 +63,8 @@ def adopt(config: Config, origin: Origin) -> tuple[Config, list[Choice]]:
         else:
             continue
         kind = theirs.get("kind", "the same") if isinstance(theirs, dict) else theirs
-        chosen.append(Choice(f"model.{name}", kind, f"as in {origin.folder}"))
-    return check_config(tree, "settings"), chosen
+        auto_settings.append(AutoSetting(f"model.{name}", kind, f"as in {origin.folder}"))
+    return check_config(tree, "settings"), auto_settings
 
 
 def transplant(model: nn.Module, origin: Origin) -> list[str]:

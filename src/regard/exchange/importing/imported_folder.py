@@ -19,7 +19,7 @@ def write_imported(imported: Imported, folder: Path, out: Path) -> None:
     write_text(out / "version.txt", f"{__version__}\n")
     write_text(out / "config.yaml", imported.config.dump())
     imported.task.save(out)
-    write_json(out / "settings.json", {"changed": changed(imported.config), "chosen": []})
+    write_json(out / "settings.json", {"changed": changed(imported.config), "auto": []})
     save_weights(imported.model, out / "model.safetensors")
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     facts = {

@@ -166,14 +166,14 @@ def _check(check: Record) -> str:
 
 
 def _settings(settings: Record) -> str:
-    changed, chosen = settings.get("changed") or {}, settings.get("chosen") or []
+    changed, chosen = settings.get("changed") or {}, settings.get("auto") or []
     tables = {
         "Changed from the defaults": [
             (key, value, f"instead of {code(_plain(default))}")
             for key, (default, value) in changed.items()
         ],
         "Chosen from the data": [
-            (str(choice.get("key")), choice.get("value"), escape(str(choice.get("why", ""))))
+            (str(choice.get("key")), choice.get("value"), escape(str(choice.get("reason", ""))))
             for choice in chosen
         ],
     }
