@@ -34,7 +34,7 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
     estimator = regard.load(model, quantize=quantize)
 
     def run(beam: int, batch: int, which: slice) -> Outputs:
-        search = {"beam": beam, "alpha": ALPHA, "max_length": longest}
+        search = {"beam": beam, "length_penalty": ALPHA, "max_length": longest}
         found = estimator.predictions(texts[which], batch_size=batch, **search)
         return [list(one.tokens) for one in found]
 

@@ -18,7 +18,7 @@ from surroundings import REPOSITORY, RESULTS, machine
 
 LONG = 250  # lines of a file
 KINDS = (  # of which there are several: whoever asks which one it is climbs a ladder
-    *("Task", "TaskOptions", "Estimator", "Engine", "Search", "Beam", "Sample", "Decide"),
+    *("Task", "TaskOptions", "Estimator", "Engine", "Search", "Beam", "Sample", "Argmax"),
     *("Corpus", "Inputs", "Input", "Tokenizer", "Question", "Module"),
 )
 OTHERS = {  # classes of Python, numpy and torch's tensor

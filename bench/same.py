@@ -163,9 +163,9 @@ CASES = [
 PREDICTIONS: dict[str, tuple[str, ...]] = {
     "greedy": ("--beam", "1", "--tokens"),
     "beam": ("--beam", "5", "--tokens"),
-    "nbest": ("--beam", "5", "--nbest", "3", "--groups", "5"),
+    "nbest": ("--beam", "5", "--nbest", "3", "--beam-groups", "5"),
     "sample": ("--sample", "--seed", "3", "--top-p", "0.9"),
-    "constraints": ("--beam", "3", "--min-length", "3", "--no-repeat", "2"),
+    "constraints": ("--beam", "3", "--min-length", "3", "--no-repeat-ngram", "2"),
     "alignments": ("--beam", "2", "--alignments"),
     "alternatives": ("--alternatives", "3"),
     "int8": ("--beam", "1", "--quantize", "int8", "--tokens"),
@@ -173,7 +173,7 @@ PREDICTIONS: dict[str, tuple[str, ...]] = {
     "onnx": ("--beam", "2", "--engine", "onnx"),
     "ctranslate2": ("--beam", "5", "--engine", "ctranslate2"),
     "labels": (),
-    "continuations": ("--length", "30", "--seed", "5"),
+    "continuations": ("--max-length", "30", "--seed", "5"),
 }
 
 

@@ -153,9 +153,9 @@ def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
     """A language model with a seed writes the same whatever is answered together."""
     model = models("language-model").run
     prompts = ["Anna"] * 50
-    expected = lines(regard.load(model).predict(prompts, length=8))
+    expected = lines(regard.load(model).predict(prompts, max_length=8))
     assert len(set(expected.splitlines())) > 20
-    words = ("predict", model, "--length", "8", "--batch-size", "3")
+    words = ("predict", model, "--max-length", "8", "--batch-size", "3")
     assert command(*words, stdin=lines(prompts)).out == expected
     Path("in.txt").write_text(lines(prompts))
     shards = [command(*words, "--input", "in.txt", "--shard", f"{k}/3").out for k in (1, 2, 3)]

@@ -63,7 +63,7 @@ FORMATS = {
     "nbest": ("transduce", ("--nbest", "3")),
     "json": ("transduce", ("--json", "--nbest", "2")),
     "labels": ("classify", ("--nbest", "2")),
-    "written": ("language-model", ("--length", "5", "--nbest", "2")),
+    "written": ("language-model", ("--max-length", "5", "--nbest", "2")),
 }
 
 

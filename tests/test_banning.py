@@ -91,15 +91,17 @@ TABLE = {
 @pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
 def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam: int) -> None:
     wish = TokenConstraints(prefix=ids(begun), glued=(ids("c"),), ends=frozenset(ids("b")))
-    ((found,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[wish])
+    ((found,),) = run(Beam(beam=beam, length_penalty=0), TABLE, wishes=[wish])
     assert text(found) == best
-    ((free,),) = run(Beam(beam=beam, alpha=0), TABLE, wishes=[TokenConstraints(prefix=ids(begun))])
+    ((free,),) = run(
+        Beam(beam=beam, length_penalty=0), TABLE, wishes=[TokenConstraints(prefix=ids(begun))]
+    )
     assert text(free) == begun + "c"
 
 
 def test_a_glued_word_of_two_tokens_and_at_the_very_beginning() -> None:
     wish = TokenConstraints(glued=(ids("ac"),), ends=frozenset(ids("b")))
-    ((found,),) = run(Beam(beam=4, alpha=0, stop="exact"), TABLE, wishes=[wish])
+    ((found,),) = run(Beam(beam=4, length_penalty=0, stopping="optimal"), TABLE, wishes=[wish])
     assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
     drawn = run(Sample(), TABLE, nbest=40, wishes=[wish])[0]
     assert {text(one) for one in drawn} >= {"bc", "a"} and "ac" not in map(text, drawn)

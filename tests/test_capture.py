@@ -111,7 +111,7 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
     """Also with coverage, which looks by itself, and by the fast twin, which steps aside."""
     twin, request = fast(model), SearchRequest(source, torch.tensor([6, 6]))
     assert twin is not model
-    for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage=0.5)):
+    for search in (Beam(beam=3), Beam(beam=1), Beam(beam=2, coverage_penalty=0.5)):
         plain = search.run(twin, request)
         with regard.capture(model) as captured:
             found = search.run(twin, request)

@@ -49,7 +49,7 @@ WORDS = {
         --source --target --dev --dev-source --dev-target --source-column --target-column
         --recipe --set --budget --steps --epochs --seed --out --resume --force --print-config
         --debug""",
-    "predict": """--input --output --beam --nbest --temperature --top-k --top-p --length --seed
+    "predict": """--input --output --beam --nbest --temperature --top-k --top-p --max-length --seed
         --threshold --source-column --target-column --batch-size --quantize --json --debug""",
     "evaluate": """--source --target --source-column --target-column --beam --batch-size --quantize
         --json --debug""",

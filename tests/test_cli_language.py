@@ -36,12 +36,12 @@ def test_a_seed_repeats_and_another_one_does_not(command: Command, run: Path) ->
 
 
 def test_length_is_a_limit(command: Command, run: Path) -> None:
-    long, short = (command("predict", run, "Anna", "--length", n).out for n in ("20", "5"))
+    long, short = (command("predict", run, "Anna", "--max-length", n).out for n in ("20", "5"))
     assert len(short) <= len("Anna") + 5 + 1 and long.startswith(short.removesuffix("\n"))
 
 
 def test_nbest_gives_several_texts_and_no_scores(command: Command, run: Path) -> None:
-    words = ("--nbest", "3", "--length", "12", "--seed", "4")
+    words = ("--nbest", "3", "--max-length", "12", "--seed", "4")
     shown = command("predict", run, "Anna", *words).out
     assert len(set(shown.splitlines())) >= 3 and shown.count("Anna") >= 3 and "\t" not in shown
     assert command("predict", run, *words, stdin="Anna\n").out == shown
@@ -91,9 +91,9 @@ def test_the_score_of_a_text_is_that_of_its_evaluation(command: Command, run: Pa
 
 def test_unknown_tokens_are_said(command: Command, run: Path) -> None:
     expected = "1 token that training never saw was read as unknown: '\u00c4'\n"
-    assert command("predict", run, "\u00c4nna", "--length", "3").err == expected
+    assert command("predict", run, "\u00c4nna", "--max-length", "3").err == expected
     assert command("score", run, "\u00c4nna").err == expected
-    assert command("predict", run, "--length", "3", stdin="\u00c4nna\n").err == expected
+    assert command("predict", run, "--max-length", "3", stdin="\u00c4nna\n").err == expected
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "recurrent", "window"])
@@ -102,7 +102,7 @@ def test_every_decoder_writes_on(command: Command, models: Any, decoder: str) ->
     words = ("--set", f"model.decoder.kind={decoder}", "--steps", "3", "--out", "run")
     said = command("train", train, "--dev", dev, *corpora.small("language-model"), *words)
     assert said.code == 0, said.err
-    said = command("predict", "run", LIKELY * 3, "--length", "40")  # longer than the context
+    said = command("predict", "run", LIKELY * 3, "--max-length", "40")  # longer than the context
     assert said.code == 0 and said.out.startswith(LIKELY)
     evaluated = command("evaluate", "run", dev, "--json").out
     assert (
@@ -119,7 +119,7 @@ def test_an_ngram_is_counted_in_one_step(command: Command, models: Any) -> None:
     assert "training.optimizer.kind=exact (it is solved by a formula)" in said.err
     found = json.loads(command("evaluate", "run", dev, "--json").out)["metrics"]
     assert 1 < found["perplexity"] < 3
-    text = command("predict", "run", "Anna", "--length", "20").out
+    text = command("predict", "run", "Anna", "--max-length", "20").out
     assert text.startswith("Anna") and len(text) <= 25
     rows = command("score", "run", LIKELY, NOISE).out.splitlines()[1:]
     assert float(rows[0].split("\t")[0]) < float(rows[1].split("\t")[0])

@@ -13,7 +13,7 @@ import typer
 import regard
 from regard.cli.main_app import app
 from regard.core.errors import UserError
-from regard.search import Beam, Decide, Sample
+from regard.search import Argmax, Beam, Sample
 from regard.tasks.values import Request
 
 Command = Callable[..., Any]
@@ -37,7 +37,7 @@ def records(said: Any) -> list[dict[str, Any]]:
 def test_every_setting_of_a_search_is_an_option() -> None:
     command = typer.main.get_command(app).completed("predict")  # type: ignore[attr-defined]
     known = {word for parameter in command.params for word in parameter.opts}
-    for search in (Beam, Sample, Decide):
+    for search in (Beam, Sample, Argmax):
         options = {f"--{name.replace('_', '-')}" for name in search.model_fields}
         assert options - {"--kind"} <= known
     groups = {getattr(parameter, "rich_help_panel", None) for parameter in command.params}
@@ -45,17 +45,20 @@ def test_every_setting_of_a_search_is_an_option() -> None:
 
 
 CHANGES: list[tuple[tuple[str, ...], dict[str, Any]]] = [
-    (("--alpha", "0"), {"alpha": 0}),
-    (("--normalize", "none"), {"normalize": "none"}),
-    (("--stop", "first", "--beam", "3"), {"stop": "first", "beam": 3}),
-    (("--beam", "4", "--groups", "2"), {"beam": 4, "groups": 2}),
+    (("--length-penalty", "0"), {"length_penalty": 0}),
+    (("--length-norm", "none"), {"length_norm": "none"}),
+    (("--stopping", "first", "--beam", "3"), {"stopping": "first", "beam": 3}),
+    (("--beam", "4", "--beam-groups", "2"), {"beam": 4, "beam_groups": 2}),
     (("--max-length", "2"), {"max_length": 2}),
-    (("--min-length", "7", "--no-repeat", "1"), {"min_length": 7, "no_repeat": 1}),
-    (("--set", "search.beam=1", "--set", "search.coverage=0.2"), {"beam": 1, "coverage": 0.2}),
+    (("--min-length", "7", "--no-repeat-ngram", "1"), {"min_length": 7, "no_repeat_ngram": 1}),
+    (
+        ("--set", "search.beam=1", "--set", "search.coverage_penalty=0.2"),
+        {"beam": 1, "coverage_penalty": 0.2},
+    ),
     (("--sample", "--seed", "3"), {"kind": "sample", "seed": 3}),
     (
         ("--sample", "--top-k", "3", "--temperature", "2", "--max-length", "4"),
-        {"kind": "sample", "top_k": 3, "temperature": 2, "length": 4},
+        {"kind": "sample", "top_k": 3, "temperature": 2, "max_length": 4},
     ),
 ]
 
@@ -75,10 +78,13 @@ def test_options_are_the_settings_of_python(
     [
         (("--temperature", "2"), "temperature: no setting of a transduce model's search"),
         (("--temperature", "2"), "sample has it: --sample, or search.kind=sample"),
-        (("--beam", "5", "--groups", "2"), "search: beam 5 is not a multiple of groups 2"),
+        (
+            ("--beam", "5", "--beam-groups", "2"),
+            "search: beam 5 is not a multiple of beam_groups 2",
+        ),
         (("--set", "training.lr=1"), "--set training: a trained model keeps all its settings"),
         (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),
-        (("--stop", "never"), "stop: Input should be "),
+        (("--stopping", "never"), "stopping: Input should be "),
         (("--tokens",), "--tokens, --alignments: only JSON has room for them; add --json"),
         (("--alternatives", "2", "--nbest", "2"), "--alternatives: are answers of their own"),
         (("--input-json",), "--input-json: reads JSON lines from --input or a pipe"),
@@ -86,7 +92,7 @@ def test_options_are_the_settings_of_python(
         (("--must", "a", "--ban", "a"), "must: 'a' is banned as well"),
         (
             ("--sample", "--min-length", "5", "--max-length", "4"),
-            "search: min_length 5 is above length 4",
+            "search: min_length 5 is above max_length 4",
         ),
     ],
 )
@@ -157,10 +163,10 @@ def test_a_word_that_cannot_be_in_an_answer_names_its_line(
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     said = command("predict", trained.run, "--input-json", *given, stdin=lines)
     assert said.code == 2
-    assert "standard input line 3: must: no answer with all these words was found" in said.err
-    assert "take one of them out, or search with a wider beam" in said.err
+    assert "standard input line 3: no hypothesis contains all required words" in said.err
+    assert "drop a required word, a ban or the prefix, or increase the beam" in said.err
     said = command("predict", trained.run, "fed", "abc", "--must", "ab", "--ban", "b", *given)
-    assert said.code == 2 and re.search("'(fed|abc)': must: no answer with all", said.err)
+    assert said.code == 2 and re.search("'(fed|abc)': no hypothesis contains all", said.err)
 
 
 def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any) -> None:
@@ -172,14 +178,14 @@ def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any)
         Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         said = command(*words)
         if row is IMPOSSIBLE:
-            assert said.code == 2 and "in.jsonl line 259: must: no answer" in said.err
+            assert said.code == 2 and "in.jsonl line 259: no hypothesis" in said.err
     assert said.code == 0 and "256 sources are answered already; going on" in said.err
     assert len(Path("out").read_text().splitlines()) == 260
 
 
 def test_a_request_that_cannot_be_met_is_named(model: Any) -> None:
     requests = [Request(), Request(), Request(must=("ab",), ban=("b",))]
-    with pytest.raises(UserError, match="source 3: must: no answer with all these words"):
+    with pytest.raises(UserError, match="source 3: no hypothesis contains all required words"):
         model.predict(["abcdef", "a", "abc"], requests=requests)
 
 

@@ -38,7 +38,7 @@ def fitted() -> dict[type[Estimator], Estimator]:
         Tagger: Tagger(steps=30, settings=SMALL | {"training.lr": 0.02}).fit(WORDS, TAGS),
         Classifier: classifier().fit(TEXTS, LABELS),
         Regressor: Regressor(steps=100, settings=SMALL).fit(VECTORS, NUMBERS),
-        LanguageModel: LanguageModel(steps=40, settings=decoder | {"search.length": 20}).fit(
+        LanguageModel: LanguageModel(steps=40, settings=decoder | {"search.max_length": 20}).fit(
             RUNNING
         ),
     }
@@ -211,10 +211,10 @@ def test_several_numbers() -> None:
 
 def test_generate_streams_what_predict_gives(fitted: Any) -> None:
     model = fitted[LanguageModel]
-    for search in ({}, {"seed": 3}, {"temperature": 0}, {"length": 5, "top_k": 4}):
+    for search in ({}, {"seed": 3}, {"temperature": 0}, {"max_length": 5, "top_k": 4}):
         pieces = list(model.generate("Anna", **search))
         assert ["Anna" + "".join(pieces)] == model.predict(["Anna"], **search)
-        assert len(pieces) <= search.get("length", 20)
+        assert len(pieces) <= search.get("max_length", 20)
     three = model.predict(["Anna"], nbest=3)[0]
     assert three == ["Anna" + "".join(model.generate("Anna", row)) for row in range(3)]
     assert "".join(model.generate()) == model.predict([""])[0]

@@ -46,15 +46,17 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
         assert [h.cut for h in one] == [h.cut for h in other]
     assert isinstance(engine, CTranslate2Engine)
-    own = engine._search(source, limits.tolist(), beam, options.alpha)
+    own = engine._search(source, limits.tolist(), beam, options.length_penalty)
     assert sum(found is not None for found in own) >= 20
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 @pytest.mark.parametrize("beam", [1, 4])
-def test_each_sentence_ends_at_its_own_limit(alpha: float, beam: int, exported: Any) -> None:
+def test_each_sentence_ends_at_its_own_limit(
+    length_penalty: float, beam: int, exported: Any
+) -> None:
     model, folder = exported("pre")
-    source, options = sources(model, 60, seed=3), Beam(beam=beam, alpha=alpha)
+    source, options = sources(model, 60, seed=3), Beam(beam=beam, length_penalty=length_penalty)
     limits = torch.tensor([1 + row % 9 for row in range(60)])
     ours = options.run(model.model_, SearchRequest(source, limits))
     theirs = open_engine(folder).run(options, SearchRequest(source, limits))
@@ -66,12 +68,12 @@ def test_each_sentence_ends_at_its_own_limit(alpha: float, beam: int, exported: 
 @pytest.mark.parametrize(
     ("options", "wished"),
     [
-        (Beam(no_repeat=1), False),
+        (Beam(no_repeat_ngram=1), False),
         (Beam(min_length=6), False),
-        (Beam(stop="first"), False),
-        (Beam(normalize="gnmt", alpha=2.0), False),
-        (Beam(coverage=0.5), False),
-        (Beam(beam=4, groups=2), False),
+        (Beam(stopping="first"), False),
+        (Beam(length_norm="gnmt", length_penalty=2.0), False),
+        (Beam(coverage_penalty=0.5), False),
+        (Beam(beam=4, beam_groups=2), False),
         (Beam(), True),
         (Sample(top_k=5), False),
     ],

@@ -74,7 +74,10 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     begun = task.constraints(Request(prefix="fa", ban=("c",)))
     engines = [model.predictor_.engine for model in models]
     request = SearchRequest(pad(rows), limits, 2)
-    for search in (Sample(temperature=1.0, seed=3), Beam(beam=3, no_repeat=2, coverage=0.2)):
+    for search in (
+        Sample(temperature=1.0, seed=3),
+        Beam(beam=3, no_repeat_ngram=2, coverage_penalty=0.2),
+    ):
         found = [engine.run(search, request) for engine in engines]
         assert [[h.tokens for h in row] for row in found[0]] == [
             [h.tokens for h in row] for row in found[1]

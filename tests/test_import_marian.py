@@ -97,19 +97,23 @@ def test_same_logits(make: Callable[[str], Pair], kind: str) -> None:
     assert shares[:, pair.target.silent].max() == 0
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", ["one list", "two lists"])
-def test_same_answers(make: Callable[[str], Pair], kind: str, beam: int, alpha: float) -> None:
+def test_same_answers(
+    make: Callable[[str], Pair], kind: str, beam: int, length_penalty: float
+) -> None:
     """transformers may write UNK, and counts an end at the limit as certain: neither is here."""
     pair = make(kind)
     sources = rows(pair.source, 10, 3, 25)
     request = SearchRequest(pad(sources), torch.full((len(sources),), 49))
-    found = Beam(beam=beam, alpha=alpha, min_length=4).run(pair.ours.model, request)
+    found = Beam(beam=beam, length_penalty=length_penalty, min_length=4).run(
+        pair.ours.model, request
+    )
     never = [[pair.target.rows[PAD]], [pair.target.rows[UNK]]]
     normal = {"num_beams": beam, "max_length": 50, "min_length": 5, "bad_words_ids": never}
     if beam > 1:
-        normal |= {"early_stopping": True, "length_penalty": alpha}
+        normal |= {"early_stopping": True, "length_penalty": length_penalty}
     output = pair.theirs.generate(
         input_ids=pair.ids(sources, pair.source),
         attention_mask=pad(sources).mask.long(),
@@ -125,7 +129,7 @@ def test_same_answers(make: Callable[[str], Pair], kind: str, beam: int, alpha: 
     if beam > 1:
         scores = torch.tensor([found[i][0].score for i in whole])
         torch.testing.assert_close(scores, output.sequences_scores[whole], atol=1e-4, rtol=1e-4)
-    again = force(pair.ours.model, pad(sources), answers, Scoring("average", alpha))
+    again = force(pair.ours.model, pad(sources), answers, Scoring("average", length_penalty))
     for i in whole:
         assert again[i].score == pytest.approx(found[i][0].score, abs=1e-4)
 
@@ -217,6 +221,6 @@ def test_training_starts_from_it(
     one, other = regard.load(run), regard.load(tuned)
     assert other.config_.model.tied == one.config_.model.tied
     assert other.task_.shared == one.task_.shared
-    search = {"max_length": 20, "beam": 4, "alpha": 1.0}
+    search = {"max_length": 20, "beam": 4, "length_penalty": 1.0}
     answers = [[p.text for p in model.predictions(texts[:5], **search)] for model in (one, other)]
     assert answers[0] == answers[1]

@@ -200,7 +200,13 @@ def test_search_settings_are_taken_over_or_said() -> None:
     )
     assert notes == []
     assert search == {
-        **{"kind": "beam", "beam": 6, "alpha": 0.8, "no_repeat": 3, "stop": "full"},
+        **{
+            "kind": "beam",
+            "beam": 6,
+            "length_penalty": 0.8,
+            "no_repeat_ngram": 3,
+            "stopping": "beam_full",
+        },
         **{"min_length": 2, "max_length": 510},
     }
     search, notes = search_settings(
@@ -215,7 +221,11 @@ def test_search_settings_are_taken_over_or_said() -> None:
         },
         {9},
     )
-    assert (search["alpha"], search["max_length"], search["stop"]) == (0.0, 19, "exact")
+    assert (search["length_penalty"], search["max_length"], search["stopping"]) == (
+        0.0,
+        19,
+        "optimal",
+    )
     names = [note.split(":")[0].split("=")[0] for note in notes]
     assert names == ["length_penalty", "bad_words_ids", "do_sample", "repetition_penalty"]
 

@@ -175,8 +175,8 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
 
 def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
     model = loaded("language-model")
-    found = regard.inspect(model, "Anna", length=5)
-    assert found.target.text == model.predict(["Anna"], temperature=0, length=5)[0]
+    found = regard.inspect(model, "Anna", max_length=5)
+    assert found.target.text == model.predict(["Anna"], temperature=0, max_length=5)[0]
     assert [step.given for step in found.steps[:4]] == [True] * 4 and not found.steps[4].given
     nats = model.task_.surprise(model.model_, ["Anna"], 1)[0]
     chances = [-math.log(step.p or 0) for step in found.steps[:4]]
@@ -184,8 +184,8 @@ def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
     held = regard.inspect(model, "Anna", target=" xy")
     assert held.given and held.target.text == "Anna xy" and held.unknown == ("x", "y")
     assert held.target.tokens == ("A", "n", "n", "a", "␣", "x", "y")
-    drawn = regard.inspect(model, "Anna", temperature=1.0, seed=7, length=8)
-    assert drawn.target.text == model.predict(["Anna"], temperature=1.0, seed=7, length=8)[0]
+    drawn = regard.inspect(model, "Anna", temperature=1.0, seed=7, max_length=8)
+    assert drawn.target.text == model.predict(["Anna"], temperature=1.0, seed=7, max_length=8)[0]
 
 
 class Closed(Engine):
@@ -235,7 +235,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
     ("language-model", "Anna " * 9, {"most": 20}, "text: 45 tokens"),
-    ("language-model", "Anna", {"length": 20, "most": 20}, "text and what follows: 2"),
+    ("language-model", "Anna", {"max_length": 20, "most": 20}, "text and what follows: 2"),
     ("language-model", ["Anna"], {}, "a text expected"),
 ]
 

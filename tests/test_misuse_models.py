@@ -34,7 +34,11 @@ ASKED = [
     ("classify", ("predict", "a", "--threshold", "2"), "threshold: Input should be less than 1"),
     ("language-model", ("predict", "a", "--beam", "3"), "beam: no setting of a language-model"),
     ("language-model", ("predict", "a", "--top-p", "3"), "top_p: Input should be less than"),
-    ("language-model", ("predict", "a", "--length", "0"), "length: Input should be greater than 0"),
+    (
+        "language-model",
+        ("predict", "a", "--max-length", "0"),
+        "max_length: Input should be greater than 0",
+    ),
     ("classify", ("score", "a"), "a classify model; only language models score texts"),
     ("language-model", ("score",), "nothing to score: give texts"),
     ("regress", ("predict", "1,2,3"), "'1,2,3': 2 finite numbers expected, separated by commas"),

@@ -116,7 +116,7 @@ def test_frequencies_are_the_probabilities(temperature: float) -> None:
     """Chi-square of 4000 draws: 4 degrees of freedom, above 18.5 once in a thousand."""
     weights = torch.tensor([9.0, 9.0, 9.0, 2.0, 9.0, 1.0, 3.0, 4.0, 0.5, 0.0])
     source = Fixed(weights.log().tolist())
-    options = Sample(temperature=temperature, length=1)
+    options = Sample(temperature=temperature, max_length=1)
     drawn = write(source, [[]] * 4000, options)
     found = Counter(row[0] if row else EOS for row in drawn)
     possible = [EOS, 5, 6, 7, 8]
@@ -131,13 +131,13 @@ def test_special_tokens_never_come() -> None:
     """Even where the decoder finds them most probable."""
     source = Fixed([50.0, 50.0, 50.0, -9.0, 50.0, 0.0, 0.0])
     for temperature in (0.0, 1.0, 5.0):
-        options = Sample(temperature=temperature, length=50, top_p=0.9)
+        options = Sample(temperature=temperature, max_length=50, top_p=0.9)
         tokens = write_alone(source, [], options)
         assert tokens and not {PAD, UNK, BOS, EOS, MASK} & set(tokens)
 
 
 def test_temperature_0_is_greedy(model: nn.Module) -> None:
-    options = Sample(temperature=0.0, length=12)
+    options = Sample(temperature=0.0, max_length=12)
     for row, prompt in enumerate(PROMPTS):
         expected: list[int] = []
         while len(expected) < 12:
@@ -153,7 +153,7 @@ def test_temperature_0_is_greedy(model: nn.Module) -> None:
 
 @pytest.mark.parametrize("context", [None, 6])
 def test_the_batch_is_invisible(model: nn.Module, context: int | None) -> None:
-    options = Sample(length=30, top_k=6)
+    options = Sample(max_length=30, top_k=6)
     answers = write(model, PROMPTS, options, context)
     for row, prompt in enumerate(PROMPTS):
         assert write_alone(model, prompt, options, row, context) == answers[row]
@@ -161,19 +161,19 @@ def test_the_batch_is_invisible(model: nn.Module, context: int | None) -> None:
 
 
 def test_seeds_repeat_and_differ(model: nn.Module) -> None:
-    def run(seed: int, length: int = 20) -> list[list[int]]:
-        return write(model, PROMPTS, Sample(seed=seed, length=length))
+    def run(seed: int, max_length: int = 20) -> list[list[int]]:
+        return write(model, PROMPTS, Sample(seed=seed, max_length=max_length))
 
     assert run(1) == run(1)
     assert run(1) != run(2)
     assert run(1)[1] != run(1)[6]  # the same prompt in another row
-    assert [answer[:7] for answer in run(1)] == run(1, length=7)
+    assert [answer[:7] for answer in run(1)] == run(1, max_length=7)
 
 
 def test_answers_come_one_by_one() -> None:
-    """Nothing is computed before it is asked for, and a `length` is never passed."""
+    """Nothing is computed before it is asked for, and `max_length` is never exceeded."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
-    steps = continued(source, [[5]], [0], Sample(length=4))
+    steps = continued(source, [[5]], [0], Sample(max_length=4))
     tokens = (token for step in steps for token in step.values())
     assert source.fed == []
     first = next(tokens)
@@ -187,17 +187,17 @@ def test_answers_come_one_by_one() -> None:
 def test_context_restarts() -> None:
     """After 4 tokens the state starts anew with the last 2; BOS only while it is among them."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0, 1.0, 1.0])
-    answer = write_alone(source, [7], Sample(length=7), context=4)
+    answer = write_alone(source, [7], Sample(max_length=7), context=4)
     seen = [BOS, 7, *answer]
     assert source.fed == [seen[0:4], seen[3:7], seen[6:8]]
     source.fed.clear()
-    answer = write_alone(source, [7, 8, 7, 8, 6], Sample(length=2), context=4)
+    answer = write_alone(source, [7, 8, 7, 8, 6], Sample(max_length=2), context=4)
     assert [fed for fed in source.fed if fed] == [[8, 6, answer[0]]]
 
 
 def test_context_makes_no_difference_to_a_short_memory() -> None:
     """A trigram looks back on two tokens, so a context of 6 is as good as none."""
-    model, options = ngram(), Sample(length=40)
+    model, options = ngram(), Sample(max_length=40)
     assert write(model, PROMPTS, options, context=6) == write(model, PROMPTS, options)
 
 
@@ -207,13 +207,13 @@ def test_a_model_that_looks_back_on_all_is_never_started_again() -> None:
 
     source = Endless([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
     request = SearchRequest(prompts=[[5]], context=4)
-    ((answer,),) = Sample(length=7).run(source, request)
+    ((answer,),) = Sample(max_length=7).run(source, request)
     assert source.fed == [[BOS, 5, *answer.tokens[:-1]]]
 
 
 def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> None:
     """The copies of a prompt are as if they had been asked for one after the other."""
-    options = Sample(length=20)
+    options = Sample(max_length=20)
     request = SearchRequest(nbest=3, prompts=[[5, 6], [8, 9]], indices=[4, 2])
     found = options.run(model, request)
     for prompt, index, answers in zip(request.prompts, request.indices, found, strict=True):
@@ -222,7 +222,7 @@ def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> 
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"temperature": -1}, {"top_p": 1.5}, {"top_k": -1}, {"length": 0}, {"width": 3}]
+    "wrong", [{"temperature": -1}, {"top_p": 1.5}, {"top_k": -1}, {"max_length": 0}, {"width": 3}]
 )
 def test_wrong_options_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):

@@ -59,14 +59,14 @@ def step_of(*tables: dict[int, dict[int, float]]) -> tuple[object, State]:
 def search(
     *tables: dict[int, dict[int, float]],
     beam: int,
-    alpha: float = 0.0,
+    length_penalty: float = 0.0,
     nbest: int = 1,
     limit: int | list[int] = 10,
-    stop: str = "full",
+    stop: str = "beam_full",
 ) -> list[list[Hypothesis]]:
     step, state = step_of(*tables)
     limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
-    plan = Plan(max(beam, nbest), nbest, Scoring(alpha=alpha), stop)
+    plan = Plan(max(beam, nbest), nbest, Scoring(length_penalty=length_penalty), stop)
     return beam_search(step, state, limits, plan)
 
 
@@ -90,23 +90,23 @@ def test_all_outputs_in_order() -> None:
     assert [math.exp(h.score) for h in found] == pytest.approx([0.36, 0.24, 0.18, 0.054, 0.036])
 
 
-@pytest.mark.parametrize(("alpha", "best"), [(0.0, "b"), (0.75, "b"), (1.0, "ac")])
-def test_longer_outputs_gain_with_alpha(alpha: float, best: str) -> None:
+@pytest.mark.parametrize(("length_penalty", "best"), [(0.0, "b"), (0.75, "b"), (1.0, "ac")])
+def test_longer_outputs_gain_with_length_penalty(length_penalty: float, best: str) -> None:
     """log .36 = -1.022 over 2 tokens, log .24 = -1.427 over 3 (the end counts).
 
-    alpha .75: -.608 and -.626; alpha 1: -.511 and -.476.
+    length_penalty .75: -.608 and -.626; length_penalty 1: -.511 and -.476.
     """
-    ((first,),) = search(TABLE, beam=8, alpha=alpha)
+    ((first,),) = search(TABLE, beam=8, length_penalty=length_penalty)
     assert text(first) == best
     total, length = {"b": (math.log(0.36), 2), "ac": (math.log(0.24), 3)}[best]
-    assert first.score == pytest.approx(total / length**alpha, abs=1e-5)
+    assert first.score == pytest.approx(total / length**length_penalty, abs=1e-5)
 
 
 def test_a_finished_output_waits_for_a_better_one() -> None:
     """'a' is over after two steps: log .55 / 2 = -.299. A step later 'bc': log .45 / 3 = -.266."""
     table = {BOS: {A: 0.55, B: 0.45}, A: {EOS: 1.0}, B: {C: 1.0}}
-    ((short,),) = search(table, beam=2, alpha=0.0)
-    ((long,),) = search(table, beam=2, alpha=1.0)
+    ((short,),) = search(table, beam=2, length_penalty=0.0)
+    ((long,),) = search(table, beam=2, length_penalty=1.0)
     assert text(short) == "a" and text(long) == "bc"
 
 

@@ -108,7 +108,7 @@ def test_limits_and_rules_hold() -> None:
     (found,) = run(Sample(), endless, limit=4, nbest=40)
     assert max(len(one.tokens) for one in found) == 3
     assert all(one.cut == (len(one.tokens) == 3) for one in found)
-    (found,) = run(Sample(no_repeat=1), endless, limit=9, nbest=40)
+    (found,) = run(Sample(no_repeat_ngram=1), endless, limit=9, nbest=40)
     assert {text(one) for one in found} <= {"a", "ab", "b", "ba"}
     (found,) = run(Sample(min_length=3), endless, limit=4, nbest=20)
     assert {len(one.tokens) for one in found} == {3}

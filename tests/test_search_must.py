@@ -21,7 +21,7 @@ FREE = {
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
 def test_one_word(beam: int) -> None:
-    search = Beam(beam=beam, alpha=0, stop="exact")
+    search = Beam(beam=beam, length_penalty=0, stopping="optimal")
     assert text(run(search, TABLE)[0][0]) == "a"
     ((found,),) = run(search, TABLE, wishes=[wish(must="c")])
     if beam > 1:
@@ -54,7 +54,7 @@ def test_a_wide_beam_finds_the_best_that_has_them(must: str) -> None:
         for output, p in everything(FREE, limit - 1).items()
         if all(word in output for word in must.split())
     }
-    wide = Beam(beam=400, alpha=0, stop="exact")
+    wide = Beam(beam=400, length_penalty=0, stopping="optimal")
     ((found,),) = run(wide, FREE, limit=limit, wishes=[wish(must=must)])
     assert chances([found])[0] == pytest.approx(max(true.values()))
     assert true[text(found)] == pytest.approx(max(true.values()))
@@ -63,14 +63,14 @@ def test_a_wide_beam_finds_the_best_that_has_them(must: str) -> None:
 def test_an_overlap_is_enough() -> None:
     """abc has ab and bc in three letters: nothing is said twice."""
     table = {"": {"a": 1.0}, "a": {"b": 1.0}, "b": {"c": 0.9, "a": 0.1}, "c": {".": 0.9, "a": 0.1}}
-    ((found,),) = run(Beam(beam=2, alpha=0), table, wishes=[wish(must="ab bc")])
+    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish(must="ab bc")])
     assert text(found) == "abc"
 
 
 def test_a_phrase_that_began_too_early() -> None:
     """aaab ends in aab, though its first aa was in vain."""
     table = {"": {"a": 1.0}, "a": {"a": 0.5, "b": 0.5}, "b": {".": 0.99, "a": 0.01}}
-    ((found,),) = run(Beam(beam=2, alpha=0), table, wishes=[wish("aaa", must="aab")])
+    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish("aaa", must="aab")])
     assert text(found) == "aaab"
 
 
@@ -88,7 +88,7 @@ def test_a_common_beginning_is_no_trap() -> None:
 
 def test_with_a_beginning_and_bans() -> None:
     """The beginning may hold a word already; a ban may forbid the nearest way to another."""
-    search = Beam(beam=4, alpha=0, stop="exact")
+    search = Beam(beam=4, length_penalty=0, stopping="optimal")
     ((found,),) = run(search, FREE, limit=7, wishes=[wish("d", must="d")])
     assert text(found) == "da"  # .1 x .6 x .2 = .012, more than d alone: .1 x .1
     ((found,),) = run(search, FREE, limit=7, wishes=[wish("b", must="d", ban="bd ad")])
@@ -101,7 +101,7 @@ def test_sentences_with_and_without_wishes_in_one_batch() -> None:
     ends = {"": {".": 0.4, "a": 0.35, "b": 0.25}, "a": {"c": 0.5, "d": 0.5}}
     wishes = [wish(), wish(must="d c"), wish("b"), wish(must="bc"), wish(), wish()]
     for beam, nbest, groups in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2)):
-        search = Beam(beam=beam, groups=groups, stop="exact")
+        search = Beam(beam=beam, beam_groups=groups, stopping="optimal")
         tables = [FREE, FREE, FREE, FREE, TABLE, ends]
         together = run(search, *tables, limit=6, nbest=nbest, wishes=wishes)
         for table, mine, found in zip(tables, wishes, together, strict=True):
@@ -111,7 +111,7 @@ def test_sentences_with_and_without_wishes_in_one_batch() -> None:
 
 
 def test_what_cannot_be() -> None:
-    with pytest.raises(UserError, match="no answer with all these words was found"):
+    with pytest.raises(UserError, match="no hypothesis contains all required words"):
         run(Beam(beam=3), FREE, wishes=[wish(must="d", ban="d")])
     with pytest.raises(UserError, match="sampling cannot promise them"):
         run(Sample(), FREE, wishes=[wish(must="d")])

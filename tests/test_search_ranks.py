@@ -17,7 +17,9 @@ THREE = {"": {"a": 0.5, "b": 0.3, "c": 0.2}, "a": {".": 0.9, "d": 0.1}}
 
 def test_groups_avoid_each_other() -> None:
     """log .5 = -.693, log .3 = -1.204. The second group pays .7 for a: b is better then."""
-    search = Beam(beam=2, groups=2, alpha=0, diversity=0.7, stop="exact")
+    search = Beam(
+        beam=2, beam_groups=2, length_penalty=0, diversity_penalty=0.7, stopping="optimal"
+    )
     (found,) = run(search, THREE, nbest=2)
     assert texts(found) == ["a", "b"]
     assert chances(found) == pytest.approx([0.45, 0.3])  # scores stay what they are
@@ -25,7 +27,9 @@ def test_groups_avoid_each_other() -> None:
 
 def test_groups_that_hardly_avoid_each_other() -> None:
     """It pays .4: a is still better. Both find a and ad; each is given once."""
-    search = Beam(beam=2, groups=2, alpha=0, diversity=0.4, stop="exact")
+    search = Beam(
+        beam=2, beam_groups=2, length_penalty=0, diversity_penalty=0.4, stopping="optimal"
+    )
     (found,) = run(search, THREE, nbest=2)
     assert texts(found) == ["a", "ad"]
 
@@ -35,14 +39,16 @@ def test_what_three_groups_choose(strength: float, letters: str) -> None:
     """First a (-.693), then b (-1.204). The third pays for both of them: at 1.0 c (-1.609) is
     better than a (-1.693); at .6 a is (-1.293)."""
     stepper, trace = Tables(THREE), Trace()
-    search = Beam(beam=3, groups=3, diversity=strength)
+    search = Beam(beam=3, beam_groups=3, diversity_penalty=strength)
     search.run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
     goes = {branch.token for branch in trace.steps[0][0] if branch.fate == "goes"}
     assert goes == set(ids(letters))
 
 
 def test_groups_in_a_vocabulary_smaller_than_they_are() -> None:
-    (found,) = run(Beam(beam=60, groups=2, diversity=1.0, stop="exact"), THREE, nbest=60)
+    (found,) = run(
+        Beam(beam=60, beam_groups=2, diversity_penalty=1.0, stopping="optimal"), THREE, nbest=60
+    )
     assert sorted(texts(found)) == ["a", "ad", "b", "c"]
 
 
@@ -58,7 +64,7 @@ def test_coverage(weight: float, best: str) -> None:
 
     The second sentence has a place more of padding, which costs nothing.
     """
-    search = Beam(beam=2, alpha=0, coverage=weight, stop="exact")
+    search = Beam(beam=2, length_penalty=0, coverage_penalty=weight, stopping="optimal")
     found = run(search, TWO, TWO, looks=LOOKS, lengths=[2, 2], nbest=2)
     padded = run(search, TWO, TWO, looks=LOOKS, lengths=[2, 3], nbest=2)
     for both in (found[0], found[1], padded[0]):
@@ -69,7 +75,7 @@ def test_coverage(weight: float, best: str) -> None:
 
 def test_coverage_counts_what_is_not_seen_at_all() -> None:
     """A place that nobody looked at costs as much as one that had a millionth."""
-    search = Beam(beam=1, alpha=0, coverage=1.0)
+    search = Beam(beam=1, length_penalty=0, coverage_penalty=1.0)
     ((found,),) = run(search, {"": {"a": 1.0}}, looks={"": [1.0], "a": [1.0]}, lengths=[2])
     assert found.score == pytest.approx(math.log(1e-6), rel=1e-4)
 
@@ -85,39 +91,43 @@ def test_coverage_of_a_model_that_does_not_look() -> None:
 
     stepper = Blind(TWO)
     with pytest.raises(UserError, match="no attention to its source"):
-        Beam(coverage=0.5).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])))
+        Beam(coverage_penalty=0.5).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])))
 
 
 # a (.5) is over first; bcd (.405) comes later: less probable, but longer, so better on average.
 LATE = {"": {"a": 0.5, "b": 0.45, "h": 0.05}, "b": {"c": 1.0}, "c": {"d": 0.9, "e": 0.1}}
 
 
-def stopped(stop: str, alpha: float, beam: int = 2) -> Hypothesis:
-    ((found,),) = run(Beam(beam=beam, alpha=alpha, stop=stop), LATE)
+def stopped(stop: str, length_penalty: float, beam: int = 2) -> Hypothesis:
+    ((found,),) = run(Beam(beam=beam, length_penalty=length_penalty, stopping=stop), LATE)
     return found
 
 
 def test_when_a_sentence_is_done() -> None:
-    """alpha 1. a: log .5 / 2 = -.347. bcd: log (.45 x .9) / 4 = -.226.
+    """length_penalty 1. a: log .5 / 2 = -.347. bcd: log (.45 x .9) / 4 = -.226.
 
     After two tokens a ends and is the best of the step: `first` stops. One output more must end
     for `full`, which bcd is. At its length of two, bc has log .45 / 2 = -.399, behind a: so
     `likely` stops. `exact` knows that bc may come to log .45 / 10 = -.080, and goes on.
     """
     assert text(stopped("first", 1.0)) == "a"
-    assert text(stopped("likely", 1.0)) == "a"
-    assert text(stopped("full", 1.0)) == "bcd"
-    assert text(stopped("exact", 1.0)) == "bcd"
-    assert stopped("exact", 1.0).score == pytest.approx(math.log(0.45 * 0.9) / 4)
-    assert {text(stopped(stop, 0.0)) for stop in ("first", "likely", "full", "exact")} == {"a"}
+    assert text(stopped("no_gain", 1.0)) == "a"
+    assert text(stopped("beam_full", 1.0)) == "bcd"
+    assert text(stopped("optimal", 1.0)) == "bcd"
+    assert stopped("optimal", 1.0).score == pytest.approx(math.log(0.45 * 0.9) / 4)
+    assert {text(stopped(stop, 0.0)) for stop in ("first", "no_gain", "beam_full", "optimal")} == {
+        "a"
+    }
 
 
 def test_full_may_be_wrong_where_exact_is_not() -> None:
     """beam 1, on its way to a: nothing is left when it ends, whatever the rule."""
-    assert {text(stopped(stop, 1.0, 1)) for stop in ("first", "likely", "full", "exact")} == {"a"}
+    assert {
+        text(stopped(stop, 1.0, 1)) for stop in ("first", "no_gain", "beam_full", "optimal")
+    } == {"a"}
     early = {"": {"a": 0.5, "b": 0.5}, "a": {".": 0.6, "c": 0.4}, "b": {".": 0.6, "d": 0.4}}
-    ((full,),) = run(Beam(beam=2, alpha=1.5, stop="full"), early)
-    ((exact,),) = run(Beam(beam=2, alpha=1.5, stop="exact"), early)
+    ((full,),) = run(Beam(beam=2, length_penalty=1.5, stopping="beam_full"), early)
+    ((exact,),) = run(Beam(beam=2, length_penalty=1.5, stopping="optimal"), early)
     assert text(full) in ("a", "b") and text(exact) in ("ac", "bd")  # -.426 against -.310
 
 
@@ -129,7 +139,7 @@ def test_the_trace() -> None:
     """
     stepper, trace = Tables(THREE), Trace()
     request = SearchRequest(stepper.source(), torch.tensor([5]), nbest=2)
-    Beam(beam=2, alpha=0, stop="exact").run(stepper, request, trace)
+    Beam(beam=2, length_penalty=0, stopping="optimal").run(stepper, request, trace)
     first, second = trace.steps[0][:2]
     fates = {branch.token: (branch.fate, math.exp(branch.total)) for branch in first}
     a, b, c, d, end = ids("abcd.")

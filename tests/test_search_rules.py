@@ -13,8 +13,8 @@ SHORT = {"": {".": 0.6, "a": 0.4}, "a": {".": 0.9, "a": 0.1}}
 # Endless: a again and again, unless it is forbidden.
 AGAIN = {"": {"a": 1.0}, "a": {"a": 0.8, "b": 0.15, ".": 0.05}, "b": {"a": 0.9, ".": 0.1}}
 WORDS = {"": {"a": 0.6, "b": 0.3, ".": 0.1}, "a": {"b": 0.9, ".": 0.1}}
-GREEDY = Beam(beam=1, alpha=0)
-PLAIN = Beam(beam=4, alpha=0, stop="exact")
+GREEDY = Beam(beam=1, length_penalty=0)
+PLAIN = Beam(beam=4, length_penalty=0, stopping="optimal")
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ PLAIN = Beam(beam=4, alpha=0, stop="exact")
 @pytest.mark.parametrize("beam", [1, 3])
 def test_at_least_so_many_tokens(shortest: int, best: str, p: float, beam: int) -> None:
     """'' .6; a .4 x .9; aa .4 x .1 x .9."""
-    search = Beam(beam=beam, alpha=0, min_length=shortest, stop="exact")
+    search = Beam(beam=beam, length_penalty=0, min_length=shortest, stopping="optimal")
     ((found,),) = run(search, SHORT)
     assert text(found) == best and chances([found]) == pytest.approx([p])
 
@@ -43,9 +43,11 @@ def test_a_least_length_raises_the_limit() -> None:
 )
 def test_no_repeat(n: int, best: str, p: float) -> None:
     """Greedily. What is struck out takes nothing with it: the others keep their probabilities."""
-    ((found,),) = run(GREEDY.model_copy(update={"no_repeat": n}), AGAIN, limit=5)
+    ((found,),) = run(GREEDY.model_copy(update={"no_repeat_ngram": n}), AGAIN, limit=5)
     assert text(found) == best and chances([found]) == pytest.approx([p])
-    ((found,),) = run(Beam(beam=6, alpha=0, no_repeat=n, stop="exact"), AGAIN, limit=5)
+    ((found,),) = run(
+        Beam(beam=6, length_penalty=0, no_repeat_ngram=n, stopping="optimal"), AGAIN, limit=5
+    )
     grams = [text(found)[i : i + n] for i in range(len(text(found)) - n + 1)]
     assert not n or len(grams) == len(set(grams))
 
@@ -77,7 +79,7 @@ def test_bans_hold_for_their_own_sentence_only() -> None:
 def test_a_beginning(beam: int) -> None:
     """c is hardly ever said (.01), and nothing but a follows it (.7), and the end."""
     table = {"": {"a": 0.99, "c": 0.01}, "a": {".": 1.0}, "c": {"b": 0.3, "a": 0.7}}
-    search = Beam(beam=beam, alpha=0)
+    search = Beam(beam=beam, length_penalty=0)
     ((free,),), ((c,),) = (run(search, table, wishes=[wish(p)]) for p in ("", "c"))
     assert text(free) == "a" and text(c) == "ca"
     assert [math.exp(s) for s in c.token_logprobs] == pytest.approx([0.01, 0.7, 1.0])
@@ -88,7 +90,11 @@ def test_a_beginning(beam: int) -> None:
 
 
 def test_a_beginning_stands_above_bans_repeats_and_the_limit() -> None:
-    for search in (Beam(beam=1, no_repeat=1), Beam(beam=3, no_repeat=1), Sample(no_repeat=1)):
+    for search in (
+        Beam(beam=1, no_repeat_ngram=1),
+        Beam(beam=3, no_repeat_ngram=1),
+        Sample(no_repeat_ngram=1),
+    ):
         ((found,),) = run(search, AGAIN, limit=2, wishes=[wish("aab", ban="aa b")])
         assert text(found) == "aab"
 

@@ -34,8 +34,8 @@ LIMITS = torch.tensor([7, 4, 9, 8])
 SEARCHES = [
     Beam(beam=1),
     Beam(beam=3),
-    Beam(beam=4, groups=2, no_repeat=2, min_length=3),
-    Beam(beam=2, coverage=0.3),
+    Beam(beam=4, beam_groups=2, no_repeat_ngram=2, min_length=3),
+    Beam(beam=2, coverage_penalty=0.3),
     Sample(top_p=0.9, seed=3),
 ]
 DAS, HAUS, BUCH, EIN = range(5, 9)

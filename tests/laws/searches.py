@@ -91,7 +91,10 @@ class Case:
     def search(self) -> Beam | Sample:
         """A beam in three cases of four, else sampling."""
         chance = self.chance
-        both = {"min_length": chance.choice([0, 0, 2]), "no_repeat": chance.choice([0, 0, 1, 2])}
+        both = {
+            "min_length": chance.choice([0, 0, 2]),
+            "no_repeat_ngram": chance.choice([0, 0, 1, 2]),
+        }
         if chance.random() < 0.25:
             return Sample(
                 temperature=chance.choice([0, 0.5, 1, 1.5]),
@@ -104,12 +107,12 @@ class Case:
         beam = chance.randint(1, 5)
         return Beam(
             beam=beam,
-            normalize=chance.choice(["average", "gnmt", "none"]),
-            alpha=chance.choice([0, 0.6, 0.75, 1, 1.5]),
-            coverage=chance.choice([0, 0, 0.3]) if self.attends else 0,
-            stop=chance.choice(["likely", "full", "exact", "first"]),
-            groups=chance.choice([g for g in range(1, beam + 1) if beam % g == 0]),
-            diversity=chance.choice([0, 0.5, 2]),
+            length_norm=chance.choice(["average", "gnmt", "none"]),
+            length_penalty=chance.choice([0, 0.6, 0.75, 1, 1.5]),
+            coverage_penalty=chance.choice([0, 0, 0.3]) if self.attends else 0,
+            stopping=chance.choice(["no_gain", "beam_full", "optimal", "first"]),
+            beam_groups=chance.choice([g for g in range(1, beam + 1) if beam % g == 0]),
+            diversity_penalty=chance.choice([0, 0.5, 2]),
             **both,
         )
 
@@ -133,7 +136,7 @@ class Case:
             ((chance.choice(LETTERS), chance.choice(LETTERS)),) if chance.random() < 0.5 else ()
         )
         must: tuple[tuple[int, ...], ...] = ()
-        if isinstance(self.search, Beam) and not banned and not self.search.no_repeat:
+        if isinstance(self.search, Beam) and not banned and not self.search.no_repeat_ngram:
             count = chance.randint(0, 2)
             must = tuple(
                 tuple(chance.choices(LETTERS, k=chance.randint(1, 2))) for _ in range(count)

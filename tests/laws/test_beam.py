@@ -64,13 +64,16 @@ def test_a_wide_beam_is_exhaustive(
 ) -> None:
     """With room for all 40 outputs of at most four tokens, all are found in their true order;
     every other model with lengths that count."""
-    limits, alpha = torch.full((len(source.data),), 4), [0.0, 0.75][MODELS.index(options) % 2]
-    search = Beam(beam=40, alpha=alpha)
+    limits, length_penalty = (
+        torch.full((len(source.data),), 4),
+        [0.0, 0.75][MODELS.index(options) % 2],
+    )
+    search = Beam(beam=40, length_penalty=length_penalty)
     found = search.run(model, SearchRequest(source, limits, 40))
-    exact = search.model_copy(update={"stop": "exact"})
+    exact = search.model_copy(update={"stopping": "optimal"})
     first = exact.run(model, SearchRequest(source, limits))
     for row, hypotheses in enumerate(found):
-        true = enumerate_outputs(model, source, row, alpha)
+        true = enumerate_outputs(model, source, row, length_penalty)
         assert [h.score for h in hypotheses] == pytest.approx(sorted(true.values())[::-1], abs=1e-4)
         assert {h.tokens: h.score for h in hypotheses} == pytest.approx(true, abs=1e-4)
         assert first[row][0].score == pytest.approx(max(true.values()), abs=1e-4)
@@ -78,9 +81,9 @@ def test_a_wide_beam_is_exhaustive(
 
 @torch.no_grad()
 def enumerate_outputs(
-    model: nn.Module, source: Padded, row: int, alpha: float
+    model: nn.Module, source: Padded, row: int, length_penalty: float
 ) -> dict[tuple[int, ...], float]:
-    """log p / L^alpha of every output of at most three letters and EOS, by teacher forcing."""
+    """Return log p / L^length_penalty of every output of <= 3 letters and EOS, teacher-forced."""
     outputs = [letters for n in range(4) for letters in product(LETTERS, repeat=n)]
     true = pad([[*letters, EOS] for letters in outputs])
     inputs = torch.cat([torch.full((len(outputs), 1), BOS), true.data[:, :-1]], 1)
@@ -88,7 +91,7 @@ def enumerate_outputs(
     logits, _ = model.step(inputs, model.start(one))
     logp = logits.log_softmax(-1).gather(-1, true.data.unsqueeze(-1)).squeeze(-1)
     totals = (logp * true.mask).sum(1)
-    scores = totals / true.mask.sum(1) ** alpha
+    scores = totals / true.mask.sum(1) ** length_penalty
     return dict(zip(outputs, scores.tolist(), strict=True))
 
 
@@ -96,7 +99,10 @@ def test_n_best_are_sorted_distinct_and_within_limits(
     model: nn.Module, options: EncoderDecoderOptions
 ) -> None:
     """Fewer than the beam is wide or more, in turns."""
-    (beam, nbest), alpha = [(4, 2), (2, 5)][MODELS.index(options) % 2], Beam().alpha
+    (beam, nbest), length_penalty = (
+        [(4, 2), (2, 5)][MODELS.index(options) % 2],
+        Beam().length_penalty,
+    )
     for row, hypotheses in enumerate(search(model, list(range(8)), beam, nbest)):
         scores = [h.score for h in hypotheses]
         assert 1 <= len(scores) <= nbest and scores == sorted(scores, reverse=True)
@@ -105,7 +111,7 @@ def test_n_best_are_sorted_distinct_and_within_limits(
             length = len(h.tokens) + 1
             assert length <= LIMITS[row] and set(h.tokens) <= set(LETTERS)
             assert len(h.token_logprobs) == length
-            assert h.score == pytest.approx(h.log_probability / length**alpha, abs=1e-5)
+            assert h.score == pytest.approx(h.log_probability / length**length_penalty, abs=1e-5)
 
 
 def test_search_and_training_score_alike(model: nn.Module) -> None:

@@ -215,7 +215,7 @@ def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
 @every
 @pytest.mark.parametrize("context", [None, 6])
 def test_the_batch_size_is_invisible_in_sampling(case: Case, context: int | None) -> None:
-    model, search = built(case).model, Sample(length=12, seed=3)
+    model, search = built(case).model, Sample(max_length=12, seed=3)
     prompts = [[5, 6], [], [7], [5, 5], [6], [], [7, 6, 5, 5, 5, 6, 7, 7]]
     many = write(model, prompts, search, context)
     ones = [write_alone(model, prompt, search, row, context) for row, prompt in enumerate(prompts)]
@@ -224,7 +224,7 @@ def test_the_batch_size_is_invisible_in_sampling(case: Case, context: int | None
 
 @every
 def test_saved_and_loaded_it_says_the_same(case: Case, tmp_path: Path) -> None:
-    run = moved(start_run(tmp_path / "run", case.config(search={"length": 9}), *twice(case)))
+    run = moved(start_run(tmp_path / "run", case.config(search={"max_length": 9}), *twice(case)))
     run.model.eval()
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")

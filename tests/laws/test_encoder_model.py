@@ -15,7 +15,7 @@ from regard.config.configs import CONFIGS
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Batch, Padded, SharedRows
 from regard.models.encoder_model import PooledOptions, PoolKind
-from regard.search import Decide
+from regard.search import Argmax
 from regard.storage.weights import save_weights
 from regard.tasks.task import Prediction
 from regard.training.describe import describe
@@ -145,12 +145,12 @@ def test_the_batch_size_is_invisible(case: Case) -> None:
     if not isinstance(sources[0][0], float):
         sources = [*sources[:2], type(sources[0])(), *sources[2:]]
     one, two, many = (
-        predictor(run).predict(sources, Decide(), nbest=2, rows=size) for size in (1, 2, 64)
+        predictor(run).predict(sources, Argmax(), nbest=2, rows=size) for size in (1, 2, 64)
     )
     for found in (one, two):
         for here, there in zip(found, many, strict=True):
             same_answer(here, there)
-    again = predictor(run).predict(sources[::-1], Decide(), nbest=2)
+    again = predictor(run).predict(sources[::-1], Argmax(), nbest=2)
     for here, there in zip(again[::-1], many, strict=True):
         same_answer(here, there)
 

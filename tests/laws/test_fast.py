@@ -26,7 +26,7 @@ from regard.nn.positions import Position, SinusoidalPosition
 from regard.nn.quantize import quantize
 from regard.nn.residual import PreNorm, Residual
 from regard.search import Beam, SearchRequest, TokenConstraints
-from regard.search.beam import Plan, Stop, beam_search
+from regard.search.beam import Plan, Stopping, beam_search
 from regard.search.greedy import greedy_search
 from regard.search.rules import Rules
 from regard.search.scoring import Scoring
@@ -185,10 +185,10 @@ WISHES = [
 ]
 
 
-WAYS: list[tuple[Rules, Scoring, Stop]] = [
-    (Rules(), Scoring(), "likely"),
-    (Rules(shortest=3), Scoring("gnmt", 1.0), "full"),
-    (Rules(no_repeat=2), Scoring("none"), "exact"),
+WAYS: list[tuple[Rules, Scoring, Stopping]] = [
+    (Rules(), Scoring(), "no_gain"),
+    (Rules(shortest=3), Scoring("gnmt", 1.0), "beam_full"),
+    (Rules(no_repeat_ngram=2), Scoring("none"), "optimal"),
     (Rules(1, 1, WISHES), Scoring(), "first"),
 ]
 
@@ -197,10 +197,10 @@ def test_greedy_is_a_beam_of_one(
     model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
     """Output by output, with all its scores; each model in one of four ways."""
-    rules, scoring, stop = WAYS[MODELS.index(options) % len(WAYS)]
+    rules, scoring, stopping = WAYS[MODELS.index(options) % len(WAYS)]
     limits = torch.tensor([7, 4, 4, 9])
     greedy = greedy_search(model.step, model.start(source), limits, scoring, rules)
-    plan = Plan(1, scoring=scoring, rules=rules, stop=stop)
+    plan = Plan(1, scoring=scoring, rules=rules, stopping=stopping)
     beam = beam_search(model.step, model.start(source), limits, plan)
     for (one,), (other,) in zip(greedy, beam, strict=True):
         assert one.tokens == other.tokens and one.cut == other.cut

@@ -168,15 +168,17 @@ def test_packed_arrays_come_back(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "stop"),
-    list(zip(SEARCHED, itertools.cycle(["full", "likely", "first", "exact"]), strict=False)),
+    ("case", "stopping"),
+    list(
+        zip(SEARCHED, itertools.cycle(["beam_full", "no_gain", "first", "optimal"]), strict=False)
+    ),
     ids=lambda one: getattr(one, "name", one),
 )
-def test_the_tree_leads_to_the_answer(case: Case, stop: str) -> None:
+def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
     """Its best way is the answer of `predict`, its other way that of greedy search."""
-    estimator, found = look(case, beam=3, stop=stop)
+    estimator, found = look(case, beam=3, stopping=stopping)
     text, least = [found.source.text], {"min_length": 3}
-    (answer,) = estimator.predictions(text, beam=3, stop=stop, **least)
+    (answer,) = estimator.predictions(text, beam=3, stopping=stopping, **least)
     (greedy,) = estimator.predictions(text, beam=1, **least)
     tree, task = found.tree, estimator.task_
     assert tree is not None and isinstance(task, Transduce)

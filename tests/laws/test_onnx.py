@@ -89,7 +89,7 @@ def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded
         return
     for one, other in zip(align(engine, source, TARGETS), wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
-    search = Beam(beam=3, coverage=0.3)  # beams of a sentence, each with its own attention
+    search = Beam(beam=3, coverage_penalty=0.3)  # beams of a sentence, each with its own attention
     request = SearchRequest(source, LIMITS)
     covering = search.run(model, request)
     for found, other in zip(engine.run(search, request), covering, strict=True):

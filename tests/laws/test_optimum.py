@@ -52,17 +52,25 @@ def test_a_wide_beam_finds_the_optimum(
     rows = range(len(source.data))
     true = [by_force(model, source, row, looks(options)) for row in rows]
     divisors = {
-        "average": lambda alpha: LENGTHS**alpha,
-        "gnmt": lambda alpha: ((5 + LENGTHS) / 6) ** alpha,
-        "none": lambda alpha: torch.ones(WIDE),
+        "average": lambda length_penalty: LENGTHS**length_penalty,
+        "gnmt": lambda length_penalty: ((5 + LENGTHS) / 6) ** length_penalty,
+        "none": lambda length_penalty: torch.ones(WIDE),
     }
     number = MODELS.index(options)
     for some, coverage in enumerate([0.0, 0.4] if looks(options) else [0.0]):
-        normalize, alpha = RANKS[(number + some) % len(RANKS)]  # all of them in four models
-        search = Beam(beam=WIDE, normalize=normalize, alpha=alpha, coverage=coverage, stop="exact")
+        length_norm, length_penalty = RANKS[
+            (number + some) % len(RANKS)
+        ]  # all of them in four models
+        search = Beam(
+            beam=WIDE,
+            length_norm=length_norm,
+            length_penalty=length_penalty,
+            coverage_penalty=coverage,
+            stopping="optimal",
+        )
         for row, (found,) in zip(rows, search.run(model, request), strict=True):
             total, cover = true[row]
-            scores = total / divisors[normalize](alpha) + coverage * cover
+            scores = total / divisors[length_norm](length_penalty) + coverage * cover
             assert found.score == pytest.approx(float(scores.max()), abs=1e-4)
             place = OUTPUTS.index(found.tokens)
             assert float(scores[place]) == pytest.approx(found.score, abs=1e-4)
@@ -72,9 +80,13 @@ def test_a_wide_beam_finds_the_optimum(
 def test_exact_is_never_beaten(pair: EncoderDecoderOptions, source: Padded, beam: int) -> None:
     """The other rules only leave earlier from the same beams, so they find no better one."""
     model, request = tiny(pair), SearchRequest(source, torch.full((len(source.data),), 6))
-    for alpha in (0.0, 1.0, 2.0):
-        best = Beam(beam=beam, alpha=alpha, stop="exact").run(model, request)
-        for stop in ("likely", "full", "first"):
-            found = Beam(beam=beam, alpha=alpha, stop=stop).run(model, request)
+    for length_penalty in (0.0, 1.0, 2.0):
+        best = Beam(beam=beam, length_penalty=length_penalty, stopping="optimal").run(
+            model, request
+        )
+        for stop in ("no_gain", "beam_full", "first"):
+            found = Beam(beam=beam, length_penalty=length_penalty, stopping=stop).run(
+                model, request
+            )
             for (one,), (other,) in zip(found, best, strict=True):
                 assert one.score <= other.score + 1e-5

@@ -48,7 +48,7 @@ def translated() -> list[str]:
 
 
 DATA = {"g2p": pronounced, "inflect": inflected, "translate": translated}
-LENGTH = {"language-model": ("--length", "5")}
+LENGTH = {"language-model": ("--max-length", "5")}
 COLUMNS = {"inflect": ("--source-column", "1,3", "--target-column", "2")}
 
 

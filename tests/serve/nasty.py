@@ -37,7 +37,7 @@ TEXTS = {
 
 SEARCHES: list[Any] = [
     *({"beam": value} for value in (0, -1, 10**9, 10**40, 2.5, "5", None, [5], True)),
-    *({"alpha": value} for value in (-1e308, 1e308, "x", {})),
+    *({"length_penalty": value} for value in (-1e308, 1e308, "x", {})),
     *({"temperature": value} for value in (-1, 1e-300, 1e308)),
     *({"max_length": value} for value in (0, -5, 10**12)),
     *({"min_length": value} for value in (10**12, -1, 50)),
@@ -46,8 +46,8 @@ SEARCHES: list[Any] = [
     {"kind": "sample", "top_p": 2},
     {"kind": "sample", "top_k": 10**18},
     {"kind": "sample", "seed": -1},
-    {"groups": 7, "beam": 3},
-    {"no_repeat": 10**9},
+    {"beam_groups": 7, "beam": 3},
+    {"no_repeat_ngram": 10**9},
     {"no such": 1},
     {"__class__": "x"},
     {"": ""},

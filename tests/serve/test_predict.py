@@ -59,8 +59,8 @@ def test_only_what_applies_is_there(ask: Ask) -> None:
 
 def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) -> None:
     model: Any = estimators["transduce"]
-    (found,) = ask(texts=["fade"], nbest=3, search={"beam": 4, "alpha": 0}, align=True)
-    (expected,) = model.predictions(["fade"], nbest=3, beam=4, alpha=0, align=True)
+    (found,) = ask(texts=["fade"], nbest=3, search={"beam": 4, "length_penalty": 0}, align=True)
+    (expected,) = model.predictions(["fade"], nbest=3, beam=4, length_penalty=0, align=True)
     assert [one["text"] for one in found["alternatives"]] == [
         one.text for one in expected.alternatives
     ]

@@ -13,7 +13,7 @@ from regard.search.callbacks import Begun
 from regard.serve.streaming import Growth
 
 Events = Callable[[str], list[tuple[str, Any]]]
-SEARCHES = [{"beam": 1}, {"beam": 5}, {"kind": "sample", "seed": 3}, {"beam": 4, "groups": 2}]
+SEARCHES = [{"beam": 1}, {"beam": 5}, {"kind": "sample", "seed": 3}, {"beam": 4, "beam_groups": 2}]
 
 
 def streamed(client: TestClient, events_of: Events, body: dict[str, Any]) -> Any:

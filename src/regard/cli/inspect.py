@@ -55,7 +55,7 @@ def inspect(
 
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     predictor = load_predictor(model)
-    changes = search_changes(predictor.config, search, settings)
+    changes = search_changes(search, settings)
     found = inspected(predictor, text, target, changes, most).as_dict()
     if json_file is not None:
         content = json.dumps(found, ensure_ascii=False, allow_nan=False)

@@ -15,42 +15,41 @@ import typer
 from typer.core import TyperGroup
 
 SEARCH = "Beam search"
-SAMPLING = "Sampling: language models, and others with --sample"
+SAMPLING = "Sampling (default for language models; otherwise with --sample)"
 PANELS = {"beam": SEARCH, "sample": SAMPLING}  # of a kind of search; others: their own name
 # What the command line says of a setting, in the order of its help; else what its field says.
 # nbest, settings and sample are options that a command has itself.
 WORDS = {
-    "beam": "Outputs that go on; 1: greedy.",
+    "beam": "Beam size (1 = greedy search).",
     "nbest": "",
-    "alpha": "Favors longer answers.",
-    "normalize": "Length: average, gnmt or none.",
-    "coverage": "What source that is not looked at costs.",
-    "stop": "likely, full, exact or first: when to end.",
-    "groups": "Groups of beams that differ from each other.",
-    "diversity": "How much groups differ.",
-    "min_length": "Tokens of an answer, at least.",
-    "max_length": "Tokens of an answer, at most.",
-    "no_repeat": "No run of N tokens comes twice.",
+    "length_penalty": "Length penalty exponent; larger values favor longer outputs.",
+    "length_norm": "Length normalization: average (L^p), gnmt (((5+L)/6)^p) or none.",
+    "coverage_penalty": "Coverage penalty weight for source tokens without attention (GNMT).",
+    "stopping": "When to stop the beam search: first, no_gain, beam_full (default) or optimal.",
+    "beam_groups": "Number of groups for diverse beam search (divides the beam).",
+    "diversity_penalty": "Diversity penalty between beam groups.",
+    "min_length": "Minimum output length in tokens.",
+    "max_length": "Maximum output length in tokens (default: derived from the source length).",
+    "no_repeat_ngram": "Forbid repeated n-grams of this size.",
     "settings": "",
     "sample": "",
-    "temperature": "0 is greedy.",
-    "top_k": "Only the k best tokens.",
-    "top_p": "The best up to this share.",
-    "min_p": "Those with this share of the best one's.",
-    "length": "Tokens, at most.",
-    "seed": "Another seed, another answer.",
+    "temperature": "Softmax temperature (0 = greedy).",
+    "top_k": "Sample from the k most probable tokens.",
+    "top_p": "Nucleus sampling: smallest token set with total probability >= p.",
+    "min_p": "Drop tokens less probable than min_p times the most probable one.",
+    "seed": "Random seed for sampling.",
 }
-MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat": {"metavar": "N"}}
+MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat_ngram": {"metavar": "N"}}
 
 Sampled = Annotated[
-    bool, typer.Option("--sample", help="Draw answers, no beam.", rich_help_panel=SAMPLING)
+    bool, typer.Option("--sample", help="Sample instead of beam search.", rich_help_panel=SAMPLING)
 ]
 SearchSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="search.KEY=VALUE",
-        help="Any setting of the search.",
+        help="Override any search.* setting (repeatable).",
         rich_help_panel=SEARCH,
     ),
 ]

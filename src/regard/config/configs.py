@@ -25,7 +25,7 @@ from regard.objectives import (
     TransduceObjective,
 )
 from regard.optim.training_options import Training
-from regard.search import Beam, Decide, LabelSearch, Sample, SequenceSearch, TextSearch
+from regard.search import Argmax, Beam, LabelSearch, Sample, SequenceSearch, TextSearch
 from regard.tasks.classify_options import ClassifyOptions
 from regard.tasks.language_options import LanguageModelOptions
 from regard.tasks.regress import RegressOptions
@@ -89,7 +89,7 @@ class TagConfig(Config):
     task: TagOptions = TagOptions()
     model: TaggerOptions = TaggerOptions()
     objective: TagObjective = Tags()
-    search: LabelSearch = Decide()
+    search: LabelSearch = Argmax()
 
     @model_validator(mode="after")
     def _smoothing_counts(self) -> "TagConfig":
@@ -104,7 +104,7 @@ class ClassifyConfig(Config):
     task: ClassifyOptions = ClassifyOptions()
     model: PooledOptions = PooledOptions()
     objective: ClassifyObjective = Labels()
-    search: LabelSearch = Decide()
+    search: LabelSearch = Argmax()
 
 
 class RegressConfig(Config):
@@ -113,7 +113,7 @@ class RegressConfig(Config):
     task: RegressOptions = RegressOptions()
     model: PooledOptions = PooledOptions()
     objective: RegressObjective = Squared()
-    search: LabelSearch = Decide()
+    search: LabelSearch = Argmax()
 
 
 Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discriminator="kind")]

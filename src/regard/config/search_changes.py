@@ -47,8 +47,7 @@ def search_kinds(config: Config) -> dict[str, Any]:
 
 
 def _carried(search: Any, kind: Any) -> Any:
-    """The search of another kind with the limits of this one; the longest has two names."""
-    limits = {name: getattr(search, name, None) for name in ("min_length", "no_repeat")}
-    longest = "length" if "length" in kind.model_fields else "max_length"
-    limits |= {longest: getattr(search, "max_length", None)}
+    """The search of another kind with the limits of this one."""
+    names = ("min_length", "max_length", "no_repeat_ngram")
+    limits = {name: getattr(search, name, None) for name in names}
     return kind(**{name: v for name, v in limits.items() if v and name in kind.model_fields})

@@ -35,7 +35,7 @@ class Transducer(Estimator):
         """The answer to each source; with nbest > 1 a list of answers, best first.
 
         requests: what is asked of each answer, `Request(prefix, must, ban)`. search: settings of
-        the search, such as `alpha=1`; `kind="sample"` with `temperature=0.8` draws answers.
+        the search, such as `length_penalty=1`; `kind="sample"` with `temperature=0.8` samples.
         """
         found = self.predictions(X, nbest, batch_size, requests, beam=beam, **search)
         if nbest == 1:

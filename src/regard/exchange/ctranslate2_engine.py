@@ -67,7 +67,7 @@ class CTranslate2Engine(Engine):
             return search.run(self.stepper(), request)
         (source, limits), nbest = request.sequences(), request.nbest
         beam = max(plain.beam, nbest)
-        found = self._search(source, limits.clamp(min=1).tolist(), beam, plain.alpha)
+        found = self._search(source, limits.clamp(min=1).tolist(), beam, plain.length_penalty)
         again = [b for b, hypotheses in enumerate(found) if hypotheses is None]
         if again:
             some = Padded(source.data[again], source.mask[again])

@@ -4,15 +4,15 @@ from typing import Annotated
 
 from pydantic import Field
 
+from regard.search.argmax import Argmax
 from regard.search.beam_options import Beam
-from regard.search.decide import Decide
 from regard.search.hypothesis import Hypothesis, TokenConstraints
 from regard.search.sample_options import Sample
 from regard.search.search import Search, SearchRequest
 
 __all__ = [
+    "Argmax",
     "Beam",
-    "Decide",
     "Hypothesis",
     "LabelSearch",
     "Sample",
@@ -26,4 +26,4 @@ __all__ = [
 # By what a model gives: outputs of their own length, text after a prompt, labels.
 SequenceSearch = Annotated[Beam | Sample, Field(discriminator="kind")]
 TextSearch = Sample
-LabelSearch = Decide
+LabelSearch = Argmax

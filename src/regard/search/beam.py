@@ -17,7 +17,7 @@ from regard.search.callbacks import Begun, Follower, tell
 from regard.search.constrained import Must, Unmet
 from regard.search.finished import Finished
 from regard.search.greedy import greedy_search
-from regard.search.hypothesis import Hypothesis, Stop
+from regard.search.hypothesis import Hypothesis, Stopping
 from regard.search.live_beams import LiveBeams
 from regard.search.rules import Rules, only_the_end, strike_specials, with_room
 from regard.search.scoring import Scoring
@@ -34,7 +34,7 @@ class Plan:
     beam: int
     nbest: int = 1
     scoring: Scoring = field(default_factory=Scoring)
-    stop: Stop = "full"
+    stopping: Stopping = "beam_full"
     rules: Rules = field(default_factory=Rules)
     choose: Choose | None = None
     mask: Tensor | None = None
@@ -50,21 +50,26 @@ def run_beam(
     source, limits, nbest = request.source, request.limits, request.nbest
     assert source is not None and limits is not None
     constraints = request.constraints
-    beam = options.groups * -(-max(options.beam, nbest) // options.groups)
+    beam = options.beam_groups * -(-max(options.beam, nbest) // options.beam_groups)
     choose: Choose = Best(2 * beam)
-    if options.groups > 1:
-        choose = Diverse(beam, options.groups, options.diversity)
+    if options.beam_groups > 1:
+        choose = Diverse(beam, options.beam_groups, options.diversity_penalty)
     if options.min_length or constraints is not None:
         limits = with_room(limits, options.min_length, constraints)
     must = constraints is not None and any(one.must for one in constraints)
     if constraints is not None and must:
         choose = Must(choose, constraints, limits.tolist())
-    rules, scoring = Rules(options.min_length, options.no_repeat, constraints), options.scoring
-    if beam == 1 and trace is None and not options.coverage and not must:
+    rules, scoring = (
+        Rules(options.min_length, options.no_repeat_ngram, constraints),
+        options.scoring,
+    )
+    if beam == 1 and trace is None and not options.coverage_penalty and not must:
         start = model.start(source)
         return greedy_search(model.step, start, limits, scoring, rules, request.on_step)
-    cover = source.mask if options.coverage else None
-    plan = Plan(beam, nbest, scoring, options.stop, rules, choose, cover, trace, request.on_step)
+    cover = source.mask if options.coverage_penalty else None
+    plan = Plan(
+        beam, nbest, scoring, options.stopping, rules, choose, cover, trace, request.on_step
+    )
     found = beam_search(model.step, model.start(source), limits, plan)
     for row, hypotheses in enumerate(found):
         if not hypotheses:
@@ -81,7 +86,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
     as before. A sentence leaves the batch when it is settled (`Finished`). beam 1 is greedy.
     """
     live = LiveBeams.start(limits.clamp(min=1), plan.mask)
-    finished = Finished(len(limits), plan.beam, plan.nbest, plan.stop, plan.scoring)
+    finished = Finished(len(limits), plan.beam, plan.nbest, plan.stopping, plan.scoring)
     choose = plan.choose or Best(2 * plan.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from regard.search.hypothesis import Hypothesis, Normalize, Stop
+from regard.search.hypothesis import Hypothesis, LengthNorm, Stopping
 from regard.search.search import (
     Explanation,
     PlainBeam,
@@ -21,60 +21,79 @@ class Beam(Search):
 
     takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["beam"] = "beam"
-    beam: int = Field(5, gt=0, description="hypotheses that go on; 1 is greedy")
-    normalize: Normalize = Field(
-        "average", description="log p / L^alpha; gnmt: / ((5 + L) / 6)^alpha; none: log p"
+    beam: int = Field(5, gt=0, description="beam size; 1 is greedy")
+    length_norm: LengthNorm = Field(
+        "average",
+        description="length normalization with p = length_penalty: average divides log p by L^p, "
+        "gnmt by ((5 + L) / 6)^p, none by 1",
     )
-    alpha: float = Field(0.75, ge=0, description="how much longer outputs are favored")
-    coverage: float = Field(0.0, ge=0, description="how much source that nobody looked at costs")
-    stop: Stop = Field(
-        "full",
-        description="when a sentence is done. exact: no live beam can still win; full: also when "
-        "as many ended as there are beams; likely: also when no live beam ranks before those that "
-        "ended; first: when the best one ended",
+    length_penalty: float = Field(
+        0.75, ge=0, description="length penalty exponent; larger values favor longer outputs"
     )
-    groups: int = Field(1, gt=0, description="groups of beams that avoid each other's tokens")
-    diversity: float = Field(0.5, ge=0, description="how strongly groups avoid each other")
-    min_length: int = Field(0, ge=0, description="tokens of an answer, at least")
+    coverage_penalty: float = Field(
+        0.0, ge=0, description="weight of the coverage penalty (Wu et al. 2016)"
+    )
+    stopping: Stopping = Field(
+        "beam_full",
+        description="when a sentence is done. optimal: no live beam can still win; beam_full: also "
+        "when `beam` hypotheses are finished; no_gain: also when no live beam ranks above the "
+        "finished ones at its current length; first: when the best hypothesis is finished",
+    )
+    beam_groups: int = Field(1, gt=0, description="number of groups in diverse beam search")
+    diversity_penalty: float = Field(
+        0.5, ge=0, description="penalty for a token that another group selected at the same step"
+    )
+    min_length: int = Field(0, ge=0, description="minimum output length in tokens")
     max_length: int | None = Field(
-        None, gt=0, description="tokens of an answer, at most; None: by the source's length"
+        None,
+        gt=0,
+        description="maximum output length in tokens; None derives it from the source length",
     )
-    no_repeat: int = Field(0, ge=0, description="no run of so many tokens comes twice; 0: it may")
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="forbid repeated n-grams of this size; 0 disables it"
+    )
 
     @model_validator(mode="after")
     def _groups_divide(self) -> "Beam":
-        if self.beam % self.groups:
-            raise ValueError(f"beam {self.beam} is not a multiple of groups {self.groups}")
+        if self.beam % self.beam_groups:
+            raise ValueError(
+                f"beam {self.beam} is not a multiple of beam_groups {self.beam_groups}"
+            )
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} is above max_length {self.max_length}")
         return self
 
     @property
     def scoring(self) -> "Scoring":
-        """How outputs are ranked."""
+        """Return the function that ranks outputs."""
         from regard.search.scoring import Scoring
 
-        return Scoring(self.normalize, self.alpha, self.coverage)
+        return Scoring(self.length_norm, self.length_penalty, self.coverage_penalty)
 
     def run(self, model: Any, request: SearchRequest, trace: Any = None) -> list[list[Hypothesis]]:
-        """Return the best outputs for each row of the source. trace: records the search."""
+        """Return the best outputs per source row. trace: records the search."""
         from regard.search.beam import run_beam
 
         return run_beam(self, model, request, trace)
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:
-        """Return the best output with the tree of the search, and greedy search in it."""
+        """Return the best output with the search tree, which includes greedy search."""
         from regard.search.explore import search_tree
         from regard.search.trace import Trace
 
-        trace, alone = Trace(), self.model_copy(update={"beam": 1, "groups": 1})
+        trace, greedy_search = Trace(), self.model_copy(update={"beam": 1, "beam_groups": 1})
         ((best,),) = self.run(model, request, trace)
-        ((greedy,),) = alone.run(model, request)
-        scoring = None if self.coverage else self.scoring
+        ((greedy,),) = greedy_search.run(model, request)
+        scoring = None if self.coverage_penalty else self.scoring
         return Explanation(best, search_tree(trace, self.beam, greedy, best, scoring))
 
     def plain_beam(self) -> PlainBeam | None:
-        rules = (self.coverage, self.min_length, self.no_repeat, self.groups > 1)
-        if self.normalize == "gnmt" or self.stop != "full" or any(rules):
+        extras = (
+            self.coverage_penalty,
+            self.min_length,
+            self.no_repeat_ngram,
+            self.beam_groups > 1,
+        )
+        if self.length_norm == "gnmt" or self.stopping != "beam_full" or any(extras):
             return None
-        return PlainBeam(self.beam, 0.0 if self.normalize == "none" else self.alpha)
+        return PlainBeam(self.beam, 0.0 if self.length_norm == "none" else self.length_penalty)

@@ -15,8 +15,8 @@ from regard.search.hypothesis import TokenConstraints
 from regard.search.selection import Choose, Chosen, Continuations
 
 UNMET = (
-    "must: no answer with all these words was found; a ban, no_repeat or the beginning may leave "
-    "no room for them: take one of them out, or search with a wider beam"
+    "no hypothesis contains all required words; drop a required word, a ban or the prefix, or "
+    "increase the beam"
 )
 Met = tuple[int, ...]  # how many tokens of each phrase stand at the end of a beam; all: it is met
 

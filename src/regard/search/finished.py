@@ -17,14 +17,16 @@ NO = float("-inf")
 class Finished:
     """The outputs of each sentence that have ended.
 
-    A sentence is settled when no live beam can still come among its `nbest` (exact), or earlier:
-    full:   when as many ended as there are beams;
-    likely: then, or when no live beam would come among them at its present length;
-    first:  when `nbest` ended and the best of the last step was among them.
+    A sentence is done when no live beam can still enter its `nbest` (optimal), or earlier:
+    beam_full: when `beam` hypotheses are finished;
+    no_gain:   then, or when no live beam would enter the `nbest` at its current length;
+    first:     when `nbest` are finished and the best hypothesis of the last step is one of them.
     """
 
-    def __init__(self, sentences: int, beam: int, nbest: int, stop: str, scoring: Scoring) -> None:
-        self.beam, self.nbest, self.stop, self.scoring = beam, nbest, stop, scoring
+    def __init__(
+        self, sentences: int, beam: int, nbest: int, stopping: str, scoring: Scoring
+    ) -> None:
+        self.beam, self.nbest, self.stopping, self.scoring = beam, nbest, stopping, scoring
         self.found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.count = torch.zeros(sentences, dtype=torch.long)  # (B,)
         self.best = torch.full((sentences, nbest), NO, dtype=torch.double)  # (B, nbest)
@@ -66,15 +68,15 @@ class Finished:
 
     def going(self, live: LiveBeams) -> Tensor | None:
         """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""
-        hope = self.scoring.hope(live.total, live.limits).amax(1).cpu()
+        upper_bound = self.scoring.upper_bound(live.total, live.limits).amax(1).cpu()
         least = self.best[:, -1]
-        settled = least >= hope
-        if self.stop in ("full", "likely"):
+        settled = least >= upper_bound
+        if self.stopping in ("beam_full", "no_gain"):
             settled |= self.count >= self.beam
-        if self.stop == "likely":
+        if self.stopping == "no_gain":
             now = live.tokens.shape[-1]
             settled |= least >= self.scoring.score(live.total.amax(1).cpu(), now, None)
-        if self.stop == "first":
+        if self.stopping == "first":
             settled |= self.leading & (self.count >= self.nbest)
         return ~settled.to(live.total.device) if bool(settled.any()) else None
 

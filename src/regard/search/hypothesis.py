@@ -5,8 +5,8 @@ from typing import Literal
 
 from regard.data.tensors.special import BOS, MASK, PAD, UNK
 
-Normalize = Literal["average", "gnmt", "none"]  # how scores are divided by lengths
-Stop = Literal["likely", "full", "exact", "first"]  # when a sentence is done
+LengthNorm = Literal["average", "gnmt", "none"]  # how scores depend on length
+Stopping = Literal["no_gain", "beam_full", "optimal", "first"]  # when a sentence is done
 NEVER = [PAD, UNK, BOS, MASK]  # tokens that are no output
 
 

@@ -17,21 +17,21 @@ NO = float("-inf")
 
 @dataclass(frozen=True)
 class Rules:
-    """At least `shortest` tokens; no n-gram of size `no_repeat` twice; and each row's wishes."""
+    """Minimum length, size of n-grams that may not repeat, and constraints per row."""
 
     shortest: int = 0
-    no_repeat: int = 0
+    no_repeat_ngram: int = 0
     wishes: Sequence[TokenConstraints] | None = None
 
     @property
     def none(self) -> bool:
         """Whether every token is allowed everywhere."""
-        return not (self.shortest or self.no_repeat or self.wishes)
+        return not (self.shortest or self.no_repeat_ngram or self.wishes)
 
     @property
     def look_back(self) -> bool:
         """Whether it matters which tokens came before, and not only how many."""
-        return bool(self.no_repeat or self.wishes)
+        return bool(self.no_repeat_ngram or self.wishes)
 
     def apply(self, logits: Tensor, tokens: Tensor, rows: list[int]) -> None:
         """Strikes out of logits (B, W, V) what may not follow tokens (B, W, t).
@@ -42,8 +42,8 @@ class Rules:
         forced = self._forced(logits, t, rows)
         if t < self.shortest:
             logits[..., EOS] = NO
-        if self.no_repeat and t >= self.no_repeat:
-            _strike_repeats(logits, tokens, self.no_repeat)
+        if self.no_repeat_ngram and t >= self.no_repeat_ngram:
+            _strike_repeats(logits, tokens, self.no_repeat_ngram)
         for b, row in enumerate(rows if self.wishes else []):
             wish = self.wishes[row]  # type: ignore[index]
             for phrase in wish.banned:

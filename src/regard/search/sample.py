@@ -29,7 +29,10 @@ def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hy
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     sentences = [ids[:length] for ids, length in rows]
     chance = chances(options.seed, sentences, request.nbest, int(limits.max()))
-    rules, start = Rules(options.min_length, options.no_repeat, constraints), model.start(source)
+    rules, start = (
+        Rules(options.min_length, options.no_repeat_ngram, constraints),
+        model.start(source),
+    )
     return draw(model.step, start, limits, chance, options.filters, rules, request.on_step)
 
 
@@ -69,11 +72,14 @@ def continued(
     seen = torch.tensor([[BOS, *prompt] for prompt in prompts])  # (B, T)
     chance = torch.from_numpy(
         np.stack(
-            [np.random.default_rng([options.seed, n]).random(options.longest) for n in indices]
+            [
+                np.random.default_rng([options.seed, n]).random(options.max_new_tokens)
+                for n in indices
+            ]
         )
     )  # (B, length)
     fed, taken, state = seen, 0, model.start(len(rows))
-    for t in range(options.longest):
+    for t in range(options.max_new_tokens):
         if context is not None and taken + fed.shape[1] > context:
             fed, taken, state = seen[:, -max(1, context // 2) :], 0, model.start(len(rows))
         logits, state = model.step(fed, state)

@@ -64,10 +64,10 @@ class Explanation(NamedTuple):
 
 
 class PlainBeam(NamedTuple):
-    """A beam search that ranks by log p / L^alpha, without any further rule."""
+    """A beam search that ranks by log p / L^length_penalty, without further rules."""
 
     beam: int
-    alpha: float
+    length_penalty: float
 
 
 class Search(Options):

@@ -10,7 +10,12 @@ from regard.serve.api_errors import SHOWN, shortened
 from regard.serve.settings import ServeSettings
 
 # Beyond these, numbers overflow or mean nothing.
-MOST = {"alpha": 10.0, "coverage": 100.0, "diversity": 100.0, "temperature": 100.0}
+MOST = {
+    "length_penalty": 10.0,
+    "coverage_penalty": 100.0,
+    "diversity_penalty": 100.0,
+    "temperature": 100.0,
+}
 COLDEST = 0.01  # the least temperature above 0
 
 
@@ -34,7 +39,7 @@ def chosen_search(predictor: Predictor, changes: dict[str, Any], settings: Serve
 
 def most_of(settings: ServeSettings) -> dict[str, float]:
     """The most that a setting may be."""
-    lengths = dict.fromkeys(("min_length", "max_length", "length"), settings.max_length)
+    lengths = dict.fromkeys(("min_length", "max_length"), settings.max_length)
     return {"beam": settings.max_beam, **lengths, **MOST}
 
 

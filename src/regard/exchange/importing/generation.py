@@ -33,17 +33,19 @@ def search_settings(generation: Facts, never: set[int]) -> tuple[dict[str, Any],
     search: dict[str, Any] = {
         "kind": "beam",
         "beam": max(1, int(_given(generation, "num_beams", 1))),
-        "alpha": float(_given(generation, "length_penalty", 1.0)),
-        "no_repeat": int(_given(generation, "no_repeat_ngram_size", 0)),
+        "length_penalty": float(_given(generation, "length_penalty", 1.0)),
+        "no_repeat_ngram": int(_given(generation, "no_repeat_ngram_size", 0)),
         **_lengths(generation, notes),
     }
-    if search["alpha"] < 0:
-        notes.append(f"length_penalty={search['alpha']:g}: less than 0, so search.alpha=0 instead")
-        search["alpha"] = 0.0
+    if search["length_penalty"] < 0:
+        notes.append(
+            f"length_penalty={search['length_penalty']:g}: negative; using search.length_penalty=0"
+        )
+        search["length_penalty"] = 0.0
     early = _given(generation, "early_stopping", False)
-    search["stop"] = "exact" if early == "never" else "full"
+    search["stopping"] = "optimal" if early == "never" else "beam_full"
     if early is False and search["beam"] > 1:
-        notes.append("early_stopping=false: search.stop=full, the nearest there is here")
+        notes.append("early_stopping=false: search.stopping=beam_full, the nearest there is here")
     banned = [phrase for phrase in _given(generation, "bad_words_ids", []) if phrase]
     if strange := [phrase for phrase in banned if not (len(phrase) == 1 and phrase[0] in never)]:
         notes.append(f"bad_words_ids: {len(strange)} of {len(banned)} are not taken over")

@@ -34,7 +34,7 @@ COUNTED = 1 << 30  # bytes of a file whose lines are counted to say how long it 
 
 def predict_job(predictor: Predictor, asked: PredictOptions, share: Share) -> None:
     """Write the predictions of a model, or of the share of this process."""
-    changes = search_changes(predictor.config, asked.search, asked.settings)
+    changes = search_changes(asked.search, asked.settings)
     job = PredictJob(predictor, asked, predictor.search(**changes))
     asked.check_model(predictor)
     bare = not asked.form.json_lines and not asked.output and share.parts == 1

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from regard.config.load import put
-from regard.config.search_changes import search_kinds
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.inference.prediction.output_lines import Form
@@ -120,9 +119,7 @@ class PredictOptions:
         }
 
 
-def search_changes(
-    config: Any, search: dict[str, Any], settings: Sequence[str] | None
-) -> dict[str, Any]:
+def search_changes(search: dict[str, Any], settings: Sequence[str] | None) -> dict[str, Any]:
     """Return the settings of the search that are to be others; None: as the model has it.
 
     settings: more of them, as `search.key=value`.
@@ -136,8 +133,4 @@ def search_changes(
             f"--set {key}: a trained model keeps all its settings but those of the search, "
             "as in search.beam=1"
         )
-    changes = {**search, **tree.get("search", {})}
-    longest, name = changes.pop("max_length", None), changes.get("kind") or config.search.kind
-    kind = search_kinds(config).get(name, config.search) if longest else config.search
-    renamed = longest and "length" in kind.model_fields  # this search has another name for it
-    return changes | {"length" if renamed else "max_length": longest}
+    return {**search, **tree.get("search", {})}

@@ -3,7 +3,7 @@
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
-  const LIMITS = ["min_length", "no_repeat"]; // carried over when the kind of search changes
+  const LIMITS = ["min_length", "max_length", "no_repeat_ngram"]; // carried over when the kind of search changes
 
   function resolved(schema, node) {
     if (!node.$ref) return node;
@@ -29,8 +29,6 @@
     for (const name of LIMITS) {
       if (name in properties && model.search[name]) values[name] = model.search[name];
     }
-    const longest = "length" in properties ? "length" : "max_length";
-    if (longest in properties && model.search.max_length) values[longest] = model.search.max_length;
     return values;
   }
 

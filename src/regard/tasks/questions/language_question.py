@@ -18,14 +18,14 @@ from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import Asked, QuestionFacts, TokenizedText
 from regard.tasks.questions.token_question import TokenQuestion, tokens_of, unknown_notes
 
-CONTINUED = {"temperature": 0.0, "length": 30}  # how a text continues if nothing is said
+CONTINUED = {"temperature": 0.0, "max_length": 30}  # how a text continues if nothing is said
 DRAWS = ("temperature", "top_k", "top_p", "min_p")
 
 
 def continued_by(given: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a search: without any, a text continues a little, and greedily."""
     drawn = any(name in given for name in DRAWS)
-    usual = {name: value for name, value in CONTINUED.items() if name == "length" or not drawn}
+    usual = {name: value for name, value in CONTINUED.items() if name == "max_length" or not drawn}
     return usual | given
 
 
@@ -90,15 +90,15 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
             "one more must have room; give a shorter text"
         )
     how = "drawn" if search.temperature else "best"
-    notes = [Note(f"follows.{how}", most=search.longest)]
-    if room is not None and search.longest > room:
+    notes = [Note(f"follows.{how}", most=search.max_new_tokens)]
+    if room is not None and search.max_new_tokens > room:
         notes.append(Note("follows.room", room=room, reach=reach))
-        search = search.model_copy(update={"length": room})
+        search = search.model_copy(update={"max_length": room})
     found = list[int]()
     for tokens in continued(asked.model, [prompt], [0], search, reach):
         found += tokens.values()
         asked.on_step()
-    return (found if len(found) == search.longest else [*found, EOS]), notes
+    return (found if len(found) == search.max_new_tokens else [*found, EOS]), notes
 
 
 def _given(asked: Asked, prompt: list[int], target: str) -> tuple[list[int], list[str]]:

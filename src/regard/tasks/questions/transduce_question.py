@@ -84,6 +84,6 @@ def _forced(
     notes = [Note("target.given")]
     if tree is not None:
         notes.append(Note("target.tree"))
-    if scoring.coverage:
+    if scoring.coverage_penalty:
         notes.append(Note("target.coverage"))
     return forced, [*notes, *unknown_notes(output.unknown)]

@@ -51,7 +51,7 @@ def draw(wish: PlotArgs) -> "Figure":
         raise UserError("search: RUN and --text TEXT belong together; without both, a toy is drawn")
     if wish.run is None or wish.text is None:
         beam = wish.beam or 2
-        search = Beam(beam=beam, alpha=0, stop="full")
+        search = Beam(beam=beam, length_penalty=0, stopping="beam_full")
         found = search.explain(Toy(), SearchRequest(pad([[A]]), torch.tensor([5]))).tree
         return _figure(found, NAMES, "")
     return _of_model(wish.run, wish.text, wish.beam)

@@ -1,4 +1,4 @@
-"""The decision for labels: the model gives their scores, and no search is needed.
+"""The search for labels: the most probable ones.
 
 B rows, S length, C labels.
 """
@@ -10,12 +10,14 @@ from pydantic import Field
 from regard.search.search import Found, Search, SearchRequest
 
 
-class Decide(Search):
-    """The most probable label; where a text may have several, all above the threshold."""
+class Argmax(Search):
+    """The most probable label; for multi-label models, all labels above the threshold."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
-    kind: Literal["decide"] = "decide"
-    threshold: float = Field(0.5, gt=0, lt=1, description="probability from which a label is given")
+    kind: Literal["argmax"] = "argmax"
+    threshold: float = Field(
+        0.5, gt=0, lt=1, description="minimum probability for a label to be predicted"
+    )
 
     def run(self, model: Any, request: SearchRequest) -> list[Found]:
         """Return for each row its scores (C,), or for each position the best label and its p."""
