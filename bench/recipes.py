@@ -18,7 +18,7 @@ from surroundings import folder
 
 from regard.config.load import load_config
 from regard.core.memory import keep_freed_memory
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.inference.predictor import Predictor
 from regard.search import Beam
 from regard.training.loop import train
@@ -115,13 +115,13 @@ def trained(name: str, data: Path, settings: list[str]) -> tuple[float, dict[str
     return statistics.mean(costs), scores
 
 
-def places(name: str, data: Path) -> tuple[Place, Place]:
+def places(name: str, data: Path) -> tuple[DataSpec, DataSpec]:
     """Training and dev data."""
     if name == "g2p":
         part = data / "cmudict_g2p"
-        return Place(str(part / "train.tsv.gz")), Place(str(part / "dev.tsv.gz"))
+        return DataSpec(str(part / "train.tsv.gz")), DataSpec(str(part / "dev.tsv.gz"))
     train_part, dev_part = (
-        Place(
+        DataSpec(
             source=str(data / "multi30k" / f"{part}.en.gz"),
             target=str(data / "multi30k" / f"{part}.de.gz"),
         )

@@ -12,7 +12,7 @@ from probe import StepLog, threads
 
 from regard.config.load import load_config
 from regard.core.memory import keep_freed_memory
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.training.loop import train
 from regard.training.start import start_run
 
@@ -78,14 +78,14 @@ def main() -> None:
             break
 
 
-def places(name: str, data: Path) -> tuple[Place, Place]:
+def places(name: str, data: Path) -> tuple[DataSpec, DataSpec]:
     """Training and dev data."""
     if name == "g2p":
         folder = data / "cmudict_g2p"
-        return Place(str(folder / "train.tsv.gz")), Place(str(folder / "dev.tsv.gz"))
+        return DataSpec(str(folder / "train.tsv.gz")), DataSpec(str(folder / "dev.tsv.gz"))
     folder = data / "multi30k"
     train_part, dev_part = (
-        Place(source=str(folder / f"{part}.en.gz"), target=str(folder / f"{part}.de.gz"))
+        DataSpec(source=str(folder / f"{part}.en.gz"), target=str(folder / f"{part}.de.gz"))
         for part in ("train", "val")
     )
     return train_part, dev_part

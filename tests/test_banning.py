@@ -57,8 +57,8 @@ def test_words_with_and_without_a_space_before(
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_a_part_of_another_word_is_free(kind: str) -> None:
     tokenizer = made(kind)
-    parts = [*tokenizer.encode("w"), *tokenizer.encode_glued("in")]
-    bracket = [*tokenizer.encode("("), *tokenizer.encode_glued("in")]
+    parts = [*tokenizer.encode("w"), *tokenizer.encode_attached("in")]
+    bracket = [*tokenizer.encode("("), *tokenizer.encode_attached("in")]
     assert (tokenizer.decode(parts), tokenizer.decode(bracket)) == ("win", "(in")
     wish = bans(tokenizer, ("in",))
     assert not holds(parts, wish) and holds(bracket, wish)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.core.cache import cache_root, cached, make_key, recall
+from regard.core.cache import cache_root, cached, load_facts, make_key
 from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.core.limits import MEMORY, memory_limit
 from regard.data.corpus.order import batches
 from regard.data.sources import textfile
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.data.tensors.special import EOS
 from regard.data.tokenizers import word_pieces
 from regard.data.tokenizers.subword import BpeTokenizer, SubwordTokenizer
@@ -171,7 +171,7 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("a\tb\n")
     textfile.open_text(str(path))
-    assert recall(str(path)) == {}
+    assert load_facts(str(path)) == {}
 
 
 @pytest.mark.parametrize(
@@ -239,5 +239,5 @@ def test_a_large_corpus_is_ordered_in_any_type() -> None:
 
 def test_a_small_file_stays_in_memory(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "a.tsv").write_text("a\tb\nc\td\n")
-    assert Place(str(tmp_path / "a.tsv")).read_large() is None
+    assert DataSpec(str(tmp_path / "a.tsv")).read_large() is None
     assert not cache.exists()

@@ -6,27 +6,27 @@ from pathlib import Path
 import pytest
 
 from regard.core.errors import UserError
-from regard.data.sources.open import Place, open_pairs, open_test
+from regard.data.sources.open import DataSpec, open_pairs, open_test
 
 
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (Place("reverse", "a.txt", "b.txt"), "give either reverse or --source and --target"),
-        (Place("reverse", source_column="1"), "built in and has no columns"),
-        (Place(source="a.txt", target="b.txt", target_column="2"), "no columns to choose"),
-        (Place(target="b.txt"), "--source is missing"),
+        (DataSpec("reverse", "a.txt", "b.txt"), "give either reverse or --source and --target"),
+        (DataSpec("reverse", source_column="1"), "built in and has no columns"),
+        (DataSpec(source="a.txt", target="b.txt", target_column="2"), "no columns to choose"),
+        (DataSpec(target="b.txt"), "--source is missing"),
     ],
 )
-def test_mixtures_are_refused(place: Place, message: str) -> None:
+def test_mixtures_are_refused(place: DataSpec, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        open_pairs(place, Place(), Place.read)
+        open_pairs(place, DataSpec(), DataSpec.read)
     with pytest.raises(UserError, match=message):
-        open_test(place, Place.read)
+        open_test(place, DataSpec.read)
 
 
 def test_built_in_data_as_dev_part() -> None:
-    data = open_pairs(Place("copy"), Place("reverse", option="--dev-"), Place.read)
+    data = open_pairs(DataSpec("copy"), DataSpec("reverse", option="--dev-"), DataSpec.read)
     assert all(pair.target == pair.source[::-1] for pair in data.dev)
     assert all(pair.target == pair.source for pair in data.train)
 
@@ -36,8 +36,8 @@ def test_a_place_is_found_again_from_another_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pairs.tsv").write_text("a\tb\n" * 3 + "c\td\n")
-    place = Place("pairs.tsv").absolute()
+    place = DataSpec("pairs.tsv").absolute()
     os.chdir("/")
     assert len(place.read().pairs) == 4
-    assert Place("-").absolute() == Place("-")
-    assert Place("g2p").absolute() == Place("g2p")
+    assert DataSpec("-").absolute() == DataSpec("-")
+    assert DataSpec("g2p").absolute() == DataSpec("g2p")

@@ -30,7 +30,7 @@ def test_largest_with_ties_and_impossible_ones(size: int) -> None:
 
 
 def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
-    """Places beyond the last whole chunk are looked into as well."""
+    """WordIndex beyond the last whole chunk are looked into as well."""
     values = torch.zeros(FEW, 40 * CHUNK + 5)
     values[:, 7:12] = torch.arange(5.0) + 1
     values[:, -3:] = torch.tensor([9.0, 8.0, 0.5])

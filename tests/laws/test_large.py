@@ -16,7 +16,7 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
 from regard.data.sources import textfile
 from regard.data.sources.large import LargePairs, large_base
-from regard.data.sources.open import Data, Place
+from regard.data.sources.open import DataSpec, TrainDev
 from regard.tasks.transduce import Transduce
 
 WORDS = ["the", "cat", "saw", "a", "dog", "on", "mats", "and", "ran", "away", "é", "Straße", "x"]
@@ -93,22 +93,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def write(folder: Path, files: dict[str, str], zipped: bool = False) -> Place:
+def write(folder: Path, files: dict[str, str], zipped: bool = False) -> DataSpec:
     folder.mkdir(exist_ok=True)
     paths = []
     for name, text in files.items():
         path = folder / (name + ".gz" * zipped)
         path.write_bytes(gzip.compress(text.encode()) if zipped else text.encode())
         paths.append(str(path))
-    return Place(paths[0]) if len(paths) == 1 else Place(None, *paths)
+    return DataSpec(paths[0]) if len(paths) == 1 else DataSpec(None, *paths)
 
 
 class Opened:
     """Everything a run makes of its data before it begins."""
 
-    def __init__(self, place: Place, settings: list[str], dev: Place | None = None) -> None:
+    def __init__(self, place: DataSpec, settings: list[str], dev: DataSpec | None = None) -> None:
         config = load_config(None, settings).task
-        self.data: Data = config.open(place, dev or Place(option="--dev-"))
+        self.data: TrainDev = config.open(place, dev or DataSpec(option="--dev-"))
         kept, _ = config.usable(self.data.train)
         self.task, self.options, self.auto_settings = config.fit(kept)
         self.kept, self.notes = self.options.usable(self.data.train, self.task)
@@ -135,7 +135,10 @@ class Opened:
 
 
 def both(
-    place: Place, monkeypatch: pytest.MonkeyPatch, settings: list[str], dev: Place | None = None
+    place: DataSpec,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: list[str],
+    dev: DataSpec | None = None,
 ) -> tuple[Opened, Opened]:
     """The same data read as a whole and in pieces."""
     monkeypatch.setenv("REGARD_MEMORY", "1GB")
@@ -211,13 +214,13 @@ BAD: dict[str, dict[str, str | bytes]] = {
 }
 
 
-def refusals(place: Place, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def refusals(place: DataSpec, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said of bad data, read as a whole and in pieces."""
     said = []
     for limit in ("1GB", "1KB"):
         monkeypatch.setenv("REGARD_MEMORY", limit)
         with pytest.raises(UserError) as error:
-            load_config(None, []).task.open(place, Place(option="--dev-"))
+            load_config(None, []).task.open(place, DataSpec(option="--dev-"))
         said.append(str(error.value))
     return said
 
@@ -231,7 +234,7 @@ def test_what_is_wrong_is_said_in_the_same_words(
         path = tmp_path / file
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         paths.append(str(path))
-    place = Place(paths[0]) if len(paths) == 1 else Place(None, *paths)
+    place = DataSpec(paths[0]) if len(paths) == 1 else DataSpec(None, *paths)
     one, other = refusals(place, monkeypatch)
     assert one == other
 
@@ -241,7 +244,7 @@ def test_an_unknown_column_is_refused_alike(
 ) -> None:
     for text in (table(sentences()), "one\n" * 600):
         write(tmp_path, {"a.tsv": text})
-        place = Place(str(tmp_path / "a.tsv"), source_column="lemma")
+        place = DataSpec(str(tmp_path / "a.tsv"), source_column="lemma")
         one, other = refusals(place, monkeypatch)
         assert one == other
 

@@ -19,7 +19,7 @@ from folders import FILES, files, progress, records, written
 from holding import PATIENCE, held_at, wait_until_held
 
 import regard
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.storage.taken_folder import held
 from regard.training import session
 from regard.training.display import Plain
@@ -43,8 +43,8 @@ def whole(
 
 
 def wish() -> TrainArgs:
-    place = Place("words.tsv")
-    return TrainArgs(place, Place(), None, [], None, False, False)
+    place = DataSpec("words.tsv")
+    return TrainArgs(place, DataSpec(), None, [], None, False, False)
 
 
 def same_weights(one: Path, other: Path) -> bool:

@@ -31,15 +31,15 @@ def check(
     """Say what is in the data, before anything is trained."""
     from regard.config.load import load_config
     from regard.core.files import write_text
-    from regard.data.sources.open import Place
+    from regard.data.sources.open import DataSpec
     from regard.views.report.zipf import zipf_svg
 
     if limit and task not in (None, "transduce"):
         raise UserError("--limit: only --task transduce leaves long examples out of training")
     given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]
     config = load_config(None, [f"task.kind={task or 'transduce'}", *given])
-    place = Place(data, source, target, source_column, target_column)
-    held = Place(dev, dev_source, dev_target, source_column, target_column, "--dev-")
+    place = DataSpec(data, source, target, source_column, target_column)
+    held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")
     opened = config.task.open(place, held)
     kept, left_out = config.task.usable(opened.train)
     fitted, _, auto_settings = config.task.fit(kept, config.model)

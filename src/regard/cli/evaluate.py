@@ -25,7 +25,7 @@ def evaluate(
     debug: option.Debug = False,
 ) -> None:
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
-    from regard.data.sources.open import Place, open_test
+    from regard.data.sources.open import DataSpec, open_test
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.prediction_warnings import Oddities
     from regard.storage.run_files import trained_columns
@@ -33,7 +33,7 @@ def evaluate(
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     task, config = predictor.task, predictor.config
-    place = Place(data, source, target, source_column, target_column)
+    place = DataSpec(data, source, target, source_column, target_column)
     place = trained_columns(place, predictor.folder)
     pairs, notes = open_test(place, config.task.read, config.task.kind)
     for note in notes:

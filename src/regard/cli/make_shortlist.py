@@ -25,7 +25,7 @@ def shortlist(
     debug: option.Debug = False,
 ) -> None:
     """Learn which target tokens are likely for a source: predict --shortlist is then faster."""
-    from regard.data.sources.open import Place
+    from regard.data.sources.open import DataSpec
     from regard.exchange.engine_choice import load_predictor
     from regard.search.shortlist import FILE, Shortlist
     from regard.storage.run_files import trained_columns
@@ -35,8 +35,8 @@ def shortlist(
     options = predictor.config.task
     if not task.exportable:
         raise UserError(f"{model}: a {options.kind} model; only transducers have shortlists")
-    place = Place(data, source, target, source_column, target_column)
-    opened = options.open(trained_columns(place, predictor.folder), Place())
+    place = DataSpec(data, source, target, source_column, target_column)
+    opened = options.open(trained_columns(place, predictor.folder), DataSpec())
     kept, left_out = options.usable(opened.train)
     for note in [*opened.notes, *left_out]:
         info(note.removesuffix("; --dev names your own"))

@@ -43,15 +43,15 @@ def train(
     debug: option.Debug = False,
 ) -> None:
     """Train a model: regard train words.tsv --budget 10m."""
-    from regard.data.sources.open import Place
+    from regard.data.sources.open import DataSpec
     from regard.experiments.train_job import train_job
     from regard.training.train_folder import TrainArgs
 
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
     given = [f"training.{key}={value}" for key, value in options.items() if value is not None]
     wish = TrainArgs(
-        place=Place(data, source, target, source_column, target_column),
-        dev=Place(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
+        place=DataSpec(data, source, target, source_column, target_column),
+        dev=DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
         settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *given],
         out=out,

@@ -54,9 +54,9 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
     facts = _find(folder)
     if facts is not None:
         return folder, facts
-    with explain_full(folder):
+    with readable_cache_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(folder.parent)
+        _remove_stale(folder.parent)
         new = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
         try:
             _close(new, json.loads(json.dumps(build(new))))
@@ -71,15 +71,15 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
     return folder, facts
 
 
-def remember(name: str, facts: Facts) -> None:
-    """Keeps a few facts under a name; `recall` gives them back."""
+def save_facts(name: str, facts: Facts) -> None:
+    """Keeps a few facts under a name; `load_facts` gives them back."""
     folder = cache_root() / "files"
-    with explain_full(folder):
+    with readable_cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_json(folder / f"{make_key(name)}.json", facts)
 
 
-def recall(name: str) -> Facts:
+def load_facts(name: str) -> Facts:
     """The facts kept under a name; none where there are none."""
     with contextlib.suppress(OSError, ValueError):
         facts = json.loads((cache_root() / "files" / f"{make_key(name)}.json").read_bytes())
@@ -88,7 +88,7 @@ def recall(name: str) -> Facts:
 
 
 @contextlib.contextmanager
-def explain_full(folder: Path) -> Any:
+def readable_cache_errors(folder: Path) -> Any:
     """Turns what the system says about a folder that cannot be written into words."""
     try:
         yield
@@ -99,7 +99,7 @@ def explain_full(folder: Path) -> Any:
         ) from error
 
 
-def _sweep(folder: Path) -> None:
+def _remove_stale(folder: Path) -> None:
     """Removes what killed runs left half-made, some days ago."""
     for path in folder.glob(".*-*"):
         with contextlib.suppress(OSError):
@@ -115,13 +115,13 @@ def _find(folder: Path) -> Facts | None:
         header = json.loads((folder / HEADER).read_bytes())
         facts, files = header["facts"], header["files"]
         assert header["sum"] == _sum_header(facts, files)
-        damaged = [name for name, known in files.items() if _look(folder / name) != known]
+        damaged = [name for name, known in files.items() if _stat(folder / name) != known]
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
         damaged = [HEADER]
     if not damaged:
         return dict(facts)
     info(f"{folder}: damaged ({', '.join(damaged)}); it is made anew")
-    with explain_full(folder):
+    with readable_cache_errors(folder):
         aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
         with contextlib.suppress(FileNotFoundError):  # another run was faster
             os.replace(folder, aside)
@@ -132,7 +132,7 @@ def _find(folder: Path) -> Facts | None:
 def _close(folder: Path, facts: Facts) -> None:
     """Writes the header, which makes a folder whole."""
     names = [path for path in folder.rglob("*") if path.is_file()]
-    files = {str(path.relative_to(folder)): _look(path) for path in names}
+    files = {str(path.relative_to(folder)): _stat(path) for path in names}
     write_json(folder / HEADER, {"facts": facts, "files": files, "sum": _sum_header(facts, files)})
 
 
@@ -145,7 +145,7 @@ def _rename(new: Path, folder: Path) -> None:
             raise
 
 
-def _look(path: Path) -> list[Any]:
+def _stat(path: Path) -> list[Any]:
     """The size of a file and, where it is small, a sum of its content."""
     count = path.stat().st_size
     content = path.read_bytes() if count <= SMALL else b""

@@ -20,7 +20,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
 from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
 from regard.data.tokenizers.display_names import printable
-from regard.data.tokenizers.split import GLUED
+from regard.data.tokenizers.split import ATTACHED
 from regard.data.tokenizers.tokenizer import WORD_LIMIT, Tokenizer, WordTokenizer
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
@@ -76,7 +76,7 @@ class TextInput(Input):
         if UNK not in ids:
             return ()
         cut = zip(self.tokenizer.tokenize(text), ids, strict=True)
-        return tuple(token.removeprefix(GLUED) for token, id in cut if id == UNK)
+        return tuple(token.removeprefix(ATTACHED) for token, id in cut if id == UNK)
 
     def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
         ids = self.tokenizer.encode_all([self.read(source) for source in sources])

@@ -23,7 +23,7 @@ class Continuations(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """Places among the continuations: goes (B, N), best first; ended (B, E) where `over`.
+    """WordIndex among the continuations: goes (B, N), best first; ended (B, E) where `over`.
 
     What ends is chosen as if it went on: only among the best N. dead: (B, N), places of `goes`
     that there was nothing for.

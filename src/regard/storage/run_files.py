@@ -8,7 +8,7 @@ from regard.config.load import Config, check_config, read_yaml
 from regard.core.errors import UserError
 from regard.core.files import read_json
 from regard.data.sources.builtin import is_builtin
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.storage.model_folder import not_a_model
 
 FORMAT = 3  # of the run folder: one with another number is not understood
@@ -34,7 +34,7 @@ def trained_on(folder: Path) -> dict[str, Any]:
     return (read_json(path).get("data") or {}) if path.exists() else {}
 
 
-def trained_columns(place: Place, folder: Path) -> Place:
+def trained_columns(place: DataSpec, folder: Path) -> DataSpec:
     """The place with the columns that a run was trained on, where the user names none."""
     named = place.source_column or place.target_column
     if named or place.data is None or is_builtin(place.data):

@@ -19,7 +19,7 @@ def bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
     glued: list[tuple[int, ...]] = []
     for word in words:
         banned.append(tuple(tokenizer.encode(word)))
-        behind = tuple(tokenizer.encode_glued(word))
+        behind = tuple(tokenizer.encode_attached(word))
         free = tokenizer.whole_words or not _goes_on(word[0])
         (banned if free else glued).append(behind)
     possible, there = (

@@ -12,7 +12,7 @@ from regard.core.options import AutoSetting
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
 from regard.tasks.classify import FACTS, Classify
@@ -41,7 +41,7 @@ class ClassifyOptions(TaskOptions):
         """How sure a model must be to label examples for another one."""
         return self.confidence
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The texts or vectors of a file, with their labels."""
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):

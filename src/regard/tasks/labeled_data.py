@@ -11,11 +11,11 @@ from regard.core.errors import UserError
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.columns import number
 from regard.data.reading.read import Pair, Pairs
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
 
 
-def refuse_streamed_vectors(place: Place, read: Pairs) -> Pairs:
+def refuse_streamed_vectors(place: DataSpec, read: Pairs) -> Pairs:
     """What was read as texts, unless it came from a pipe and is numbers."""
     first = read.pairs[:20]
     if place.file() == "-" and all(number(pair.source) is not None for pair in first):

@@ -12,7 +12,7 @@ from regard.core.options import AutoSetting
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
 from regard.data.reading.read import Pair, Pairs
-from regard.data.sources.open import Data, Place
+from regard.data.sources.open import DataSpec, TrainDev
 from regard.data.tokenizers.build import build_tokenizer, load_table, load_tokenizer
 from regard.data.tokenizers.tokenizer import count_tokens
 from regard.inputs.tokenizers import choose_size
@@ -55,15 +55,15 @@ class LanguageModelOptions(TaskOptions):
         """Whether words are read by their letters too."""
         return self.tokenizer == "word_char"
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The documents of a file."""
         return read_documents(place.file(), self.documents, place.target_column)
 
-    def open(self, place: Place, dev: Place) -> Data:
+    def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
         """The training and dev documents: those given, or the last tenth of the text."""
         read = self.read(place)
-        data = Data(read.name, read.pairs, [], list(read.notes))
-        if dev.given():
+        data = TrainDev(read.name, read.pairs, [], list(read.notes))
+        if dev.is_given():
             held = self.read(dev)
             data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
             return data

@@ -19,7 +19,7 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.reading.labeled import read_numbers
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.vectors import looks_like_vectors, read_vectors
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
@@ -47,7 +47,7 @@ class RegressOptions(TaskOptions):
         "r2", description="the measure that picks the best model"
     )
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The texts or vectors of a file, with their numbers."""
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):

@@ -16,7 +16,7 @@ from regard.data.corpus.corpora import Corpus, TagCorpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, Pairs
 from regard.data.reading.tagged import Sentence, read_sentences, read_tagged
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.words import Words
@@ -49,7 +49,7 @@ class TagOptions(TaskOptions):
         """How sure a model must be to label examples for another one."""
         return self.confidence
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The sentences of a file, as words and tags."""
         return read_tagged(place.file(), place.source_column, place.target_column)[0]
 

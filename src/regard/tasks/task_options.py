@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from regard.core.errors import UserError
 from regard.core.options import AutoSetting, Options
 from regard.data.reading.read import Pair, Pairs, split_dev
-from regard.data.sources.open import Data, Place, open_pairs
+from regard.data.sources.open import DataSpec, TrainDev, open_pairs
 
 if TYPE_CHECKING:
     from regard.tasks.task import Task
@@ -18,11 +18,11 @@ class TaskOptions(Options):
 
     kind: str
 
-    def open(self, place: Place, dev: Place) -> Data:
+    def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
         """The training and dev examples."""
         return open_pairs(place, dev, self.read, self.kind, self.hold_back)
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The examples of a file."""
         return place.read()
 

@@ -18,7 +18,7 @@ from regard.data.corpus.corpora import Corpus, PairCorpus
 from regard.data.corpus.mapped import MappedCorpus, lengths_of, map_corpus
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.read import Example, Pair, group
-from regard.data.sources.large import Part, large_base, part_rows, split
+from regard.data.sources.large import PairSubset, base_and_rows, large_base, subset_rows
 from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
@@ -84,21 +84,21 @@ class Transduce(Answering, Task):
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
-            return map_corpus(large, part_rows(pairs), self.tokenizer, self.target)
-        base, rows = split(pairs)
+            return map_corpus(large, subset_rows(pairs), self.tokenizer, self.target)
+        base, rows = base_and_rows(pairs)
         if self._encoded is None or self._encoded[0] is not base:
             target = Ragged.flat_of(*self.target.encode_flat([p.target for p in base], EOS))
             encoded = PairCorpus(self.source.encode([p.source for p in base]), target)
             self._encoded = (base, encoded)
         encoded = self._encoded[1]
-        return encoded.take(rows) if isinstance(pairs, Part) else encoded
+        return encoded.take(rows) if isinstance(pairs, PairSubset) else encoded
 
     def lengths(self, pairs: Sequence[Pair]) -> np.ndarray:
         """(N, 2): tokens of both sides of each pair."""
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
-            return lengths_of(large, part_rows(pairs), self.tokenizer, self.target) - 1
+            return lengths_of(large, subset_rows(pairs), self.tokenizer, self.target) - 1
         return self.corpus(pairs).lengths - 1
 
     def stats(self, corpus: Corpus) -> DataStats:
@@ -146,7 +146,7 @@ class Transduce(Answering, Task):
         large = large_base(train)
         if large is None:
             return check(train, dev, *facts, self.lengths(train))
-        rows = part_rows(train)
+        rows = subset_rows(train)
         key = make_key(
             *(large.key, b"" if rows is None else rows.tobytes()),
             *(self.tokenizer.content(), self.target.content(), self.max_length),

@@ -15,8 +15,14 @@ from regard.core.files import read_facts
 from regard.core.options import AutoSetting
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair, Pairs, split_dev
-from regard.data.sources.large import LargePairs, Part, filled_pairs, large_base, pick
-from regard.data.sources.open import Place
+from regard.data.sources.large import (
+    LargePairs,
+    PairSubset,
+    large_base,
+    nonempty_pairs,
+    select_pairs,
+)
+from regard.data.sources.open import DataSpec
 from regard.data.sources.open_large import split_large
 from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
 from regard.data.tokenizers.tokenizer import Tokenizer
@@ -49,7 +55,7 @@ class TransduceOptions(TaskOptions):
             raise ValueError("source.lowercase: only for classification and regression")
         return self
 
-    def read(self, place: Place) -> Pairs:
+    def read(self, place: DataSpec) -> Pairs:
         """The pairs of a file or of two; large ones stay where they are."""
         return place.read_large() or place.read()
 
@@ -59,7 +65,7 @@ class TransduceOptions(TaskOptions):
 
     def usable(self, pairs: Sequence[Pair], task: Any = None) -> tuple[Sequence[Pair], list[str]]:
         """The pairs that can be trained on, and a line for each reason others cannot."""
-        kept = filled_pairs(pairs)
+        kept = nonempty_pairs(pairs)
         notes = []
         if len(kept) < len(pairs):
             notes.append(
@@ -67,7 +73,7 @@ class TransduceOptions(TaskOptions):
             )
         limit = self.max_length
         if limit is not None and task is not None:
-            short = pick(kept, task.lengths(kept).max(1) <= limit)
+            short = select_pairs(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
                     f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} tokens "
@@ -85,11 +91,13 @@ class TransduceOptions(TaskOptions):
         """The task for these pairs, the options with nothing left open, what was chosen and why."""
         if like is not None:
             return self._fit_like(pairs, like)
-        if isinstance(pairs, Part) and large_base(pairs) is not None:
+        if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
             return self._fit_once(pairs)
         return self._fit(pairs)
 
-    def _fit_once(self, pairs: Part) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    def _fit_once(
+        self, pairs: PairSubset
+    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
         """The task for large pairs, which a second run finds in the cache."""
 
         def build(folder: Path) -> dict[str, Any]:

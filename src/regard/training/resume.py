@@ -9,7 +9,7 @@ from regard.config.load import Config, flatten, load_config, put, read_recipe
 from regard.core import parallel
 from regard.core.errors import UserError, info
 from regard.core.files import read_json, write_text
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.storage.pseudo_labels import read_pseudo
 from regard.storage.run_files import read_config
 from regard.training.run import Run, TrainingState
@@ -35,8 +35,8 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
         if parallel.first():
             print(config.dump(), end="")
         return None
-    place = wish.place if wish.place.given() else Place(**facts.get("data", {}))
-    dev = wish.dev if wish.dev.given() else Place(**facts.get("dev", {}))
+    place = wish.place if wish.place.is_given() else DataSpec(**facts.get("data", {}))
+    dev = wish.dev if wish.dev.is_given() else DataSpec(**facts.get("dev", {}))
     data = parallel.in_turn(lambda: config.task.open(place, dev))
     surely = read_pseudo(folder)
     run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)

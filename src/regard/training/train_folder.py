@@ -8,7 +8,7 @@ from regard.core import parallel
 from regard.core.errors import UserError, info
 from regard.core.files import read_json
 from regard.data.reading.lines import stem
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.storage.taken_folder import RUNS, half_begun, numbered, strangers
 
 
@@ -16,8 +16,8 @@ from regard.storage.taken_folder import RUNS, half_begun, numbered, strangers
 class TrainArgs:
     """What the user asked `train` for."""
 
-    place: Place
-    dev: Place
+    place: DataSpec
+    dev: DataSpec
     recipe: str | None
     settings: list[str]
     out: Path | None
@@ -40,8 +40,8 @@ def choose_folder(wish: TrainArgs, print_config: bool) -> tuple[Path, bool]:
         folder = wish.out or _newest_run(wish.place)
         if folder and (folder / "run.json").exists():
             return folder, True
-        if not (wish.out and wish.place.given()):
-            of = f"of {wish.place.data or wish.place.source} " if wish.place.given() else ""
+        if not (wish.out and wish.place.is_given()):
+            of = f"of {wish.place.data or wish.place.source} " if wish.place.is_given() else ""
             where = f"in {wish.out}" if wish.out else f"{of}under runs/"
             raise UserError(f"--resume: no run {where}; name its folder with --out")
         info(f"{folder}: no run yet; it begins now")
@@ -85,7 +85,7 @@ def _new_folder(wish: TrainArgs) -> Path:
     return wish.out
 
 
-def _newest_run(place: Place) -> Path | None:
+def _newest_run(place: DataSpec) -> Path | None:
     """The newest run of this data under runs/."""
     data = place.data or place.source
     name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"

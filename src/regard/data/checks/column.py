@@ -10,13 +10,13 @@ import numpy as np
 
 from regard.core.progress import ProgressBar
 from regard.data.reading.read import Pair
-from regard.data.sources.large import Part, cuts, large_base
+from regard.data.sources.large import PairSubset, blocks, large_base
 from regard.data.tokenizers.amount import Amount
 
 
 def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:
     """The texts of these sides (source, target), one side after the other."""
-    if isinstance(pairs, Part) and large_base(pairs) is not None:
+    if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
         return Column(pairs, sides)
     return [getattr(pair, side) for side in sides for pair in pairs]
 
@@ -24,7 +24,7 @@ def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:
 class Column(Sequence[str]):
     """Texts that stay in their file."""
 
-    def __init__(self, pairs: Part, sides: Sequence[str]) -> None:
+    def __init__(self, pairs: PairSubset, sides: Sequence[str]) -> None:
         self.pairs, self.sides = pairs, sides
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Column(Sequence[str]):
         found: list[str] = []
         for number, side in enumerate(self.sides):
             rows = places[(places >= number * count) & (places < (number + 1) * count)]
-            part = Part(self.pairs.base, self.pairs.rows[rows - number * count])
+            part = PairSubset(self.pairs.base, self.pairs.rows[rows - number * count])
             found += _texts(part, side)
         return found
 
@@ -57,20 +57,20 @@ class Column(Sequence[str]):
         return functools.reduce(Amount.__add__, [known[side] for side in self.sides])
 
 
-def amounts(pairs: Part) -> dict[str, Amount]:
+def amounts(pairs: PairSubset) -> dict[str, Amount]:
     """The amount of text of each side, counted once for these pairs."""
     known: dict[str, Amount] | None = pairs.__dict__.get("amounts")
     if known is None:
         known = {"source": Amount(), "target": Amount()}
         with ProgressBar("counting words and characters", len(pairs)) as bar:
-            for cut in cuts(pairs):
-                known["source"].add(cut.sources)
-                known["target"].add(cut.targets)
-                bar.advance(len(cut.sources))
+            for block in blocks(pairs):
+                known["source"].add(block.sources)
+                known["target"].add(block.targets)
+                bar.advance(len(block.sources))
         pairs.__dict__["amounts"] = known
     return known
 
 
-def _texts(pairs: Part, side: str) -> Iterator[str]:
-    for cut in cuts(pairs):
-        yield from getattr(cut, f"{side}s")
+def _texts(pairs: PairSubset, side: str) -> Iterator[str]:
+    for block in blocks(pairs):
+        yield from getattr(block, f"{side}s")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from regard.core.progress import ProgressBar
-from regard.data.reading.pair_format import Cut
+from regard.data.reading.pair_format import ParsedBlock
 from regard.data.reading.read import Pair
-from regard.data.sources.large import cuts, large_base
+from regard.data.sources.large import blocks, large_base
 from regard.data.tokenizers.amount import count_characters
 
 INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
@@ -76,32 +76,32 @@ class Survey:
         self.found: list[list[np.ndarray]] = [[], [], []]  # lines, hashes of sources and pairs
         large = large_base(pairs) is not None
         with ProgressBar("checking", len(pairs)) if large else contextlib.nullcontext() as bar:
-            for cut in cuts(pairs):
-                self._add(cut)
+            for block in blocks(pairs):
+                self._add(block)
                 if bar:
-                    bar.advance(len(cut.sources))
+                    bar.advance(len(block.sources))
         none = [np.zeros(0, np.int64)]
         self.lines, sources, both = (np.concatenate(part or none) for part in self.found)
         del self.found
         self._repeats(sources, both)
 
-    def _add(self, cut: Cut) -> None:
+    def _add(self, block: ParsedBlock) -> None:
         """Looks at some more pairs."""
-        count = len(cut.sources)
-        both = map(hash, zip(cut.sources, cut.targets, strict=True))
-        self.found[0].append(np.fromiter(cut.lines, np.uint32, count))
-        self.found[1].append(np.fromiter(map(hash, cut.sources), np.int64, count))
+        count = len(block.sources)
+        both = map(hash, zip(block.sources, block.targets, strict=True))
+        self.found[0].append(np.fromiter(block.lines, np.uint32, count))
+        self.found[1].append(np.fromiter(map(hash, block.sources), np.int64, count))
         self.found[2].append(np.fromiter(both, np.int64, count))
-        self.source.add(cut.sources, cut.lines)
-        self.target.add(cut.targets, cut.lines)
-        self._copies(cut)
+        self.source.add(block.sources, block.lines)
+        self.target.add(block.targets, block.lines)
+        self._copies(block)
 
-    def _copies(self, cut: Cut) -> None:
+    def _copies(self, block: ParsedBlock) -> None:
         """Targets that equal their sources."""
-        sides = zip(cut.sources, cut.targets, strict=True)
+        sides = zip(block.sources, block.targets, strict=True)
         same = [at for at, (one, other) in enumerate(sides) if one == other and one.strip()]
         if same:
-            self.copies = self.copies.more(len(same), cut.lines[same[0]])
+            self.copies = self.copies.more(len(same), block.lines[same[0]])
 
     def _repeats(self, sources: np.ndarray, pairs: np.ndarray) -> None:
         """What occurs several times, by hashes of 64 bits: two texts share one by no chance."""

@@ -46,7 +46,7 @@ class _Job:
 
     def __init__(self, pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> None:
         self.pairs, self.tokenizers = pairs, (source, target)
-        self.portions = -(-len(pairs.blocks) // PORTION)
+        self.portions = -(-len(pairs.block_index) // PORTION)
         self.types = [np.dtype(_narrow(len(tokenizer))) for tokenizer in self.tokenizers]
 
     def run(self, folder: Path) -> Facts:
@@ -137,10 +137,10 @@ def _portions(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     place = Path(order["tokenizers"])
     tokenizers = [load_tokenizer(place, side) for side in SIDES]
     step = PORTION * order["workers"]
-    for first in range(PORTION * order["worker"], len(pairs.blocks), step):
-        cuts = list(pairs.cuts(first, first + PORTION))
+    for first in range(PORTION * order["worker"], len(pairs.block_index), step):
+        blocks = list(pairs.blocks(first, first + PORTION))
         for name, tokenizer in zip(("sources", "targets"), tokenizers, strict=True):
-            texts = [text for cut in cuts for text in getattr(cut, name)]
+            texts = [text for block in blocks for text in getattr(block, name)]
             yield tokenizer.encode_flat(texts, EOS)
 
 

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from regard.core.errors import UserError
-from regard.data.reading.json_lines import is_object, objects_of, refuse_array, text_of
-from regard.data.reading.lines import note_blank, read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.json_lines import check_not_array, is_object, objects_of, text_of
+from regard.data.reading.lines import (
+    note_blank,
+    raise_bad_lines,
+    read_text,
+    show_path,
+    split_lines,
+    stem,
+)
 from regard.data.reading.pair_format import Problems
 from regard.data.reading.read import Pair, Pairs
 from regard.data.reading.tagged_tokens import CONLLU, ConlluLayout, conllu_place, is_conllu
@@ -64,7 +71,7 @@ def _read_text(path: str, text: str, column: str | None, documents: str, notes: 
 
 def _read_json(path: str, text: str, column: str | None, documents: str, notes: list[str]) -> Found:
     key = column or "text"
-    refuse_array(path, text)
+    check_not_array(path, text)
     lines = split_lines(path, text, notes)
     records, problems = objects_of(lines)
     notes += note_blank(len(lines) - len(records) - len(problems))
@@ -77,7 +84,7 @@ def _read_json(path: str, text: str, column: str | None, documents: str, notes: 
             found.append((line, text_of(record[key], key)))
         except ValueError as error:
             problems.append((line, str(error)))
-    refuse(path, sorted(problems))
+    raise_bad_lines(path, sorted(problems))
     returns = sum("\r\n" in document for _, document in found)
     if returns:
         notes.append(f"Windows line ends (CR LF) made LF within {returns:,} documents")
@@ -92,7 +99,7 @@ def _read_conllu(
     problems: Problems = []
     lines = split_lines(path, text, notes)
     sentences = [each for each in layout.parse(lines, problems, need_tags=False) if each.tokens]
-    refuse(path, problems)
+    raise_bad_lines(path, problems)
     if not sentences:
         raise UserError(f"{path}: no words in {len(lines):,} lines; sentences are expected")
     notes += layout.note_skipped(lines)

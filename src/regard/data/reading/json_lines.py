@@ -11,8 +11,8 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import known_header
-from regard.data.reading.lines import cut_lines, note_blank, note_returns, refuse_old_mac
-from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row
+from regard.data.reading.lines import check_line_ends, note_blank, note_crlf, split_line_ends
+from regard.data.reading.pair_format import Names, PairFormat, ParsedBlock, Problems, Row
 
 Record = tuple[int, dict[str, Any]]  # line, object
 
@@ -32,7 +32,7 @@ class JsonPairs(PairFormat):
 
     @classmethod
     def open(cls, path: str, text: str, notes: list[str]) -> Self:
-        refuse_array(path, text)
+        check_not_array(path, text)
         return cls()
 
     def first(self, text: str, line: int) -> Row | None:
@@ -50,8 +50,8 @@ class JsonPairs(PairFormat):
             notes.append(f"source is {' + '.join(source)}, target is {' + '.join(target)}")
         return replace(self, source=source, target=target)
 
-    def cut(self, texts: Sequence[str], line: int) -> Cut:
-        lines, returns = cut_lines(texts[0])
+    def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
+        lines, returns = split_line_ends(texts[0])
         records, problems = objects_of(lines, line)
         blank = len(lines) - len(records) - len(problems)
         found: list[tuple[Any, ...]] = []  # source, target, line
@@ -62,7 +62,7 @@ class JsonPairs(PairFormat):
             except ValueError as error:
                 problems.append((number, str(error)))
         sources, targets, numbers = ([one[at] for one in found] for at in range(3))
-        return Cut(sources, targets, numbers, blank, (returns,), problems=sorted(problems))
+        return ParsedBlock(sources, targets, numbers, blank, (returns,), problems=sorted(problems))
 
     def _targets(self, record: dict[str, Any]) -> list[Any]:
         """The texts under the target keys: alternatives if one key holds a list, else joined."""
@@ -77,25 +77,25 @@ class JsonPairs(PairFormat):
     @classmethod
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
-    ) -> tuple[Cut, list[str]]:
-        refuse_array(path, text)
-        refuse_old_mac(path, text.count("\n"), text.count("\r"))
+    ) -> tuple[ParsedBlock, list[str]]:
+        check_not_array(path, text)
+        check_line_ends(path, text.count("\n"), text.count("\r"))
         chosen: list[str] = []
         layout = cls(raw=True)
         layout = layout.choose(path, layout.first(text, 1) or (1, []), names, chosen)
-        cut = layout.cut([text], 1)
-        notes += [*note_returns(*cut.returns), *note_blank(cut.blank), *chosen]
-        problems += cut.problems
+        block = layout.parse([text], 1)
+        notes += [*note_crlf(*block.returns), *note_blank(block.blank), *chosen]
+        problems += block.problems
         if len(layout.target) > 1 and not apart:
             raise UserError(f"--target-column {names[1]}: one key of labels is expected")
-        return cut, list(layout.target)
+        return block, list(layout.target)
 
     @classmethod
     def read_rows(cls, path: str, text: str, notes: list[str]) -> list[Row]:
         raise UserError(f"{path}: this is JSONL; vectors of numbers are read from CSV or TSV")
 
 
-def refuse_array(path: str, text: str) -> None:
+def check_not_array(path: str, text: str) -> None:
     """Raises an error for a JSON file that is one array."""
     if text.lstrip().startswith("["):
         raise UserError(

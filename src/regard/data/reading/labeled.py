@@ -8,7 +8,7 @@ from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.json_lines import name_of
-from regard.data.reading.lines import read_text, refuse, show_path, stem
+from regard.data.reading.lines import raise_bad_lines, read_text, show_path, stem
 from regard.data.reading.pair_format import Problems
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs, pairs_of
@@ -42,8 +42,8 @@ def read_labeled(
             pairs.append(Pair(pair.source, labels, pair.line))
         except ValueError as error:
             problems.append((pair.line, str(error)))
-    refuse(shown, sorted(problems))
-    _refuse_empty(shown, pairs, "label")
+    raise_bad_lines(shown, sorted(problems))
+    _check_not_empty(shown, pairs, "label")
     notes += [f"{change}: {count:,}" for change, count in changes.items() if count]
     return Pairs(stem(path), shown, pairs, notes)
 
@@ -66,12 +66,12 @@ def read_numbers(
         cells = pair.target if isinstance(pair.target, list) else [pair.target]
         known = names if len(names) == len(cells) else names[:1] * len(cells)
         pairs.append(Pair(pair.source, numbers(cells, known, pair.line, problems), pair.line))
-    refuse(shown, sorted(problems))
-    _refuse_empty(shown, pairs, "number")
+    raise_bad_lines(shown, sorted(problems))
+    _check_not_empty(shown, pairs, "number")
     count = len(pairs[0].target)
     expected = f"{count} number{'s' * (count != 1)} expected as in line {pairs[0].line}"
     odd = [pair for pair in pairs if len(pair.target) != count]
-    refuse(shown, [(pair.line, f"{expected}, {len(pair.target)} found") for pair in odd])
+    raise_bad_lines(shown, [(pair.line, f"{expected}, {len(pair.target)} found") for pair in odd])
     return Pairs(stem(path), shown, pairs, notes)
 
 
@@ -101,7 +101,7 @@ def _labels(cell: Any, several: str | None, changes: Counter[str]) -> tuple[str,
     return tuple(dict.fromkeys(labels))
 
 
-def _refuse_empty(path: str, pairs: list[Pair], noun: str) -> None:
+def _check_not_empty(path: str, pairs: list[Pair], noun: str) -> None:
     """Raises an error if no text is left, or none has an answer."""
     if not any(pair.source.strip() for pair in pairs):
         raise UserError(f"{path}: no text in all {len(pairs):,} lines; texts are expected")

@@ -25,7 +25,7 @@ CONVERT = (
 )
 
 
-def refuse(
+def raise_bad_lines(
     path: str, problems: list[tuple[int, str]], advice: str = "", count: int | None = None
 ) -> None:
     """Raises one error for all bad lines, the first ten in full; nothing if there are none.
@@ -44,15 +44,15 @@ def refuse(
 def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     """The whole text of a file or of standard input (`-`), and notes on what was recognized."""
     shown = show_path(path)
-    with explain(shown), open_bytes(path) as stream:
+    with readable_os_errors(shown), open_bytes(path) as stream:
         data = stream.read()
-    refuse_binary(shown, data)
+    check_text(shown, data)
     try:
         text = data.decode()
     except UnicodeDecodeError:
-        refuse(shown, list(bad_lines(data)), CONVERT.format(shown))
+        raise_bad_lines(shown, list(bad_lines(data)), CONVERT.format(shown))
         raise
-    refuse_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
+    check_not_blank(shown, bool(text.removeprefix(BOM).strip()), expected)
     notes = []
     if len(data) > (limit := memory_limit()):
         notes.append(
@@ -65,7 +65,7 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     return text, notes
 
 
-def refuse_blank(path: str, filled: bool, expected: str = PAIRS) -> None:
+def check_not_blank(path: str, filled: bool, expected: str = PAIRS) -> None:
     """Raises an error for a text that is nothing but white space."""
     if not filled:
         raise UserError(f"{path}: the file is empty; {expected} expected")
@@ -73,13 +73,13 @@ def refuse_blank(path: str, filled: bool, expected: str = PAIRS) -> None:
 
 def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
     r"""The lines of a text, split on \n only; one \r before it is removed and noted."""
-    refuse_old_mac(path, text.count("\n"), text.count("\r"))
-    lines, returns = cut_lines(text)
-    notes += note_returns(returns)
+    check_line_ends(path, text.count("\n"), text.count("\r"))
+    lines, returns = split_line_ends(text)
+    notes += note_crlf(returns)
     return lines
 
 
-def cut_lines(text: str) -> tuple[list[str], int]:
+def split_line_ends(text: str) -> tuple[list[str], int]:
     r"""The lines of a text without their \n and \r\n, and how many ended in \r\n."""
     lines = text.removesuffix("\n").split("\n")
     if "\r" not in text:
@@ -88,7 +88,7 @@ def cut_lines(text: str) -> tuple[list[str], int]:
     return [line.removesuffix("\r") for line in lines], returns
 
 
-def note_returns(count: int) -> list[str]:
+def note_crlf(count: int) -> list[str]:
     """What is said of so many Windows line ends."""
     return [f"Windows line ends (CR LF) removed from {count:,} lines"] if count else []
 
@@ -104,12 +104,12 @@ def note_files(
     """What is said of one file, or of two aligned ones; returns: Windows line ends of each."""
     if len(shown) == 1:
         return notes[0]
-    known = zip(shown, notes, map(note_returns, returns), strict=True)
+    known = zip(shown, notes, map(note_crlf, returns), strict=True)
     each = [f"{path}: {note}" for path, some, more in known for note in [*some, *more]]
     return ["read as two aligned files", *each]
 
 
-def refuse_old_mac(path: str, newlines: int, returns: int) -> None:
+def check_line_ends(path: str, newlines: int, returns: int) -> None:
     """Raises an error for a text whose lines end in CR alone."""
     if not newlines and returns > 1:
         raise UserError(
@@ -123,7 +123,7 @@ def read_lines(path: str) -> Iterator[str]:
     Split on \n only; one \r at the end and a byte order mark at the beginning are removed.
     """
     shown = show_path(path)
-    with explain(shown):
+    with readable_os_errors(shown):
         stream = open_bytes(path)
     return _stream_lines(shown, stream)
 
@@ -170,7 +170,7 @@ def missing_file(path: str) -> str:
 
 
 @contextmanager
-def explain(path: str) -> Iterator[None]:
+def readable_os_errors(path: str) -> Iterator[None]:
     """Turns what the system says about unreadable files into words for the user."""
     try:
         yield
@@ -183,19 +183,19 @@ def explain(path: str) -> Iterator[None]:
 
 
 def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
-    with explain(path), stream:
+    with readable_os_errors(path), stream:
         for number, raw in enumerate(stream, 1):
-            refuse_binary(path, raw)
+            check_text(path, raw)
             try:
                 line = raw.decode()
             except UnicodeDecodeError as error:
-                refuse(path, [(number, bad_byte(raw, error))], CONVERT.format(path))
+                raise_bad_lines(path, [(number, bad_byte(raw, error))], CONVERT.format(path))
             if number == 1:
                 line = line.removeprefix(BOM)
             yield line.removesuffix("\n").removesuffix("\r")
 
 
-def refuse_binary(path: str, data: bytes, line: int = 1) -> None:
+def check_text(path: str, data: bytes, line: int = 1) -> None:
     """Raises an error if these bytes, which begin with this line, are no text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(

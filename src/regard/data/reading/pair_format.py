@@ -12,7 +12,7 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE
-from regard.data.reading.lines import cut_lines
+from regard.data.reading.lines import split_line_ends
 
 Names = tuple[str | None, str | None]  # columns of source and target, as the user gave them
 Problems = list[tuple[int, str]]  # line, what is wrong
@@ -20,7 +20,7 @@ Row = tuple[int, list[str]]  # line, cells or keys
 
 
 @dataclass
-class Cut:
+class ParsedBlock:
     """The pairs of a block: sources, targets and the lines they began in; and what was odd."""
 
     sources: list[Any]
@@ -58,7 +58,7 @@ class PairFormat(ABC):
         return self
 
     @abstractmethod
-    def cut(self, texts: Sequence[str], line: int) -> Cut:
+    def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         """The pairs of a block that begins in this line; texts: of each file."""
 
     def strict(self, path: str, first: Row, widths: Counter[int], notes: list[str]) -> Self | None:
@@ -68,7 +68,7 @@ class PairFormat(ABC):
     @classmethod
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
-    ) -> tuple[Cut, list[str]]:
+    ) -> tuple[ParsedBlock, list[str]]:
         """Texts with labels or numbers, and what the targets are called. apart: numbers, which
         stay apart where there are several columns."""
         raise NotImplementedError
@@ -84,12 +84,12 @@ class AlignedPairs(PairFormat):
 
     name = "aligned"
 
-    def cut(self, texts: Sequence[str], line: int) -> Cut:
-        (left, first), (right, second) = map(cut_lines, texts)
-        return Cut(left, right, range(line, line + len(left)), returns=(first, second))
+    def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
+        (left, first), (right, second) = map(split_line_ends, texts)
+        return ParsedBlock(left, right, range(line, line + len(left)), returns=(first, second))
 
 
-def refuse_sides(path: str, count: int, filled: Sequence[bool]) -> None:
+def check_sides(path: str, count: int, filled: Sequence[bool]) -> None:
     """Raises an error if there are no pairs or if a side is filled in none of them."""
     if not count:
         raise UserError(f"{path}: no pairs, only a header; pairs of source and target are expected")

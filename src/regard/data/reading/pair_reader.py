@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from regard.core.errors import UserError
 from regard.data.reading.json_lines import JsonPairs
-from regard.data.reading.lines import SHOWN, note_blank, note_returns, refuse, refuse_old_mac
+from regard.data.reading.lines import SHOWN, check_line_ends, note_blank, note_crlf, raise_bad_lines
 from regard.data.reading.pair_format import (
     AlignedPairs,
-    Cut,
     Names,
     PairFormat,
+    ParsedBlock,
     Problems,
     Row,
-    refuse_sides,
+    check_sides,
 )
 from regard.data.reading.pair_tables import CsvPairs, TsvPairs
 
@@ -39,7 +39,7 @@ class LineEnds(NamedTuple):
 class PairReader:
     """One pass over the blocks of a file or of two: checks them, and counts what there is to note.
 
-    ends: how the lines of each file end; blocks: gives the blocks, again at each call.
+    ends: how the lines of each file end; read_blocks: returns the blocks, again at each call.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class PairReader:
         kind: type[PairFormat],
         names: Names,
         ends: Sequence[LineEnds],
-        blocks: Callable[[], Iterable[Block]],
+        read_blocks: Callable[[], Iterable[Block]],
     ) -> None:
-        self.shown, self.names, self.ends, self.blocks = shown, names, ends, blocks
+        self.shown, self.names, self.ends, self.read_blocks = shown, names, ends, read_blocks
         self.path = " and ".join(shown)
         self.layout = kind()
         self.notes: list[str] = []
@@ -62,24 +62,24 @@ class PairReader:
         self.returns = [0] * len(shown)
         self.filled = [False, False]
 
-    def cuts(self) -> Iterator[Cut]:
+    def blocks(self) -> Iterator[ParsedBlock]:
         """The pairs of each block; after the last one an error for what is wrong with them all."""
-        for line, texts in self.blocks():
+        for line, texts in self.read_blocks():
             if line == 1:
                 self.layout = self.layout.open(self.path, texts[0], self.notes)
-                self._refuse_shape()
+                self._check_lines()
             if self.first is None:
                 self._choose(texts[0], line)
-            cut = self.layout.cut(texts, line)
-            self._count(cut)
-            yield cut
-        self._refuse()
+            block = self.layout.parse(texts, line)
+            self._count(block)
+            yield block
+        self._check_all()
 
-    def _refuse_shape(self) -> None:
+    def _check_lines(self) -> None:
         """Raises an error for files whose lines cannot be pairs."""
         if self.layout.by_lines:
             for shown, ends in zip(self.shown, self.ends, strict=True):
-                refuse_old_mac(shown, ends.newlines, ends.returns)
+                check_line_ends(shown, ends.newlines, ends.returns)
         if len({ends.lines for ends in self.ends}) > 1:
             (source, target), (left, right) = self.shown, self.ends
             raise UserError(
@@ -95,38 +95,38 @@ class PairReader:
         try:
             self.layout = self.layout.choose(self.path, self.first, self.names, self.chosen)
         except UserError:  # what is wrong with the table itself comes first
-            for number, texts in self.blocks():
-                self._count(self.layout.cut(texts, number))
-            refuse(self.path, self.problems, count=self.bad)
+            for number, texts in self.read_blocks():
+                self._count(self.layout.parse(texts, number))
+            raise_bad_lines(self.path, self.problems, count=self.bad)
             self.layout.strict(self.path, self.first, self.widths, [])
             raise
 
-    def _count(self, cut: Cut) -> None:
-        for at, side in enumerate((cut.sources, cut.targets)):
+    def _count(self, block: ParsedBlock) -> None:
+        for at, side in enumerate((block.sources, block.targets)):
             self.filled[at] = self.filled[at] or any(map(str.strip, side))
-        self.rows += len(cut.sources)
-        self.blank += cut.blank
-        self.widths.update(cut.widths)
-        self.returns = [sum(pair) for pair in zip(self.returns, cut.returns, strict=True)]
-        self._add_problems(cut)
+        self.rows += len(block.sources)
+        self.blank += block.blank
+        self.widths.update(block.widths)
+        self.returns = [sum(pair) for pair in zip(self.returns, block.returns, strict=True)]
+        self._add_problems(block)
 
-    def _add_problems(self, cut: Cut) -> None:
-        self.problems = [*self.problems, *cut.problems][:SHOWN]
-        self.bad += len(cut.problems)
+    def _add_problems(self, block: ParsedBlock) -> None:
+        self.problems = [*self.problems, *block.problems][:SHOWN]
+        self.bad += len(block.problems)
 
-    def _refuse(self) -> None:
+    def _check_all(self) -> None:
         """Raises an error for what is wrong with the whole."""
-        refuse(self.path, self.problems, count=self.bad)
+        raise_bad_lines(self.path, self.problems, count=self.bad)
         assert self.first is not None  # else each line was bad
         if len(self.shown) == 1:
-            self.notes += [*note_returns(*self.returns), *note_blank(self.blank)]
+            self.notes += [*note_crlf(*self.returns), *note_blank(self.blank)]
         strict = self.layout.strict(self.path, self.first, self.widths, self.chosen)
         if strict is not None:
-            for line, texts in self.blocks():
-                self._add_problems(strict.cut(texts, line))
-            refuse(self.path, self.problems, count=self.bad)
+            for line, texts in self.read_blocks():
+                self._add_problems(strict.parse(texts, line))
+            raise_bad_lines(self.path, self.problems, count=self.bad)
         self.notes += self.chosen
-        refuse_sides(self.path, self.rows, self.filled)
+        check_sides(self.path, self.rows, self.filled)
 
 
 def recognize(path: str, text: str, notes: list[str]) -> type[PairFormat]:

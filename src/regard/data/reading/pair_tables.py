@@ -12,8 +12,21 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import CHOOSE, Columns, choose_columns, is_name, number
-from regard.data.reading.lines import cut_lines, note_blank, note_returns, refuse, refuse_old_mac
-from regard.data.reading.pair_format import Cut, Names, PairFormat, Problems, Row, refuse_sides
+from regard.data.reading.lines import (
+    check_line_ends,
+    note_blank,
+    note_crlf,
+    raise_bad_lines,
+    split_line_ends,
+)
+from regard.data.reading.pair_format import (
+    Names,
+    PairFormat,
+    ParsedBlock,
+    Problems,
+    Row,
+    check_sides,
+)
 
 FIRST_TWO = Columns((0,), (1,), False, False)
 
@@ -47,14 +60,14 @@ class TablePairs(PairFormat):
         columns = choose_columns(path, first[1], *names, notes)
         return replace(self, columns=columns, header=first[0] if columns.header else 0)
 
-    def cut(self, texts: Sequence[str], line: int) -> Cut:
+    def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         rows, blank, returns, problems = self.rows(texts[0], line)
-        cut = self.pick(rows)
-        cut.blank, cut.returns = blank, (returns,)
-        cut.problems = problems + cut.problems
-        return cut
+        block = self.pick(rows)
+        block.blank, block.returns = blank, (returns,)
+        block.problems = problems + block.problems
+        return block
 
-    def pick(self, rows: list[Row]) -> Cut:
+    def pick(self, rows: list[Row]) -> ParsedBlock:
         """The pairs of these rows."""
         widths = Counter([len(cells) for _, cells in rows])
         if rows and rows[0][0] <= self.header:
@@ -65,7 +78,9 @@ class TablePairs(PairFormat):
                 problems = [self._problem(row) for row in rows if not self._fits(len(row[1]))]
             rows = [row for row in rows if self._fits(len(row[1]))]
         source, target = (self._side(rows, p) for p in (self.columns.source, self.columns.target))
-        return Cut(source, target, [line for line, _ in rows], widths=widths, problems=problems)
+        return ParsedBlock(
+            source, target, [line for line, _ in rows], widths=widths, problems=problems
+        )
 
     def _fits(self, width: int) -> bool:
         if self.expected is None or self.columns.chosen:
@@ -83,7 +98,7 @@ class TablePairs(PairFormat):
         return [" ".join([cells[place] for place in places]) for _, cells in rows]
 
     def strict(self, path: str, first: Row, widths: Counter[int], notes: list[str]) -> Self | None:
-        self._refuse_single(path, first, widths)
+        self._check_single_column(path, first, widths)
         counts = Counter({width: count for width, count in widths.items() if width > 1})
         columns = self.columns
         expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
@@ -94,7 +109,7 @@ class TablePairs(PairFormat):
         strict = replace(self, expected=expected)
         return None if all(map(strict._fits, widths)) else strict
 
-    def _refuse_single(self, path: str, first: Row, widths: Counter[int]) -> None:
+    def _check_single_column(self, path: str, first: Row, widths: Counter[int]) -> None:
         """Raises an error for a table of one column with this first row."""
         if max(widths) > 1:
             return
@@ -110,18 +125,18 @@ class TablePairs(PairFormat):
     @classmethod
     def read_rows(cls, path: str, text: str, notes: list[str]) -> list[Row]:
         if cls.by_lines:
-            refuse_old_mac(path, text.count("\n"), text.count("\r"))
+            check_line_ends(path, text.count("\n"), text.count("\r"))
         table = cls.open(path, text, notes)
         rows, blank, returns, problems = table.rows(text)
-        refuse(path, problems)
-        notes += [*note_returns(returns), *note_blank(blank)]
-        table._refuse_single(path, rows[0], Counter(len(cells) for _, cells in rows))
+        raise_bad_lines(path, problems)
+        notes += [*note_crlf(returns), *note_blank(blank)]
+        table._check_single_column(path, rows[0], Counter(len(cells) for _, cells in rows))
         return rows
 
     @classmethod
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
-    ) -> tuple[Cut, list[str]]:
+    ) -> tuple[ParsedBlock, list[str]]:
         """With numbers a first row without any above a row with some is a header, whatever its
         words."""
         rows = cls.read_rows(path, text, notes)
@@ -135,15 +150,17 @@ class TablePairs(PairFormat):
                 notes.append(f"first line is a header: {', '.join(name.strip() for name in first)}")
         widths = Counter(len(cells) for _, cells in rows)
         strict = table.strict(path, rows[0], widths, notes)
-        cut = (strict or table).pick(rows)
-        refuse(path, cut.problems)
+        block = (strict or table).pick(rows)
+        raise_bad_lines(path, block.problems)
         if not apart:
-            sides = (cut.sources, cut.targets)
-            refuse_sides(path, len(cut.sources), [any(map(str.strip, side)) for side in sides])
+            sides = (block.sources, block.targets)
+            check_sides(path, len(block.sources), [any(map(str.strip, side)) for side in sides])
         else:
-            cut.targets = [[c[at] for at in places] for number, c in rows if number != table.header]
+            block.targets = [
+                [c[at] for at in places] for number, c in rows if number != table.header
+            ]
         known = first if table.header else []
-        return cut, [known[at].strip() if at < len(known) else str(at + 1) for at in places]
+        return block, [known[at].strip() if at < len(known) else str(at + 1) for at in places]
 
 
 class TsvPairs(TablePairs):
@@ -159,7 +176,7 @@ class TsvPairs(TablePairs):
         return next((row for row in rows if not _is_blank(row[1])), None)
 
     def rows(self, text: str, line: int = 1) -> TableRows:
-        lines, returns = cut_lines(text)
+        lines, returns = split_line_ends(text)
         cells = [one.split("\t") for one in lines]
         numbered = list(zip(range(line, line + len(cells)), cells, strict=True))
         if all(map(str.strip, lines)):

@@ -9,14 +9,14 @@ from typing import Any
 
 from regard.core.errors import UserError
 from regard.data.reading.lines import (
+    check_line_ends,
     note_files,
     read_lines,
     read_text,
-    refuse_old_mac,
     show_path,
     stem,
 )
-from regard.data.reading.pair_format import AlignedPairs, Cut, Names, PairFormat
+from regard.data.reading.pair_format import AlignedPairs, Names, PairFormat, ParsedBlock
 from regard.data.reading.pair_reader import LineEnds, PairReader, recognize
 
 __all__ = [
@@ -87,7 +87,7 @@ def read_aligned(source: str, target: str) -> Pairs:
     texts, notes = [], []
     for path in (source, target):
         text, found = read_text(path)
-        refuse_old_mac(show_path(path), text.count("\n"), text.count("\r"))
+        check_line_ends(show_path(path), text.count("\n"), text.count("\r"))
         texts.append(text)
         notes.append(found)
     return _read_whole([source, target], texts, notes, AlignedPairs, (None, None))
@@ -107,14 +107,14 @@ def _read_whole(
         for text in texts
     ]
     reader = PairReader(shown, kind, names, ends, lambda: [(1, list(texts))])
-    pairs = [pair for cut in reader.cuts() for pair in pairs_of(cut)]
+    pairs = [pair for block in reader.blocks() for pair in pairs_of(block)]
     said = note_files(shown, notes, reader.returns)
     return Pairs(stem(paths[0]), reader.path, pairs, said + reader.notes)
 
 
-def pairs_of(cut: Cut) -> Iterator[Pair]:
+def pairs_of(block: ParsedBlock) -> Iterator[Pair]:
     """The pairs of a block."""
-    return map(Pair, cut.sources, cut.targets, cut.lines)
+    return map(Pair, block.sources, block.targets, block.lines)
 
 
 def split_dev(

@@ -8,26 +8,33 @@ from pathlib import Path
 
 from regard.core.errors import UserError
 from regard.data.reading.json_lines import is_object
-from regard.data.reading.lines import read_lines, read_text, refuse, show_path, split_lines, stem
+from regard.data.reading.lines import (
+    raise_bad_lines,
+    read_lines,
+    read_text,
+    show_path,
+    split_lines,
+    stem,
+)
 from regard.data.reading.pair_format import Names, Problems
 from regard.data.reading.read import Pair, Pairs
-from regard.data.reading.tagged_format import CELL, DOCUMENT, Layout, Sentence
+from regard.data.reading.tagged_format import CELL, DOCUMENT, Sentence, TaggedLayout
 from regard.data.reading.tagged_lines import JsonLayout, TextLayout, TsvLayout
 from regard.data.reading.tagged_tokens import CONLLU, ColumnLayout, ConlluLayout, is_conllu
 
-__all__ = ["Layout", "Sentence", "read_sentences", "read_tagged"]
+__all__ = ["Sentence", "TaggedLayout", "read_sentences", "read_tagged"]
 
 LOOK = 200  # lines to decide by
 EXPECTED = "sentences with a tag for each token are"
 ONE_TOKEN = (".conll", ".conll2003", ".conll03", ".bio", ".iob", ".iob2", ".bioes", ".col")
-BY_SUFFIX: dict[str, type[Layout]] = {
+BY_SUFFIX: dict[str, type[TaggedLayout]] = {
     suffix: layout for layout in (ConlluLayout, JsonLayout) for suffix in layout.suffixes
 }
 
 
 def read_tagged(
     path: str, source_column: str | None = None, target_column: str | None = None
-) -> tuple[Pairs, Layout]:
+) -> tuple[Pairs, TaggedLayout]:
     """The sentences of a file (or `-`), tokens as source and tags as target, and its layout.
 
     A column is a number from 1, a CoNLL-U name such as UPOS, a name in a header, or a JSON key.
@@ -41,7 +48,7 @@ def read_tagged(
 
     problems: Problems = []
     sentences = [each for each in layout.parse(lines, problems, need_tags=True) if each.tokens]
-    refuse(shown, problems)
+    raise_bad_lines(shown, problems)
     if not sentences:
         raise UserError(f"{shown}: no sentence in {len(lines):,} lines; {EXPECTED} expected")
     pairs = [Pair(each.tokens, each.tags, each.line) for each in sentences]
@@ -57,7 +64,7 @@ def read_tagged(
 
 def read_sentences(
     path: str, source_column: str | None = None, target_column: str | None = None
-) -> tuple[Iterator[Sentence], Layout]:
+) -> tuple[Iterator[Sentence], TaggedLayout]:
     """The sentences to be tagged, each as soon as it is there, and the layout to render them in.
 
     The first lines decide: of a file up to 200, of a stream no more than are needed. Lines without
@@ -79,27 +86,29 @@ def read_sentences(
     return _stream(shown, layout, itertools.chain(seen, lines)), layout
 
 
-def _stream(path: str, layout: Layout, lines: Iterator[str]) -> Iterator[Sentence]:
+def _stream(path: str, layout: TaggedLayout, lines: Iterator[str]) -> Iterator[Sentence]:
     problems: Problems = []
     for sentence in layout.parse(lines, problems, need_tags=False):
-        refuse(path, problems)
+        raise_bad_lines(path, problems)
         yield sentence
 
 
-def _choose(found: type[Layout], path: str, lines: list[str], names: Names, tags: bool) -> Layout:
+def _choose(
+    found: type[TaggedLayout], path: str, lines: list[str], names: Names, tags: bool
+) -> TaggedLayout:
     """The layout of a file with these first lines; with `tags` it must have a column of tags."""
     how = "" if _by_name(path) is found else ", guessed from the first lines"
     return found.choose(show_path(path), lines, names, tags, f"read as {found.name}{how}")
 
 
-def _by_name(path: str) -> type[Layout] | None:
+def _by_name(path: str) -> type[TaggedLayout] | None:
     """The format that the name of a file tells."""
     return None if path == "-" else BY_SUFFIX.get(Path(path.removesuffix(".gz")).suffix.lower())
 
 
 def _recognize(
     path: str, lines: list[str], tags: bool, ended: bool, named: bool = False
-) -> type[Layout] | None:
+) -> type[TaggedLayout] | None:
     """The format by the name and the lines; None if more lines are needed to tell.
 
     named: whether columns were named, so that it is no bare text.
@@ -125,7 +134,7 @@ def _recognize(
     return TextLayout
 
 
-def _tab_kind(lines: list[str], ended: bool) -> type[Layout] | None:
+def _tab_kind(lines: list[str], ended: bool) -> type[TaggedLayout] | None:
     """TSV if spaces part the words within two cells; with blank lines else one token a line.
 
     Without either a single line is a sentence, several are the tokens of one sentence, or TSV if

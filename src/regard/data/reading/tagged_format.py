@@ -36,7 +36,7 @@ class Sentence:
 
 
 @dataclass(frozen=True)
-class Layout(ABC):
+class TaggedLayout(ABC):
     """How a file writes its sentences; columns are counted from 0. name: in messages; suffixes: of
     files that are surely so."""
 

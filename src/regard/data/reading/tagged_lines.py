@@ -12,10 +12,17 @@ from typing_extensions import Self
 from regard.data.reading.json_lines import name_of, parse_object, pick, text_of
 from regard.data.reading.lines import note_blank
 from regard.data.reading.pair_format import Names, Problems
-from regard.data.reading.tagged_format import TAGS, TOKENS, Layout, Sentence, count, split_words
+from regard.data.reading.tagged_format import (
+    TAGS,
+    TOKENS,
+    Sentence,
+    TaggedLayout,
+    count,
+    split_words,
+)
 
 
-class LineLayout(Layout):
+class LineLayout(TaggedLayout):
     """One sentence a line."""
 
     def parse(

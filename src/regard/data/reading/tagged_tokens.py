@@ -11,14 +11,14 @@ from typing_extensions import Self
 
 from regard.core.errors import UserError
 from regard.data.reading.pair_format import Names, Problems
-from regard.data.reading.tagged_format import DOCUMENT, Layout, Sentence
+from regard.data.reading.tagged_format import DOCUMENT, Sentence, TaggedLayout
 
 CONLLU = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 WORD = re.compile(r"\d+\t")  # not a multi-word range such as 3-4, nor an empty node such as 5.1
 BETWEEN = re.compile(r"\d+[-.]\d+\t")
 
 
-class TokenLayout(Layout):
+class TokenLayout(TaggedLayout):
     """One token a line; a blank line ends a sentence."""
 
     @abstractmethod

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from regard.core.errors import UserError
 from regard.data.reading.columns import find_columns, is_name, number
-from regard.data.reading.lines import read_lines, read_text, refuse, show_path, stem
+from regard.data.reading.lines import raise_bad_lines, read_lines, read_text, show_path, stem
 from regard.data.reading.pair_format import Problems, Row
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs
@@ -51,7 +51,7 @@ def read_vectors(
         raise UserError(f"--target-column {target_column}: one column of labels is expected")
     line, first = rows[0]
     if len(first) > len(table.names):
-        refuse(shown, [(line, f"{len(table.names)} columns expected, {len(first)} found")])
+        raise_bad_lines(shown, [(line, f"{len(table.names)} columns expected, {len(first)} found")])
     features, targets = table.names_of(table.source), table.names_of(table.target)
     if table.header:
         notes.append(f"first line is a header: {', '.join(table.names)}")
@@ -157,5 +157,5 @@ def _vector_pairs(path: str, rows: list[Row], table: VectorColumns, labels: bool
         if not label:
             problems.append((line, f"column {targets[0]}: a label is expected, nothing found"))
         pairs.append(Pair(source, (label,), line))
-    refuse(path, problems)
+    raise_bad_lines(path, problems)
     return pairs

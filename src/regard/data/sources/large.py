@@ -12,7 +12,7 @@ from typing import Any, overload
 import numpy as np
 
 from regard.core.cache import make_key
-from regard.data.reading.pair_format import Cut
+from regard.data.reading.pair_format import ParsedBlock
 from regard.data.reading.read import Pair, pairs_of
 from regard.data.sources.scan import load_layout
 
@@ -26,7 +26,7 @@ class LargePairs(Sequence[Pair]):
         self.folder, self.paths = folder, list(paths)
         self.key = folder.name
         self.layout = load_layout(facts["layout"])
-        self.blocks = np.load(folder / "index.npy")
+        self.block_index = np.load(folder / "index.npy")
         self.total: int = facts["rows"]
 
     def __len__(self) -> int:
@@ -35,27 +35,28 @@ class LargePairs(Sequence[Pair]):
     @overload
     def __getitem__(self, at: int) -> Pair: ...
     @overload
-    def __getitem__(self, at: slice) -> Part: ...
-    def __getitem__(self, at: int | slice) -> Pair | Part:
+    def __getitem__(self, at: slice) -> PairSubset: ...
+    def __getitem__(self, at: int | slice) -> Pair | PairSubset:
         if isinstance(at, slice):
-            return Part(self, np.array(range(self.total)[at], np.int64))
-        return next(iter(Part(self, np.array([range(self.total)[at]]))))
+            return PairSubset(self, np.array(range(self.total)[at], np.int64))
+        return next(iter(PairSubset(self, np.array([range(self.total)[at]]))))
 
     def __iter__(self) -> Iterator[Pair]:
-        return itertools.chain.from_iterable(map(pairs_of, self.cuts()))
+        return itertools.chain.from_iterable(map(pairs_of, self.blocks()))
 
     def hashes(self) -> np.ndarray:
         """A hash of each source."""
         return np.load(self.folder / "hashes.npy", mmap_mode="r")
 
-    def hollow(self) -> np.ndarray:
+    def empty_sides(self) -> np.ndarray:
         """The rows with an empty side."""
-        return np.load(self.folder / "hollow.npy")
+        return np.load(self.folder / "empty_sides.npy")
 
-    def cuts(self, first: int = 0, last: int | None = None) -> Iterator[Cut]:
+    def blocks(self, first: int = 0, last: int | None = None) -> Iterator[ParsedBlock]:
         """The pairs of these blocks, block by block."""
         return (
-            self.layout.cut(*block) for block in self._read(range(len(self.blocks))[first:last])
+            self.layout.parse(*block)
+            for block in self._read(range(len(self.block_index))[first:last])
         )
 
     def _read(self, numbers: Iterable[int]) -> Iterator[tuple[list[str], int]]:
@@ -63,16 +64,16 @@ class LargePairs(Sequence[Pair]):
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(open(path, "rb")) for path in self.paths]
             for number in numbers:
-                *places, line, _ = self.blocks[number].tolist()
+                *places, line, _ = self.block_index[number].tolist()
                 texts = []
                 for file, place, count in zip(files, places[::2], places[1::2], strict=True):
                     file.seek(place)
                     texts.append(file.read(count).decode())
                 yield texts, line
 
-    def picked(self, rows: np.ndarray) -> Iterator[Cut]:
+    def subset(self, rows: np.ndarray) -> Iterator[ParsedBlock]:
         """The pairs of these rows, block by block; blocks without any are not read."""
-        starts = np.append(self.blocks[:, -1], self.total)
+        starts = np.append(self.block_index[:, -1], self.total)
         bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
         wanted = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
         for number, (texts, line) in zip(wanted, self._read(wanted), strict=True):
@@ -80,23 +81,23 @@ class LargePairs(Sequence[Pair]):
             places = (some - starts[number]).tolist()
             yield self._pick(texts, line, places, starts[number + 1] - starts[number])
 
-    def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> Cut:
+    def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> ParsedBlock:
         """The pairs at these places among the `count` pairs of a block."""
         lines = [text.removesuffix("\n").split("\n") for text in texts]
         plain = len(lines[0]) == count and self.layout.pair_a_line
         if plain and len(places) < count:  # a pair a line: the others need not be looked at
             texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
-            cut = self.layout.cut(texts, line)
-            cut.lines = [line + at for at in places]
-            return cut
-        cut = self.layout.cut(texts, line)
+            block = self.layout.parse(texts, line)
+            block.lines = [line + at for at in places]
+            return block
+        block = self.layout.parse(texts, line)
         if len(places) == count:
-            return cut
-        sources, targets = ([side[at] for at in places] for side in (cut.sources, cut.targets))
-        return Cut(sources, targets, [cut.lines[at] for at in places])
+            return block
+        sources, targets = ([side[at] for at in places] for side in (block.sources, block.targets))
+        return ParsedBlock(sources, targets, [block.lines[at] for at in places])
 
 
-class Part(Sequence[Pair]):
+class PairSubset(Sequence[Pair]):
     """Some pairs of others. rows: their numbers, rising."""
 
     def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
@@ -109,15 +110,15 @@ class Part(Sequence[Pair]):
     @overload
     def __getitem__(self, at: int) -> Pair: ...
     @overload
-    def __getitem__(self, at: slice) -> Part: ...
-    def __getitem__(self, at: int | slice) -> Pair | Part:
+    def __getitem__(self, at: slice) -> PairSubset: ...
+    def __getitem__(self, at: int | slice) -> Pair | PairSubset:
         if isinstance(at, slice):
-            return Part(self.base, self.rows[at])
+            return PairSubset(self.base, self.rows[at])
         return self.base[int(self.rows[at])]
 
     def __iter__(self) -> Iterator[Pair]:
         if large_base(self) is not None:
-            return itertools.chain.from_iterable(map(pairs_of, cuts(self)))
+            return itertools.chain.from_iterable(map(pairs_of, blocks(self)))
         return (self.base[row] for row in self.rows.tolist())
 
     @functools.cached_property
@@ -128,47 +129,49 @@ class Part(Sequence[Pair]):
         return make_key(large.key, self.rows.tobytes())
 
 
-def split(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
+def base_and_rows(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
     """The pairs that these are a part of, and which ones; all of them where they are no part."""
-    rows = part_rows(pairs)
+    rows = subset_rows(pairs)
     if rows is not None:
         return pairs.base, rows  # type: ignore[attr-defined]
     return pairs, np.arange(len(pairs), dtype=np.uint32 if len(pairs) < 1 << 32 else np.int64)
 
 
-def part_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
+def subset_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
     """Which pairs of others these are; None where they are no part."""
-    return pairs.rows if isinstance(pairs, Part) else None
+    return pairs.rows if isinstance(pairs, PairSubset) else None
 
 
 def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
     """The pairs in a file that these are, or are a part of; None for pairs in memory."""
-    base = pairs.base if isinstance(pairs, Part) else pairs
+    base = pairs.base if isinstance(pairs, PairSubset) else pairs
     return base if isinstance(base, LargePairs) else None
 
 
-def cuts(pairs: Sequence[Pair]) -> Iterator[Cut]:
+def blocks(pairs: Sequence[Pair]) -> Iterator[ParsedBlock]:
     """The pairs in portions, as columns."""
-    large, rows = large_base(pairs), part_rows(pairs)
+    large, rows = large_base(pairs), subset_rows(pairs)
     if large is not None:
-        yield from large.cuts() if rows is None else large.picked(rows)
+        yield from large.blocks() if rows is None else large.subset(rows)
     else:
         every = iter(pairs)
         while some := list(itertools.islice(every, AT_ONCE)):
-            yield Cut([p.source for p in some], [p.target for p in some], [p.line for p in some])
+            yield ParsedBlock(
+                [p.source for p in some], [p.target for p in some], [p.line for p in some]
+            )
 
 
-def pick(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
+def select_pairs(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
     """The pairs where a mask is true: a part of them, or they themselves where it is all."""
     if wanted.all() and pairs is not large_base(pairs):
         return pairs
-    base, rows = split(pairs)
-    return Part(base, rows[wanted])
+    base, rows = base_and_rows(pairs)
+    return PairSubset(base, rows[wanted])
 
 
-def filled_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
+def nonempty_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
     """The pairs without an empty side."""
     large = large_base(pairs)
     if large is None:
-        return pick(pairs, np.array([not pair.empty() for pair in pairs], bool))
-    return pick(pairs, np.isin(split(pairs)[1], large.hollow(), invert=True))
+        return select_pairs(pairs, np.array([not pair.empty() for pair in pairs], bool))
+    return select_pairs(pairs, np.isin(base_and_rows(pairs)[1], large.empty_sides(), invert=True))

@@ -12,7 +12,7 @@ from regard.data.sources.open_large import read_large
 
 
 @dataclass(frozen=True)
-class Place:
+class DataSpec:
     """Where pairs lie: `data`, or `source` and `target`; the columns, where they matter."""
 
     data: str | None = None
@@ -22,7 +22,7 @@ class Place:
     target_column: str | None = None
     option: str = "--"  # what its options begin with: --source, --dev-source
 
-    def given(self) -> bool:
+    def is_given(self) -> bool:
         """Whether the user named any data."""
         return any((self.data, self.source, self.target))
 
@@ -51,15 +51,15 @@ class Place:
             raise UserError("no data: name a file")
         return self.data
 
-    def part(self) -> str | None:
+    def builtin_name(self) -> str | None:
         """The name of the built-in data meant, or None for files, which come first."""
-        self._refuse_mixtures()
+        self._check_options()
         named = self.data is not None and is_builtin(self.data) and not os.path.exists(self.data)
         if named and self.option == "--" and (self.source_column or self.target_column):
             raise UserError(f"{self.data} is built in and has no columns to choose")
         return self.data if named else None
 
-    def _refuse_mixtures(self) -> None:
+    def _check_options(self) -> None:
         """Two files go together, exclude a third, and have no columns."""
         if not (self.source or self.target):
             return
@@ -72,7 +72,7 @@ class Place:
         if self.option == "--" and (self.source_column or self.target_column):
             raise UserError(f"{both} are whole lines: they have no columns to choose")
 
-    def absolute(self) -> "Place":
+    def absolute(self) -> "DataSpec":
         """The same place, to be found again from any folder."""
         files = {
             name: os.path.abspath(path)
@@ -83,7 +83,7 @@ class Place:
 
 
 @dataclass
-class Data:
+class TrainDev:
     """Training and dev pairs, their name, and what to tell the user about them."""
 
     name: str
@@ -92,27 +92,27 @@ class Data:
     notes: list[str] = field(default_factory=list)
 
 
-Read = Callable[[Place], Pairs]
+Read = Callable[[DataSpec], Pairs]
 Split = Callable[[Any], tuple[Sequence[Pair], list[Pair]]]
 
 
 def open_pairs(
-    place: Place, dev: Place, read: Read, task: str = "transduce", hold_back: Split = split_dev
-) -> Data:
+    spec: DataSpec, dev: DataSpec, read: Read, task: str = "transduce", split: Split = split_dev
+) -> TrainDev:
     """What to train on and the dev part: the one given, or a part held back."""
-    name = _part(place, task)
+    name = _builtin_name(spec, task)
     if name:
         splits = builtin(name)
-        data = Data(name, splits.train, splits.dev, splits.notes)
+        data = TrainDev(name, splits.train, splits.dev, splits.notes)
     else:
-        pairs = read(place)
-        data = Data(pairs.name, pairs.pairs, [], list(pairs.notes))
-    if dev.given():
-        name = _part(dev, task)
+        pairs = read(spec)
+        data = TrainDev(pairs.name, pairs.pairs, [], list(pairs.notes))
+    if dev.is_given():
+        name = _builtin_name(dev, task)
         held = Pairs(name, name, builtin(name).dev) if name else read(dev)
         data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
     elif not data.dev:
-        data.train, data.dev = hold_back(data.train)
+        data.train, data.dev = split(data.train)
         data.notes.append(
             f"held back as the dev part, by a hash of the source: {len(data.dev):,} of "
             f"{len(data.train) + len(data.dev):,} examples; --dev names your own"
@@ -121,20 +121,20 @@ def open_pairs(
 
 
 def open_test(
-    place: Place, read: Read, task: str = "transduce"
+    spec: DataSpec, read: Read, task: str = "transduce"
 ) -> tuple[Sequence[Pair], list[str]]:
     """The examples to evaluate on; of built-in data the test part."""
-    name = _part(place, task)
+    name = _builtin_name(spec, task)
     if name:
         test = builtin(name).test
         return test, [f"the test part of {name}: {len(test):,} pairs, none of them in training"]
-    pairs = read(place)
+    pairs = read(spec)
     return pairs.pairs, pairs.notes
 
 
-def _part(place: Place, task: str) -> str | None:
+def _builtin_name(spec: DataSpec, task: str) -> str | None:
     """The name of the built-in data meant, which only one task can use; None for files."""
-    name = place.part()
+    name = spec.builtin_name()
     if name and task != "transduce":
         raise UserError(f"{name}: built-in data are pairs for --task transduce; name a file")
     return name

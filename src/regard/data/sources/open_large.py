@@ -14,12 +14,12 @@ from regard.data.reading.lines import BOM, note_files, show_path, stem
 from regard.data.reading.pair_format import AlignedPairs, Names, PairFormat
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs, dev_size
-from regard.data.sources.large import LargePairs, Part
+from regard.data.sources.large import LargePairs, PairSubset
 from regard.data.sources.scan import Quoted, Scan
 from regard.data.sources.textfile import BLOCK, TextFile, open_text, text_size
 
 
-def split_large(pairs: LargePairs) -> tuple[Part, list[Pair]]:
+def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
     """Train and dev parts of large pairs: the same as `read.split_dev` gives for a list."""
 
     def build(folder: Path) -> Facts:
@@ -28,12 +28,14 @@ def split_large(pairs: LargePairs) -> tuple[Part, list[Pair]]:
         last = different[dev_size(len(pairs), len(different)) - 1]
         rows = np.flatnonzero(hashes <= last)
         np.save(folder / "rows.npy", rows)
-        return {"pairs": [[pair.source, pair.target, pair.line] for pair in Part(pairs, rows)]}
+        return {
+            "pairs": [[pair.source, pair.target, pair.line] for pair in PairSubset(pairs, rows)]
+        }
 
     folder, facts = cached("dev", make_key(pairs.key), build)
     train = np.ones(len(pairs), bool)
     train[np.load(folder / "rows.npy")] = False
-    return Part(pairs, np.flatnonzero(train)), [Pair(*pair) for pair in facts["pairs"]]
+    return PairSubset(pairs, np.flatnonzero(train)), [Pair(*pair) for pair in facts["pairs"]]
 
 
 def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | None:

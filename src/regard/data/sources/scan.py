@@ -12,10 +12,10 @@ import numpy as np
 from regard.core.cache import Facts
 from regard.core.progress import ProgressBar
 from regard.data.reading.columns import Columns
-from regard.data.reading.pair_format import Cut, Names, PairFormat
+from regard.data.reading.pair_format import Names, PairFormat, ParsedBlock
 from regard.data.reading.pair_reader import LAYOUTS, Block, LineEnds, PairReader
 from regard.data.reading.read import hash_source
-from regard.data.sources.textfile import TextFile, blocks
+from regard.data.sources.textfile import TextFile, raw_blocks
 
 
 class Quoted(Exception):
@@ -30,31 +30,31 @@ class Scan:
     ) -> None:
         self.files, self.quote = files, kind.quote
         ends = [LineEnds(file.lines, file.newlines, file.returns) for file in files]
-        self.reader = PairReader(shown, kind, names, ends, self._blocks)
+        self.reader = PairReader(shown, kind, names, ends, self._read_blocks)
         self.index: list[list[int]] = []  # place and size in each file, first line, first row
         self.hashes: list[np.ndarray] = []  # of the sources
-        self.hollow: list[int] = []  # rows with an empty side
+        self.empty_sides: list[int] = []  # rows with an empty side
 
     def run(self, folder: Path) -> Facts:
         """Reads everything, refuses what small files are refused for, and writes the index."""
         reader = self.reader
         with ProgressBar(f"scanning {reader.path}", self.files[0].lines) as bar:
-            for cut in reader.cuts():
-                self._add(cut, reader.rows - len(cut.sources))
-                bar.advance(len(cut.sources) + cut.blank)
+            for block in reader.blocks():
+                self._add(block, reader.rows - len(block.sources))
+                bar.advance(len(block.sources) + block.blank)
         np.save(folder / "index.npy", np.array(self.index, np.int64))
         np.save(folder / "hashes.npy", np.concatenate(self.hashes))
-        np.save(folder / "hollow.npy", np.array(self.hollow, np.int64))
+        np.save(folder / "empty_sides.npy", np.array(self.empty_sides, np.int64))
         layout = {"layout": type(reader.layout).__name__, **asdict(reader.layout)}
         return {
             **{"rows": reader.rows, "layout": layout},
             **{"notes": reader.notes, "returns": reader.returns},
         }
 
-    def _blocks(self) -> Iterator[Block]:
+    def _read_blocks(self) -> Iterator[Block]:
         """First line and text of each block; where it lies is kept for the index."""
         line = 1
-        for raw in blocks(self.files):
+        for raw in raw_blocks(self.files):
             self.place = [number for place, data in raw for number in (place, len(data))] + [line]
             texts = [data.decode() for _, data in raw]
             if self.quote and self.quote in texts[0]:
@@ -62,13 +62,15 @@ class Scan:
             yield line, texts
             line += texts[0].count("\n")
 
-    def _add(self, cut: Cut, first: int) -> None:
+    def _add(self, block: ParsedBlock, first: int) -> None:
         """Keeps what is needed of the pairs of a block, the first of which has this number."""
         self.index.append([*self.place, first])
-        hashes = b"".join(map(hash_source, cut.sources))
+        hashes = b"".join(map(hash_source, block.sources))
         self.hashes.append(np.frombuffer(hashes, ">u8").astype(np.uint64))
-        sides = enumerate(zip(cut.sources, cut.targets, strict=True), first)
-        self.hollow += [row for row, (one, other) in sides if not (one.strip() and other.strip())]
+        sides = enumerate(zip(block.sources, block.targets, strict=True), first)
+        self.empty_sides += [
+            row for row, (one, other) in sides if not (one.strip() and other.strip())
+        ]
 
 
 def load_layout(facts: dict[str, Any]) -> PairFormat:

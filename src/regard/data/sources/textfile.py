@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from regard.core.cache import Facts, cached, make_key, recall, remember
+from regard.core.cache import Facts, cached, load_facts, make_key, save_facts
 from regard.core.progress import ProgressBar
 from regard.data.reading.lines import (
     BOM,
@@ -21,11 +21,11 @@ from regard.data.reading.lines import (
     GZIP,
     SHOWN,
     bad_lines,
-    explain,
+    check_not_blank,
+    check_text,
     open_bytes,
-    refuse,
-    refuse_binary,
-    refuse_blank,
+    raise_bad_lines,
+    readable_os_errors,
 )
 
 BLOCK = 1 << 17  # bytes, up to the next line end
@@ -51,7 +51,7 @@ def text_size(path: str) -> int:
     if path == "-" or not Path(path).is_file():
         return 0
     count = Path(path).stat().st_size
-    with explain(path), open(path, "rb") as file:
+    with readable_os_errors(path), open(path, "rb") as file:
         if file.read(2) != GZIP or count < 18:
             return count
         file.seek(-4, os.SEEK_END)
@@ -63,7 +63,7 @@ def open_text(path: str) -> TextFile:
     status = os.stat(path)
     name = os.path.abspath(path)
     mark = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
-    known = recall(name)
+    known = load_facts(name)
     facts: Facts = known.get("facts", {}) if known.get("mark") == mark else {}
     with open(path, "rb") as file:
         zipped = file.read(2) == GZIP
@@ -74,13 +74,13 @@ def open_text(path: str) -> TextFile:
     else:
         facts = text = facts or _check(path)
     if known.get("mark") != mark and time.time() - status.st_mtime > SETTLED:
-        remember(name, {"mark": mark, "facts": facts})
+        save_facts(name, {"mark": mark, "facts": facts})
     return TextFile(**{"path": path, **text})
 
 
 def _hash(path: str) -> str:
     mark = hashlib.blake2b(digest_size=16)
-    with explain(path), open(path, "rb") as file:
+    with readable_os_errors(path), open(path, "rb") as file:
         while data := file.read(PART):
             mark.update(data)
     return make_key(mark.hexdigest())
@@ -93,14 +93,14 @@ def _check(path: str, copy: Path | None = None) -> Facts:
     problems: list[tuple[int, str]] = []
     filled, last, first = False, b"", b""
     with (
-        explain(path),
+        readable_os_errors(path),
         open_bytes(path) as stream,
         ProgressBar(f"reading {path}", text_size(path)) as bar,
     ):
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
         while data := stream.read(PART):
             data += stream.readline()
-            refuse_binary(path, data, newlines + 1)
+            check_text(path, data, newlines + 1)
             mark.update(data)
             try:
                 text = data.decode()
@@ -115,8 +115,8 @@ def _check(path: str, copy: Path | None = None) -> Facts:
             bar.advance(len(data))
         if out:
             out.close()
-    refuse(path, problems, CONVERT.format(path), bad)
-    refuse_blank(path, filled)
+    raise_bad_lines(path, problems, CONVERT.format(path), bad)
+    check_not_blank(path, filled)
     lines = newlines + (last != b"\n")
     found_text = TextFile(
         "", mark.hexdigest(), count, lines, newlines, returns, first == BOM.encode()
@@ -127,7 +127,7 @@ def _check(path: str, copy: Path | None = None) -> Facts:
 Raw = tuple[int, bytes]  # the place in the file, and what is there
 
 
-def blocks(files: Sequence[TextFile]) -> Iterator[list[Raw]]:
+def raw_blocks(files: Sequence[TextFile]) -> Iterator[list[Raw]]:
     """Blocks of whole lines, as many lines of each file."""
     places = [_begin(file) for file in files]
     with contextlib.ExitStack() as stack:

@@ -4,11 +4,11 @@ import itertools
 import unicodedata
 from functools import lru_cache
 
-GLUED = "\uffed"  # stands before a word token that follows the one before it without a space
+ATTACHED = "\uffed"  # stands before a word token that follows the one before it without a space
 
 
 @lru_cache(maxsize=100_000)
-def cut_chunk(chunk: str) -> tuple[str, ...]:
+def split_chunk(chunk: str) -> tuple[str, ...]:
     """The words and punctuation of text without white space, glued ones marked."""
     if chunk.isalnum():
         return (chunk,)
@@ -16,12 +16,12 @@ def cut_chunk(chunk: str) -> tuple[str, ...]:
     for is_word, run in itertools.groupby(chunk, is_word_character):
         characters = list(run)
         pieces += ["".join(characters)] if is_word else characters
-    return (pieces[0], *(GLUED + piece for piece in pieces[1:]))
+    return (pieces[0], *(ATTACHED + piece for piece in pieces[1:]))
 
 
-def glued(tokens: list[str]) -> list[str]:
+def mark_attached(tokens: list[str]) -> list[str]:
     """The same tokens behind another one without a space."""
-    return [GLUED + tokens[0], *tokens[1:]]
+    return [ATTACHED + tokens[0], *tokens[1:]]
 
 
 @lru_cache(maxsize=100_000)

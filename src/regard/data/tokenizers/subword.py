@@ -17,7 +17,7 @@ from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.tokenizer import Tokenizer
-from regard.data.tokenizers.word_pieces import NOTHING, WordPieces, behind_nothing, close_rows
+from regard.data.tokenizers.word_pieces import MARKER, WordPieces, append_eos, drop_leading_marker
 
 TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
 CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
@@ -42,8 +42,8 @@ class PieceTokenizer(Tokenizer):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model)
 
-    def encode_glued(self, text: str) -> list[int]:
-        return behind_nothing(self.tokenize(NOTHING + text), self.encode(NOTHING + text))
+    def encode_attached(self, text: str) -> list[int]:
+        return drop_leading_marker(self.tokenize(MARKER + text), self.encode(MARKER + text))
 
     def save(self, folder: Path, name: str) -> None:
         write_bytes(folder / f"{name}.model", self._model)
@@ -87,7 +87,7 @@ class SubwordTokenizer(PieceTokenizer):
         joined = " ".join(texts)
         if any(character in joined for character in RESERVED):
             texts = [text.translate(HIDE) for text in texts]
-        return close_rows(*self._words.encode(texts), end)
+        return append_eos(*self._words.encode(texts), end)
 
     def content(self) -> bytes:
         return self.kind.encode() + self._model

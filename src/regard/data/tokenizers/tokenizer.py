@@ -17,7 +17,7 @@ from regard.core.files import write_json
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.display_names import printable
-from regard.data.tokenizers.split import GLUED, cut_chunk, glued
+from regard.data.tokenizers.split import ATTACHED, mark_attached, split_chunk
 
 WORD_LIMIT = 30_000
 UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
@@ -78,7 +78,7 @@ class Tokenizer(ABC):
         content = {"kind": self.kind, "tokens": self._names[len(SPECIALS) :]}
         write_json(folder / f"{name}.json", content)
 
-    def encode_glued(self, text: str) -> list[int]:
+    def encode_attached(self, text: str) -> list[int]:
         """The ids of the text behind another one without a space; [] where they are the same."""
         return []
 
@@ -189,7 +189,7 @@ class WhitespaceTokenizer(TableTokenizer):
 class WordTokenizer(TableTokenizer):
     """Words and single punctuation characters; the text comes back up to runs of white space.
 
-    A token that follows another without a space carries a mark: "Go!" is "Go" and GLUED "!".
+    A token that follows another without a space carries a mark: "Go!" is "Go" and ATTACHED "!".
     A mark of the user's own is a token of length one, so the two cannot be confused.
     """
 
@@ -199,16 +199,16 @@ class WordTokenizer(TableTokenizer):
     limit = WORD_LIMIT
 
     def tokenize(self, text: str) -> list[str]:
-        return [token for chunk in text.split() for token in cut_chunk(chunk)]
+        return [token for chunk in text.split() for token in split_chunk(chunk)]
 
-    def encode_glued(self, text: str) -> list[int]:
-        return self.number(glued(self.tokenize(text)))
+    def encode_attached(self, text: str) -> list[int]:
+        return self.number(mark_attached(self.tokenize(text)))
 
     def join(self, tokens: Iterable[str]) -> str:
         text = ""
         for token in tokens:
-            glued = len(token) > 1 and token[0] == GLUED
-            text += token[1:] if glued else " " + token
+            attached = len(token) > 1 and token[0] == ATTACHED
+            text += token[1:] if attached else " " + token
         return text[1:] if text.startswith(" ") else text
 
 

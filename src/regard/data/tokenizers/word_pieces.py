@@ -4,24 +4,24 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-NOTHING = "\U0010fffc"  # a character that no text has, so no piece goes over it
+MARKER = "\U0010fffc"  # a character that no text has, so no piece goes over it
 WORDS_KEPT = 300_000  # words whose pieces are remembered
 
-Cut = Callable[[list[str]], list[list[int]]]
+SplitFn = Callable[[list[str]], list[list[int]]]
 
 
-def behind_nothing(tokens: list[str], ids: list[int]) -> list[int]:
+def drop_leading_marker(tokens: list[str], ids: list[int]) -> list[int]:
     """Of a text that was cut behind NOTHING the ids of the rest, so without a space before it."""
-    ends = [place for place, token in enumerate(tokens) if token.endswith(NOTHING)]
+    ends = [number for number, token in enumerate(tokens) if token.endswith(MARKER)]
     return ids[ends[0] + 1 :] if ends else []
 
 
-class Places(dict[str, int]):
+class WordIndex(dict[str, int]):
     """Words and their numbers, in order of first occurrence; asking for a new word adds it."""
 
     def __missing__(self, word: str) -> int:
-        place = self[word] = len(self)
-        return place
+        number = self[word] = len(self)
+        return number
 
 
 class WordPieces:
@@ -30,44 +30,44 @@ class WordPieces:
     cut: the pieces of words. space: the piece of a space that no word follows.
     """
 
-    def __init__(self, cut: Cut, space: int) -> None:
-        self.cut, self.space = cut, space
-        self._forget()
+    def __init__(self, split: SplitFn, space: int) -> None:
+        self.split, self.space = split, space
+        self._reset()
 
-    def _forget(self) -> None:
-        self.places = Places({"": 0})
+    def _reset(self) -> None:
+        self.index = WordIndex({"": 0})
         self.flat = np.array([self.space], np.int32)
         self.starts, self.sizes = np.zeros(1, np.int64), np.ones(1, np.int64)
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """The pieces of all texts one after the other, and how many each text has."""
-        if len(self.places) > WORDS_KEPT:
-            self._forget()
+        if len(self.index) > WORDS_KEPT:
+            self._reset()
         filled = [text for text in texts if text]
         words = " ".join(filled).split(" ") if filled else []
         counts = np.fromiter((text.count(" ") + 1 if text else 0 for text in texts), np.int64)
-        at = np.fromiter(map(self.places.__getitem__, words), np.int64, len(words))
-        self._learn()
+        at = np.fromiter(map(self.index.__getitem__, words), np.int64, len(words))
+        self._add_new_words()
         sizes = self.sizes[at]
         after = np.append(0, np.cumsum(sizes))  # pieces before each word, and all
         index = np.repeat(self.starts[at] - after[:-1], sizes) + np.arange(after[-1])
         ends = np.cumsum(counts)
         return self.flat[index], after[ends] - after[ends - counts]
 
-    def _learn(self) -> None:
+    def _add_new_words(self) -> None:
         """Cuts the words that are new."""
         known = len(self.starts)
-        new = list(self.places)[known:]
+        new = list(self.index)[known:]
         if not new:
             return
-        rows = self.cut(new)
+        rows = self.split(new)
         sizes = np.array([len(row) for row in rows], np.int64)
         self.starts = np.append(self.starts, len(self.flat) + np.cumsum(sizes) - sizes)
         self.sizes = np.append(self.sizes, sizes)
         self.flat = np.append(self.flat, np.array([id for row in rows for id in row], np.int32))
 
 
-def close_rows(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
+def append_eos(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of ids, one after the other, each closed with `end`; and their lengths."""
     closed = np.full(len(flat) + len(lengths), end, np.int32)
     inside = np.ones(len(closed), bool)

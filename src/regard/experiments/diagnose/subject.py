@@ -15,7 +15,7 @@ from regard.config.load import Config
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.data.sources.open import Place
+from regard.data.sources.open import DataSpec
 from regard.data.tensors.padded import Batch
 from regard.inference.predictor import Predictor
 from regard.objectives import Loss
@@ -146,12 +146,12 @@ def _data(
 ) -> tuple[list[Pair], list[Pair], str]:
     """Training and dev examples as the run saw them, or why they are not there."""
     place, dev = (record.facts.get(part) for part in ("data", "dev"))
-    if not isinstance(place, dict) or not Place(**place).given():
+    if not isinstance(place, dict) or not DataSpec(**place).is_given():
         return [], [], "run.json does not say where the data lie"
     if place.get("data") == "-":
         return [], [], "the data came from standard input"
     try:
-        data = config.task.open(Place(**place), Place(**(dev or {})))
+        data = config.task.open(DataSpec(**place), DataSpec(**(dev or {})))
         surely = read_pseudo(folder)
         train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from regard.core.errors import UserError, info
 from regard.data.reading.json_lines import name_of, parse_object, text_of
-from regard.data.reading.lines import explain, open_bytes, read_lines, show_path
+from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
 from regard.storage.run_files import trained_on
 from regard.tasks.task import Task
 from regard.tasks.values import InputItem, Request
@@ -107,7 +107,7 @@ def is_whole(input: str) -> bool:
 
 def count_lines(input: str) -> int:
     """Return the lines of a file, which is read through for that."""
-    with explain(show_path(input)), open_bytes(input) as stream:
+    with readable_os_errors(show_path(input)), open_bytes(input) as stream:
         count, last = 0, b"\n"
         while block := stream.read(BLOCK):
             count, last = count + block.count(b"\n"), block[-1:]
