@@ -21,7 +21,7 @@ TOKENS = ["task.source.tokenizer=char", "task.target.tokenizer=whitespace"]
 LSTM = [
     *("model.encoder.kind=recurrent", "model.encoder.cell=lstm", "model.encoder.layers=1"),
     *("model.encoder.width=1024", "model.decoder.kind=recurrent", "model.decoder.cell=lstm"),
-    *("model.decoder.layers=1", "model.decoder.width=512", "model.embedding=256"),
+    *("model.decoder.layers=1", "model.decoder.width=512", "model.embedding_width=256"),
 ]
 KINDS = {"lstm": LSTM, "transformer": transformer(4, 256, 1024, 4)}
 

@@ -23,7 +23,7 @@ def transformer(layers: int, width: int, inner: int, heads: int) -> list[str]:
         "layers": layers,
         "width": width,
         "heads": heads,
-        "feedforward": inner,
+        "feedforward_width": inner,
         "dropout": 0.1,
     }
     sides = ("model.encoder", "model.decoder")

@@ -53,7 +53,7 @@ def random_model(folder: Path, wish: argparse.Namespace) -> Path:
 
     torch.manual_seed(1)
     part = {"kind": "transformer", "layers": wish.layers, "heads": wish.heads}
-    part |= {"width": 16 * wish.heads, "feedforward": 32 * wish.heads}
+    part |= {"width": 16 * wish.heads, "feedforward_width": 32 * wish.heads}
     tokens = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
     config = check_config({"task": tokens, "model": {"encoder": part, "decoder": part}}, "bench")
     pairs = [Pair(string.ascii_letters, string.ascii_letters[::-1], 1)]

@@ -137,7 +137,7 @@ def make_large(out: Path) -> None:
     from regard.training.describe import describe
     from regard.training.start import start_run
 
-    sizes = [("layers", 6), ("width", 768), ("heads", 12), ("feedforward", 3072)]
+    sizes = [("layers", 6), ("width", 768), ("heads", 12), ("feedforward_width", 3072)]
     sides = ("model.encoder", "model.decoder")
     settings = [f"{side}.{name}={value}" for side in sides for name, value in sizes]
     settings += [f"{side}.kind=transformer" for side in sides] + ["training.steps=1"]

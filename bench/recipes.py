@@ -28,7 +28,7 @@ RECURRENT = ["model.encoder.kind=recurrent", "model.decoder.kind=recurrent"]
 TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer"]
 ADAMW, MUON = "training.optimizer.kind=adamw", "training.optimizer.kind=muon"
 ADDITIVE, BILINEAR = "model.decoder.cross=additive", "model.decoder.cross=bilinear"
-LONG, SHORT = "model.embedding=0", "model.embedding=64"
+LONG, SHORT = "model.embedding_width=0", "model.embedding_width=64"
 LSTM = [*RECURRENT, ADAMW, "training.tokens=800"]
 SMALL = [
     *RECURRENT,

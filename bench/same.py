@@ -104,9 +104,9 @@ CASES = [
         after=("greedy", "beam"),
     ),
     Case(
-        "feeding",
+        "input_feeding",
         "g2p",
-        (*LSTM, "model.decoder.feeding=true", "model.decoder.cross=scaled_dot"),
+        (*LSTM, "model.decoder.input_feeding=true", "model.decoder.cross=scaled_dot"),
         after=("greedy", "beam"),
     ),
     Case(
@@ -137,7 +137,7 @@ CASES = [
         "trec",
         (
             "model.encoder.kind=transformer",
-            "model.pool=attention",
+            "model.pooling=attention",
             "model.frontend.token_dropout=0.1",
         ),
         after=("labels",),

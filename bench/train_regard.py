@@ -17,13 +17,13 @@ from regard.training.loop import train
 from regard.training.start import start_run
 
 
-def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float) -> list[str]:
+def shape(layers: int, width: int, feedforward_width: int, heads: int, dropout: float) -> list[str]:
     """The settings of a Transformer encoder and decoder of the same shape."""
     sizes = {
         "kind": "transformer",
         "layers": layers,
         "width": width,
-        "feedforward": feedforward,
+        "feedforward_width": feedforward_width,
         "heads": heads,
         "dropout": dropout,
     }
@@ -35,13 +35,13 @@ def shape(layers: int, width: int, feedforward: int, heads: int, dropout: float)
 # which is yoyodyne's batch; 4275 gives 4012 target tokens in the mean, as Eole has.
 SETTINGS = {
     "g2p": [
-        *shape(layers=4, width=256, feedforward=1024, heads=4, dropout=0.1),
+        *shape(layers=4, width=256, feedforward_width=1024, heads=4, dropout=0.1),
         "task.source.tokenizer=char",
         "task.target.tokenizer=whitespace",
         "training.tokens=2190",
     ],
     "multi30k": [
-        *shape(layers=4, width=128, feedforward=256, heads=4, dropout=0.3),
+        *shape(layers=4, width=128, feedforward_width=256, heads=4, dropout=0.3),
         "task.source.tokenizer=bpe",
         "task.target.tokenizer=bpe",
         "task.source.vocab_size=8000",

@@ -25,10 +25,10 @@ BASE = {
     for side in ("encoder", "decoder")
     for name, value in {
         **{"kind": "transformer", "layers": 2, "width": 16, "heads": 4},
-        **{"feedforward": 32, "dropout": 0.0},
+        **{"feedforward_width": 32, "dropout": 0.0},
     }.items()
 }
-BASE["model.head_bias"] = True
+BASE["model.output_bias"] = True
 
 
 def both(**settings: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "pre": {},
     "post": both(norm_position="post"),
     "rms, gelu": both(norm="rms", activation="gelu"),
-    "post, own head": {**both(norm_position="post"), "model.tied": False},
+    "post, own head": {**both(norm_position="post"), "model.tie_embeddings": False},
     "unscaled": both(embedding_scale=False),
     "uneven": {"model.encoder.layers": 1, "model.decoder.heads": 2, "model.encoder.width": 24},
     "mixed": {"model.encoder.norm_position": "post", "model.decoder.activation": "gelu"},

@@ -23,7 +23,14 @@ from regard.nn.fast import fast
 from regard.search import Beam, SearchRequest
 from regard.search.force import align
 
-SIDE = {"kind": "transformer", "layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0}
+SIDE = {
+    "kind": "transformer",
+    "layers": 2,
+    "width": 8,
+    "heads": 2,
+    "feedforward_width": 12,
+    "dropout": 0,
+}
 FIRST = torch.tensor([[BOS], [BOS]])
 
 

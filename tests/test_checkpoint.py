@@ -174,20 +174,20 @@ def test_a_full_disk_leaves_what_was_saved(
     assert loaded(tmp_path).progress.step == 3
 
 
-@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("tie_embeddings", [True, False])
 @pytest.mark.parametrize("shared", [True, False])
 def test_tied_weights_are_written_once_and_stay_tied(
-    tmp_path: Path, tied: bool, shared: bool
+    tmp_path: Path, tie_embeddings: bool, shared: bool
 ) -> None:
     path = tmp_path / "model.safetensors"
-    model = build(1, shared, tied=tied)
+    model = build(1, shared, tie_embeddings=tie_embeddings)
     save_weights(model, path)
     tables = {"frontend.tokens.weight", "target.weight", "head.weight"} & set(read_tensors(path))
-    assert len(tables) == 3 - tied - shared
-    other = build(2, shared, tied=tied)
+    assert len(tables) == 3 - tie_embeddings - shared
+    other = build(2, shared, tie_embeddings=tie_embeddings)
     load_weights(other, path)
     assert same(model, other)
-    assert (other.head.weight is other.target.weight) == tied
+    assert (other.head.weight is other.target.weight) == tie_embeddings
     assert (other.frontend.tokens.weight is other.target.weight) == shared
 
 
@@ -244,7 +244,7 @@ def test_weights_of_another_model(tmp_path: Path) -> None:
     save_weights(build(1), path)
     deeper = {"encoder": {"kind": "recurrent", **SIZES, "layers": 2}}
     wider = {"encoder": {"kind": "recurrent", **SIZES, "width": 10}}
-    for more in (deeper, wider, {"tied": False}):
+    for more in (deeper, wider, {"tie_embeddings": False}):
         with pytest.raises(UserError, match=r"the weights do not fit config\.yaml: .*two runs"):
             load_weights(build(1, **more), path)
     save_weights(build(1, **deeper), path)

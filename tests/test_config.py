@@ -32,7 +32,7 @@ def refusal(*settings: str) -> list[str]:
         ("model.encoder.hedas=2", "model.encoder.hedas", "did you mean heads?"),
         ("model.encodr.width=2", "model.encodr", "did you mean encoder?"),
         ("model.encoder.layer=2", "model.encoder.layer", "did you mean layers?"),
-        ("modle.tied=false", "modle", "did you mean model?"),
+        ("modle.tie_embeddings=false", "modle", "did you mean model?"),
         ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
         ("search.bean=3", "search.bean", "did you mean beam?"),
         ("task.source.token=char", "task.source.token", "did you mean tokenizer?"),
@@ -81,7 +81,11 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
     ("settings", "path", "kind"),
     [
         (["model.encoder.kind=transformer", "model.encoder.cell=gru"], "encoder.cell", "recurrent"),
-        (["model.decoder.kind=transformer", "model.decoder.feeding=1"], "feeding", "recurrent"),
+        (
+            ["model.decoder.kind=transformer", "model.decoder.input_feeding=1"],
+            "input_feeding",
+            "recurrent",
+        ),
         (["model.decoder.kind=recurrent", "model.decoder.heads=2"], "decoder.heads", "transformer"),
         (
             ["model.encoder.kind=recurrent", "model.encoder.positions.kind=none"],
@@ -149,7 +153,7 @@ def test_one_direction_may_be_odd() -> None:
         ("training.accumulate=0", "0"),
         ("model.encoder.width=wide", "'wide'"),
         ("model.encoder.dropout=1", "1"),
-        ("model.tied=perhaps", "'perhaps'"),
+        ("model.tie_embeddings=perhaps", "'perhaps'"),
         ("objective.smoothing=2", "2"),
         ("search.beam=0", "0"),
         ("task.source.tokenizer=letters", "'letters'"),
@@ -242,7 +246,7 @@ def test_settings_are_read_as_yaml() -> None:
             "training.lr=3e-4",  # a string for YAML
             "training.steps=50",
             "training.optimizer.betas=[0.8, 0.9]",
-            "model.tied=no",
+            "model.tie_embeddings=no",
             "training.patience=null",
             "model.decoder.kind=recurrent",
             "model.decoder.cross=scaled_dot",
@@ -250,7 +254,7 @@ def test_settings_are_read_as_yaml() -> None:
     )
     assert config.training.lr == 3e-4 and config.training.steps == 50
     assert config.training.optimizer.betas == (0.8, 0.9)
-    assert config.model.tied is False and config.training.patience is None
+    assert config.model.tie_embeddings is False and config.training.patience is None
     assert config.model.decoder.cross.kind == "scaled_dot"
 
 

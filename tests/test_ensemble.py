@@ -16,9 +16,9 @@ LIMITS = torch.tensor([7, 4, 9])
 
 def built(kind: str, seed: int) -> EncoderDecoder:
     sizes = {"layers": 2, "width": 8, "dropout": 0.0}
-    more = {"heads": 2, "feedforward": 12} if kind == "transformer" else {}
+    more = {"heads": 2, "feedforward_width": 12} if kind == "transformer" else {}
     side = {"kind": kind, **sizes, **more}
-    tree = {"encoder": side, "decoder": side, "embedding": 0}
+    tree = {"encoder": side, "decoder": side, "embedding_width": 0}
     torch.manual_seed(seed)
     options = EncoderDecoderOptions.model_validate(tree)
     return options.build(InputShape("text", 9), 9, False).double().eval()

@@ -24,7 +24,7 @@ from regard.search import Beam, Sample, SearchRequest
 from regard.tasks.values import Request
 
 WORDS = ["abc", "fade", "b", "decaf", "feed", "cab"]
-SIZES = {"layers": 2, "width": 16, "heads": 2, "feedforward": 24, "dropout": 0.0}
+SIZES = {"layers": 2, "width": 16, "heads": 2, "feedforward_width": 24, "dropout": 0.0}
 
 
 @pytest.fixture(scope="module")

@@ -219,7 +219,7 @@ def test_training_starts_from_it(
     said = command("train", data, "--from", run, *few)
     assert said.code == 0, said.err
     one, other = regard.load(run), regard.load(tuned)
-    assert other.config_.model.tied == one.config_.model.tied
+    assert other.config_.model.tie_embeddings == one.config_.model.tie_embeddings
     assert other.task_.shared == one.task_.shared
     search = {"max_length": 20, "beam": 4, "length_penalty": 1.0}
     answers = [[p.text for p in model.predictions(texts[:5], **search)] for model in (one, other)]

@@ -34,7 +34,7 @@ from regard.optim.init import (
 KINDS = [kind for kind in Init.__origin__.__args__ if kind is not Default]
 WIDTH, LAYERS = 48, 3
 SIZES = {"width": WIDTH, "layers": LAYERS, "dropout": 0.0}
-TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 4 * WIDTH, **SIZES}
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 4 * WIDTH, **SIZES}
 RECURRENT = {"kind": "recurrent", **SIZES}
 
 

@@ -147,7 +147,11 @@ SETTINGS = [
     ("language-model", ("model.kind=ngram", "training.optimizer.kind=adamw"), "is counted, not"),
     ("language-model", ("model.kind=ngram", "training.freeze=[x]"), "no weight begins with 'x'"),
     ("tag", ("objective.smoothing=0.1", "model.head=crf"), "smoothing has no effect with"),
-    ("classify", ("model.encoder.kind=linear", "model.pool=last"), "get the same answer; choose"),
+    (
+        "classify",
+        ("model.encoder.kind=linear", "model.pooling=last"),
+        "get the same answer; choose",
+    ),
 ]
 
 

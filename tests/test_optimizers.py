@@ -23,7 +23,7 @@ KINDS = [
     if kind.__name__ not in ("AutoOptimizer", "Exact")
 ]
 SIZES = {"layers": 2, "width": 8, "dropout": 0.0}
-TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 12, **SIZES}
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 12, **SIZES}
 TORCH = {
     "sgd": torch.optim.SGD,
     "momentum": torch.optim.SGD,
@@ -178,7 +178,7 @@ def test_muon_on_a_cpu_is_torch_s_muon_but_more_exact() -> None:
 
 
 def test_muon_without_hidden_matrices_is_refused() -> None:
-    tree = {"encoder": {"kind": "linear", "width": 8, "dropout": 0.0}, "pool": "mean"}
+    tree = {"encoder": {"kind": "linear", "width": 8, "dropout": 0.0}, "pooling": "mean"}
     tree["frontend"] = {"kind": "tokens"}
     model = PooledOptions.model_validate(tree).build(InputShape("text", 9), 2)
     with pytest.raises(UserError, match=r"optimizer\.kind=muon: .*this model has none.*adamw"):

@@ -17,7 +17,7 @@ from regard.training.run import Run
 from regard.training.start import start_run
 
 PAIRS = [Pair("abcd", "dcba", 1), Pair("ab", "ba", 2)]
-SIZES = {"kind": "transformer", "layers": 1, "width": 8, "heads": 2, "feedforward": 8}
+SIZES = {"kind": "transformer", "layers": 1, "width": 8, "heads": 2, "feedforward_width": 8}
 
 
 def run(

@@ -82,9 +82,9 @@ def test_the_best_of_each_token_and_the_frequent_ones() -> None:
 
 def built(kind: str, bias: bool = False, seed: int = 1) -> EncoderDecoder:
     side = {"kind": kind, "layers": 2, "width": 8, "dropout": 0.0}
-    side |= {"heads": 2, "feedforward": 12} if kind == "transformer" else {}
+    side |= {"heads": 2, "feedforward_width": 12} if kind == "transformer" else {}
     torch.manual_seed(seed)
-    tree = {"encoder": side, "decoder": side, "embedding": 0, "head_bias": bias}
+    tree = {"encoder": side, "decoder": side, "embedding_width": 0, "output_bias": bias}
     model = EncoderDecoderOptions.model_validate(tree).build(InputShape("text", SIZE), SIZE, False)
     if model.head.bias is not None:
         torch.nn.init.normal_(model.head.bias)

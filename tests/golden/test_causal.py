@@ -30,9 +30,9 @@ def noisy(module: nn.Module) -> nn.Module:
     return module.eval()
 
 
-def build(tied: bool = True, **decoder: object) -> nn.Module:
+def build(tie_embeddings: bool = True, **decoder: object) -> nn.Module:
     torch.manual_seed(0)
-    tree = {"decoder": SIZES | decoder, "tied": tied}
+    tree = {"decoder": SIZES | decoder, "tie_embeddings": tie_embeddings}
     return noisy(CausalOptions.model_validate(tree).build(InputShape("text", V)))
 
 
@@ -69,7 +69,7 @@ def copied(ours: nn.Module, place: str, activation: str) -> nn.TransformerEncode
 @pytest.mark.parametrize("place", ["pre", "post"])
 def test_transformer(place: str, activation: str) -> None:
     """An encoder that cannot see the future."""
-    sizes = {"heads": H, "feedforward": 24, "norm_position": place, "activation": activation}
+    sizes = {"heads": H, "feedforward_width": 24, "norm_position": place, "activation": activation}
     ours = build(kind="transformer", positions={"kind": "none"}, **sizes)
     theirs = copied(ours.decoder, place, activation)
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
@@ -91,7 +91,7 @@ def test_transformer(place: str, activation: str) -> None:
 @pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 def test_recurrent(cell: str) -> None:
     """The first layer is torch's; the second is torch's too, and what went in is added."""
-    ours = build(tied=False, kind="recurrent", cell=cell)
+    ours = build(tie_embeddings=False, kind="recurrent", cell=cell)
     first, second = ours.decoder.body.layers
     assert type(first) is {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}[cell]
     tokens = torch.randint(5, V, (B, T))
@@ -101,15 +101,15 @@ def test_recurrent(cell: str) -> None:
     close(logits, (h + top) @ ours.head.weight.T)
 
 
-@pytest.mark.parametrize("reach", [0, 1, 3, 9])
-def test_window(reach: int) -> None:
+@pytest.mark.parametrize("window", [0, 1, 3, 9])
+def test_window(window: int) -> None:
     """A plain loop: at each place the last vectors, zeros before the first, through an MLP."""
-    ours = build(kind="window", reach=reach)
+    ours = build(kind="window", window=window)
     tokens = torch.randint(5, V, (B, T))
     logits, _ = ours.step(tokens, ours.start(B))
     for row in range(B):
         for t in range(T):
-            places = range(t - reach, t + 1)
+            places = range(t - window, t + 1)
             seen = [ours.target(tokens[row, i]) if i >= 0 else torch.zeros(D) for i in places]
             h = torch.cat(seen)
             for layer in ours.decoder.mlp.layers:

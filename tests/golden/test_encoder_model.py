@@ -35,19 +35,19 @@ def layers(x: Tensor, stack: nn.ModuleList, activation: str) -> Tensor:
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
-@pytest.mark.parametrize("reach", [0, 1, 2, 7])
-def test_window(reach: int, activation: str) -> None:
+@pytest.mark.parametrize("window", [0, 1, 2, 7])
+def test_window(window: int, activation: str) -> None:
     """Each place with its neighbors, from left to right; zeros beyond the ends of the row."""
     torch.manual_seed(0)
     sizes = {"width": D, "layers": 2, "dropout": 0.0, "activation": activation}
-    ours, source = Window(reach=reach, **sizes).build().eval(), vectors()
+    ours, source = Window(window=window, **sizes).build().eval(), vectors()
     out = ours(source)
     assert torch.equal(out.mask, MASK)
     for row, length in enumerate(LENGTHS):
         for t in range(length):
             seen = [
                 source.data[row, i] if 0 <= i < length else torch.zeros(D)
-                for i in range(t - reach, t + reach + 1)
+                for i in range(t - window, t + window + 1)
             ]
             close(out.data[row, t], layers(torch.cat(seen), ours.mlp.layers, activation))
 

@@ -150,13 +150,13 @@ def test_reversal_by_hand() -> None:
 
 
 @pytest.mark.parametrize("score", ["none", "additive", "bilinear"])
-@pytest.mark.parametrize("feeding", [False, True])
+@pytest.mark.parametrize("input_feeding", [False, True])
 @pytest.mark.parametrize("cell", list(CELLS))
-def test_decoder(cell: str, feeding: bool, score: str) -> None:
+def test_decoder(cell: str, input_feeding: bool, score: str) -> None:
     """Row by row and step by step, from the equations of Bahdanau (start) and Luong (output)."""
     torch.manual_seed(0)
     options = RecurrentDecoderOptions(
-        cell=cell, layers=2, width=D, cross=score, feeding=feeding, dropout=0.0
+        cell=cell, layers=2, width=D, cross=score, input_feeding=input_feeding, dropout=0.0
     )
     ours = noisy(options.build(M))
     memory, x = torch.randn(B, S, M), torch.randn(B, T, D)
@@ -167,7 +167,7 @@ def test_decoder(cell: str, feeding: bool, score: str) -> None:
         hidden = [[starts[0, i], starts[-1, i]] for i in range(2)]
         last = torch.zeros(D)
         for t in range(T):
-            h = torch.cat([x[row, t], last]) if feeding else x[row, t]
+            h = torch.cat([x[row, t], last]) if input_feeding else x[row, t]
             for i, layer in enumerate(ours.body.layers):
                 hidden[i] = list(equations(layer, h, *hidden[i]))
                 h = hidden[i][0] if i == 0 else h + hidden[i][0]

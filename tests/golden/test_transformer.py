@@ -79,7 +79,7 @@ def settings(place: str, activation: str) -> dict:
         "layers": 2,
         "width": D,
         "heads": H,
-        "feedforward": 24,
+        "feedforward_width": 24,
         "dropout": 0.0,
         "norm_position": place,
         "activation": activation,

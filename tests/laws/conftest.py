@@ -46,10 +46,10 @@ def goes_stepwise(tree: Tree) -> bool:
 
 TREES = [tree for tree in model_trees(EncoderDecoderOptions) if goes_stepwise(tree)]
 BOTH_RECURRENT = [t for t in TREES if {t[side]["kind"] for side in SIDES} == {"recurrent"}]
-TREES.append(BOTH_RECURRENT[0] | {"embedding": 5})  # vectors narrower than layers
+TREES.append(BOTH_RECURRENT[0] | {"embedding_width": 5})  # vectors narrower than layers
 MODELS = [filled(tree) for tree in TREES]
 NAMES = [name_of(tree, EncoderDecoderOptions) for tree in TREES]
-SLOTS = ("kind", "cell", "cross", "feeding", "norm_position")
+SLOTS = ("kind", "cell", "cross", "input_feeding", "norm_position")
 
 
 def _word(part: Options, slot: str) -> str:

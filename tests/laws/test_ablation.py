@@ -71,7 +71,7 @@ def test_heads_are_silent_in_rows_of_their_own(pair: EncoderDecoderOptions, batc
 
 @torch.no_grad()
 def test_a_silent_pool_finds_nothing() -> None:
-    run = built(next(c for c in cases("classify") if c.model["pool"] == "attention"))
+    run = built(next(c for c in cases("classify") if c.model["pooling"] == "attention"))
     with regard.ablate(run.model, {"pool": [0]}):
         scores = run.model(run.corpus.batch(np.array([0, 1]))).logits
     close(scores, run.model.head.linear.bias.expand_as(scores))

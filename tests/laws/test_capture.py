@@ -21,7 +21,7 @@ from regard.nn.quantize import quantize
 from .conftest import SIDES, SOURCES, TARGETS, filled, tiny
 from .toys import Case, built, cases, one_of_each_kind
 
-POOLED = {(c.kind, c.model["pool"]): c for c in cases("classify")}
+POOLED = {(c.kind, c.model["pooling"]): c for c in cases("classify")}
 CASES = [*cases("tag"), *POOLED.values(), *cases("language-model")]
 CASES += one_of_each_kind([*cases("classify-vectors"), *cases("words")])
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -27,7 +27,7 @@ from .unions import name_of, sized, slot, variants
 
 CASES = [c for toy in ("tag", "classify", "regress-vectors") for c in cases(toy)]
 PAIRS = [
-    {"encoder": encoder, "pool": pool}
+    {"encoder": encoder, "pooling": pool}
     for part in slot(PooledOptions, "encoder")
     if hasattr(part, "build")
     for encoder in variants(part)

@@ -26,7 +26,7 @@ TEXTS = {
     "classify-vectors": "0.5, -1, 3",
     "regress-vectors": "0.5, -1, 3",
 }
-SETTINGS = ("kind", "cell", "bidirectional", "cross", "feeding", "pool", "head")
+SETTINGS = ("kind", "cell", "bidirectional", "cross", "input_feeding", "pooling", "head")
 
 
 def covering(toy: str) -> list[Case]:
@@ -72,7 +72,7 @@ def attends(case: Case) -> bool:
     return bool(
         values(case, "cross") - {"none"}
         or "transformer" in values(case, "kind")
-        or "attention" in values(case, "pool")
+        or "attention" in values(case, "pooling")
     )
 
 

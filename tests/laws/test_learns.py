@@ -11,7 +11,10 @@ import regard
 
 WORDS = ["Ann", "saw", "a", "dog", "17", "runs"]
 SIZES = {"width": 32, "dropout": 0.0}
-LAYERS = {"transformer": {"layers": 1, "heads": 4, "feedforward": 64}, "recurrent": {"layers": 1}}
+LAYERS = {
+    "transformer": {"layers": 1, "heads": 4, "feedforward_width": 64},
+    "recurrent": {"layers": 1},
+}
 Rows = list[tuple[Any, Any]]
 
 
@@ -72,7 +75,7 @@ def texts(count: int, seed: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pool"),
+    ("kind", "pooling"),
     [
         ("transformer", "mean"),
         ("recurrent", "last"),
@@ -81,11 +84,11 @@ def texts(count: int, seed: int) -> list[str]:
         ("linear", "attention"),
     ],
 )
-def test_classify(kind: str, pool: str) -> None:
+def test_classify(kind: str, pooling: str) -> None:
     """Is there a certain letter in the text?"""
     train, dev, test = texts(300, 1), texts(60, 2), texts(100, 3)
     model = regard.Classifier(
-        settings=settings("encoder", kind, 120, 0.02, 400, **{"model.pool": pool})
+        settings=settings("encoder", kind, 120, 0.02, 400, **{"model.pooling": pooling})
     )
     model.fit(train, ["c" in t for t in train], dev=(dev, ["c" in t for t in dev]))
     assert model.score(test, ["c" in t for t in test]) >= 0.97
@@ -130,7 +133,7 @@ def test_regress_texts() -> None:
     """How many times does a letter come, less those of another?"""
     train, test = texts(300, 1), texts(100, 3)
     numbers = [[text.count("a") - text.count("b") for text in some] for some in (train, test)]
-    found = settings("encoder", "window", 200, 0.01, 400, **{"model.pool": "mean"})
+    found = settings("encoder", "window", 200, 0.01, 400, **{"model.pooling": "mean"})
     model = regard.Regressor(settings=found).fit(train, numbers[0], dev=(train, numbers[0]))
     assert model.score(test, numbers[1]) > 0.8
 

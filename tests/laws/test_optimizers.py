@@ -18,7 +18,7 @@ from .unions import Tree, kind_of, members
 OPTIMIZERS = [kind_of(part) for part in members(Optimizer.__origin__)]
 INITS = [kind_of(part) for part in members(Init.__origin__)]
 SIZES = {"width": 32, "layers": 1, "dropout": 0.0}
-TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 32, **SIZES}
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 32, **SIZES}
 
 
 def begun(training: Tree, encoder: Tree) -> Run:
@@ -26,7 +26,7 @@ def begun(training: Tree, encoder: Tree) -> Run:
     draw = random.Random(1)
     words = ["".join(draw.choices("abcdefgh", k=draw.randint(1, 12))) for _ in range(200)]
     pairs = [Pair(word, (str("c" in word),), line) for line, word in enumerate(words, 1)]
-    model = {"encoder": encoder, "pool": "max"}
+    model = {"encoder": encoder, "pooling": "max"}
     tree = {"task": {"kind": "classify"}, "model": model, "training": {"steps": 200} | training}
     return start_run(NOWHERE, check_config(tree, "laws"), pairs, pairs[:2])
 

@@ -119,7 +119,7 @@ def cases(toy: str) -> list[Case]:
 
 def blind(case: Case) -> bool:
     """Whether the place that the pool takes is the same in every text."""
-    pool, encoder = case.model.get("pool"), case.model.get("encoder", {})
+    pool, encoder = case.model.get("pooling"), case.model.get("encoder", {})
     alone = encoder.get("kind") in ("linear", "mlp")
     ahead = alone or not encoder.get("bidirectional", True)
     texts = TOYS[case.toy].task in ("classify", "regress") and "vectors" not in case.toy

@@ -22,7 +22,7 @@ from regard.config.load import flatten
 from regard.core.options import Options, members
 
 SIDES = ("encoder", "decoder")
-SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward": 12, "dropout": 0.1, "reach": 2}
+SIZES = {"layers": 2, "width": 8, "heads": 2, "feedforward_width": 12, "dropout": 0.1, "window": 2}
 FRONTEND = {"width": 6, "char_width": 11}
 
 SAMPLE = 16  # models that mix all choices

@@ -24,7 +24,7 @@ from regard.training.validation import measured
 
 STEPS = 8
 SMALL = {"width": 16, "layers": 2, "dropout": 0.1}
-TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward": 32, **SMALL}
+TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 32, **SMALL}
 RECURRENT = {"kind": "recurrent", **SMALL}
 CHARACTERS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 

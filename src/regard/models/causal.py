@@ -1,6 +1,6 @@
 """Language models: decoders without a source.
 
-B rows, T length, D width, V vocabulary, N real tokens, R tokens of a window before the last.
+B rows, T length, D width, V vocabulary, N real tokens, R window: tokens before the last one.
 """
 
 import math
@@ -48,9 +48,9 @@ class RecurrentReader(nn.Module):
 class WindowReader(nn.Module):
     """An MLP over the last R + 1 tokens: the Markov assumption (Bengio et al. 2003)."""
 
-    def __init__(self, reach: int, mlp: MlpEncoder) -> None:
+    def __init__(self, window: int, mlp: MlpEncoder) -> None:
         super().__init__()
-        self.reach = reach
+        self.window = window
         self.mlp = mlp
 
     def start(self, memory: None) -> State:
@@ -60,10 +60,10 @@ class WindowReader(nn.Module):
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
         """x (B, T, D) to (B, T, D) and the state after it."""
         seen = state.past["seen"]
-        seen = x.new_zeros(len(x), self.reach, x.shape[-1]) if seen is None else seen
+        seen = x.new_zeros(len(x), self.window, x.shape[-1]) if seen is None else seen
         joined = torch.cat([seen, x], 1)  # (B, R + T, D)
-        windows = joined.unfold(1, self.reach + 1, 1).transpose(2, 3).flatten(2)
-        after = joined[:, joined.shape[1] - self.reach :]
+        windows = joined.unfold(1, self.window + 1, 1).transpose(2, 3).flatten(2)
+        after = joined[:, joined.shape[1] - self.window :]
         return self.mlp.layered(windows), State({}, {"seen": after})
 
 
@@ -130,7 +130,7 @@ class CausalWindow(Mlp):
 
     carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
-    reach: int = Field(7, ge=0, description="tokens seen before the last one")
+    window: int = Field(7, ge=0, description="number of tokens before the last one")
 
     @property
     def scale(self) -> float:
@@ -140,8 +140,8 @@ class CausalWindow(Mlp):
     def build(self) -> WindowReader:  # type: ignore[override]
         """The decoder; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None
-        sizes = [(self.reach + 1) * self.width] + [self.width] * self.layers
-        return WindowReader(self.reach, MlpEncoder(sizes, self.activation, self.dropout))
+        sizes = [(self.window + 1) * self.width] + [self.width] * self.layers
+        return WindowReader(self.window, MlpEncoder(sizes, self.activation, self.dropout))
 
 
 Causal = Annotated[
@@ -155,13 +155,15 @@ class CausalOptions(TextModelOptions):
     gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"
     decoder: Causal = Auto()
-    tied: bool = Field(True, description="the output layer shares the embedding's weights")
+    tie_embeddings: bool = Field(
+        True, description="share the weights of the embedding and the output layer"
+    )
 
     def build(self, shape: InputShape) -> CausalModel:
         """The model of such texts."""
         decoder: Any = self.decoder  # sizes must be filled
         target = Embedding(shape.size, decoder.width, decoder.scale)
         weight = target.weight
-        if not self.tied:
+        if not self.tie_embeddings:
             weight = nn.Parameter(torch.randn(shape.size, decoder.width) * decoder.width**-0.5)
         return CausalModel(target, decoder.build(), Head(weight), decoder.carries)

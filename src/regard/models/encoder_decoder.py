@@ -129,10 +129,12 @@ class EncoderDecoderOptions(SourceModelOptions):
     """Any encoder with any decoder."""
 
     decoder: Decoder = Auto()
-    tied: bool = Field(True, description="the output layer shares the target embedding's weights")
-    head_bias: bool = Field(False, description="the output layer adds a number to each token")
-    embedding: int | None = Field(
-        None, ge=0, description="size of the vectors of tokens, for recurrent sides; 0: as width"
+    tie_embeddings: bool = Field(
+        True, description="share the weights of the target embedding and the output layer"
+    )
+    output_bias: bool = Field(False, description="add a bias to the output logits")
+    embedding_width: int | None = Field(
+        None, ge=0, description="width of the embeddings of recurrent sides; 0: same as width"
     )
 
     @property
@@ -157,7 +159,7 @@ class EncoderDecoderOptions(SourceModelOptions):
         if self.is_sized:
             widths = [part.width for part in self.sides.values() if part.any_inputs]
             size = min([64, *widths]) if stats.has_few_tokens else 0
-            yield from self.auto_settings(stats.reason, embedding=size)
+            yield from self.auto_settings(stats.reason, embedding_width=size)
 
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """The model of such sources and of a target vocabulary of this size; `shared`: the source
@@ -171,20 +173,20 @@ class EncoderDecoderOptions(SourceModelOptions):
         if shared and frontend.table is not None and sizes[0] == sizes[1]:
             embedding.weight = frontend.table.weight
         weight = embedding.weight
-        if not self.tied or sizes[1] != decoder.width:
+        if not self.tie_embeddings or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
         model: nn.Module = (decoder.joins or EncoderDecoder)(
             frontend,
             encoder.build(frontend.width),
             embedding,
             decoder.build(encoder.output(frontend.width), sizes[1]),
-            Head(weight, self.head_bias),
+            Head(weight, self.output_bias),
         )
         return model
 
     def _inputs(self, part: Any) -> int:
         """The size of the vectors that a side reads."""
-        return (self.embedding if part.any_inputs else None) or part.width
+        return (self.embedding_width if part.any_inputs else None) or part.width
 
 
 def _scale(part: Any, inputs: int) -> float:

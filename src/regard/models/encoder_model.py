@@ -149,7 +149,7 @@ class TaggerOptions(SourceModelOptions):
 
     gives: ClassVar[str] = "labels"
     head: Literal["softmax", "crf"] = Field(
-        "softmax", description="each label on its own, or the best sequence of labels"
+        "softmax", description="independent labels (softmax) or the best label sequence (crf)"
     )
 
     def describe(self) -> list[dict[str, Any]]:
@@ -179,10 +179,13 @@ class PooledOptions(SourceModelOptions):
     """One answer for the whole row."""
 
     gives: ClassVar[str] = "labels"
-    pool: PoolKind | None = Field(None, description="how the vectors of a row become one")
+    pooling: PoolKind | None = Field(None, description="pooling of the vectors of a row into one")
 
     def describe(self) -> list[dict[str, Any]]:
-        return [*super().describe(), *([{"part": "pool", "kind": self.pool}] if self.pool else [])]
+        return [
+            *super().describe(),
+            *([{"part": "pool", "kind": self.pooling}] if self.pooling else []),
+        ]
 
     def usual_kind(self, stats: DataStats) -> tuple[str, str]:
         if stats.vectors:
@@ -208,17 +211,17 @@ class PooledOptions(SourceModelOptions):
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized:
-            yield from self.auto_settings(stats.reason, pool=self.sides["encoder"].usual_pool)
+            yield from self.auto_settings(stats.reason, pooling=self.sides["encoder"].usual_pool)
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """The model of such sources for so many outputs."""
         encoder: Any = self.encoder  # sizes must be filled
-        assert self.pool
-        if shape.kind == "text" and self.pool in encoder.blind:
+        assert self.pooling
+        if shape.kind == "text" and self.pooling in encoder.blind:
             raise UserError(
-                f"model.pool={self.pool}: with this encoder that token knows nothing of the "
+                f"model.pooling={self.pooling}: with this encoder that token knows nothing of the "
                 "others, so every text would get the same answer; choose mean, max or attention"
             )
         frontend = build_frontend(self.frontend, encoder, shape)
         body, width = encoder.build(frontend.width), encoder.output(frontend.width)
-        return EncoderModel(frontend, body, POOLS[self.pool](width), LabelHead(width, outputs))
+        return EncoderModel(frontend, body, POOLS[self.pooling](width), LabelHead(width, outputs))

@@ -24,9 +24,9 @@ class Auto(Options):
     is_auto: ClassVar[bool] = True
     gives: ClassVar[str] = "steps"
     kind: Literal["auto"] = "auto"
-    layers: int | None = Field(None, gt=0, description="layers")
-    width: int | None = Field(None, gt=0, description="size of the vectors")
-    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+    layers: int | None = Field(None, gt=0, description="number of layers")
+    width: int | None = Field(None, gt=0, description="width of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
 
 Encoder = Annotated[

@@ -76,12 +76,14 @@ class FastRecurrentDecoder(FastDecoder):
         cells: list[FastCell],
         score: FastScore,
         join: nn.Linear,
-        feeding: bool,
+        input_feeding: bool,
         first: Callable[[Padded, int], Hidden],
     ) -> None:
-        self.cells, self.score, self.feeding, self.first = cells, score, feeding, first
+        self.cells, self.score, self.input_feeding, self.first = cells, score, input_feeding, first
         width, own = cells[0].width, cells[0]
-        own.input, self.fed = own.input.split([len(own.input) - feeding * width, feeding * width])
+        own.input, self.fed = own.input.split(
+            [len(own.input) - input_feeding * width, input_feeding * width]
+        )
         self.read = token_gates(embed, own)
         weight = join.weight.detach()
         self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
@@ -111,7 +113,7 @@ class FastRecurrentDecoder(FastDecoder):
             x = x + after[i][0]
         out = self._attend(x, state)
         hidden = tuple(torch.stack(part, 1) for part in zip(*after, strict=True))
-        fed = out.unsqueeze(1) if self.feeding else None
+        fed = out.unsqueeze(1) if self.input_feeding else None
         return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
 
     def _attend(self, x: Tensor, state: State) -> Tensor:

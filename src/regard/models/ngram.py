@@ -187,7 +187,7 @@ class NGramOptions(TextModelOptions):
 
     gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
-    order: int = Field(5, gt=0, le=20, description="tokens of the longest sequence counted")
+    order: int = Field(5, gt=0, le=20, description="maximum n-gram length")
 
     def describe(self) -> list[dict[str, Any]]:
         return [{"part": "ngram", "order": self.order}]

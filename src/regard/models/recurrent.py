@@ -57,7 +57,7 @@ class RecurrentDecoder(nn.Module):
     """Recurrent layers, then attention to the source: out = tanh(W [h; context]).
 
     (Luong et al. 2015, eq. 5.) The first state is tanh of a linear map of the source's summary
-    (Bahdanau et al. 2015, A.2.2). With `feeding`, the last output joins the next input (Luong
+    (Bahdanau et al. 2015, A.2.2). With `input_feeding`, the last output joins the next input (Luong
     3.3), so tokens go one by one in training too: slower.
     """
 
@@ -66,14 +66,14 @@ class RecurrentDecoder(nn.Module):
         body: Recurrence,
         score: Score,
         sizes: tuple[int, int],
-        feeding: bool,
+        input_feeding: bool,
         dropout: float,
     ) -> None:
         super().__init__()
         width, memory_width = sizes
         self.body = body
         self.score = score
-        self.feeding = feeding
+        self.input_feeding = input_feeding
         count = len(body.layers) * body.parts
         self.bridge = nn.Linear(memory_width, count * width)
         self.join = nn.Linear(width + memory_width, width)
@@ -87,7 +87,7 @@ class RecurrentDecoder(nn.Module):
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
         """x (R, T, D) to (R, T, D) and the state after it."""
         x, state = self.dropout(x), self._begun(x, state)
-        if not self.feeding and not self.score.sequential:
+        if not self.input_feeding and not self.score.sequential:
             return self._read(x, state)
         steps = []
         with merge_steps():
@@ -101,18 +101,18 @@ class RecurrentDecoder(nn.Module):
         past = state.past
         if past["hidden"] is None:
             past = past | {"hidden": self.first(state.memory["encoded"], len(x))}
-        if self.feeding and past["last"] is None:
+        if self.input_feeding and past["last"] is None:
             past = past | {"last": x.new_zeros(len(x), 1, self.join.out_features)}
         return State(state.memory, past)
 
     def _read(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens x (R, T, D) at once; with feeding one at a time."""
+        """Tokens x (R, T, D) at once; with input_feeding one at a time."""
         memory, past = state.memory["encoded"], state.past
-        fed = torch.cat([x, past["last"]], -1) if self.feeding else x
+        fed = torch.cat([x, past["last"]], -1) if self.input_feeding else x
         h, hidden = self.body(fed, past["hidden"])
         context, keys, score = self.score(h, memory, state.memory["keys"], past["score"])
         out = self.dropout(torch.tanh(self.join(torch.cat([h, context], -1))))
-        last = out if self.feeding else None
+        last = out if self.input_feeding else None
         after: Tree = {"hidden": hidden, "last": last, "score": score}
         return out, State({"encoded": memory, "keys": keys}, after)
 
@@ -129,7 +129,7 @@ class RecurrentDecoder(nn.Module):
         cells = fast_cells(plain[0]) if plain else None
         if cells is None or score is None or type(self.join) is not nn.Linear:
             return None
-        return FastRecurrentDecoder(embed, cells, score, self.join, self.feeding, self.first)
+        return FastRecurrentDecoder(embed, cells, score, self.join, self.input_feeding, self.first)
 
 
 class RecurrentOptions(NetworkOptions):
@@ -141,9 +141,9 @@ class RecurrentOptions(NetworkOptions):
     recurrent: ClassVar[bool] = True
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
-    layers: int | None = Field(None, gt=0, description="layers")
-    width: int | None = Field(None, gt=0, description="size of the vectors")
-    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+    layers: int | None = Field(None, gt=0, description="number of layers")
+    width: int | None = Field(None, gt=0, description="width of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
     @property
     def features(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ class RecurrentOptions(NetworkOptions):
 class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
     """Recurrent layers over the source."""
 
-    bidirectional: bool = Field(True, description="read from both ends, half the width each")
+    bidirectional: bool = Field(True, description="read in both directions, half the width each")
 
     @property
     def features(self) -> dict[str, Any]:
@@ -194,9 +194,9 @@ class RecurrentDecoderOptions(RecurrentOptions):
 
     usual_layers: ClassVar[int] = 1
     cross: RecurrentCross | None = Field(
-        None, description="attention to the source; none: a vector"
+        None, description="attention to the source; none: only the summary vector of the encoder"
     )
-    feeding: bool = Field(False, description="the last output joins the next input; slower")
+    input_feeding: bool = Field(False, description="input feeding (Luong et al. 2015); slower")
 
     @property
     def features(self) -> dict[str, Any]:
@@ -210,11 +210,11 @@ class RecurrentDecoderOptions(RecurrentOptions):
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """The decoder over memory of this width, of vectors of size `inputs` or of its width."""
         assert self.width and self.layers and self.dropout is not None
-        size = (inputs or self.width) + (self.width if self.feeding else 0)
+        size = (inputs or self.width) + (self.width if self.input_feeding else 0)
         return RecurrentDecoder(
             Recurrence(self.cell, size, self.width, self.layers, self.dropout),
             (self.cross or Additive()).build(self.width, memory_width),
             (self.width, memory_width),
-            self.feeding,
+            self.input_feeding,
             self.dropout,
         )

@@ -26,13 +26,17 @@ class TransformerOptions(NetworkOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["transformer"] = "transformer"
-    layers: int | None = Field(None, gt=0, description="layers")
-    width: int | None = Field(None, gt=0, description="size of the vectors")
-    heads: int | None = Field(None, gt=0, description="attention heads; divides the width")
-    feedforward: int | None = Field(None, gt=0, description="inner size of the feed-forward net")
-    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
-    norm: Norms = Field(Layer(), description="kind of norm")
-    norm_position: NormPosition = Field(Pre(), description="the norm before or after each branch")
+    layers: int | None = Field(None, gt=0, description="number of layers")
+    width: int | None = Field(None, gt=0, description="width of the vectors")
+    heads: int | None = Field(
+        None, gt=0, description="number of attention heads; divides the width"
+    )
+    feedforward_width: int | None = Field(
+        None, gt=0, description="inner width of the feed-forward layers"
+    )
+    dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
+    norm: Norms = Field(Layer(), description="normalization layer")
+    norm_position: NormPosition = Field(Pre(), description="pre-norm or post-norm")
     activation: Activation = "relu"
     attention: Attention = Field(Softmax(), description="kind of self-attention")
     positions: Positions = Sinusoidal()
@@ -68,7 +72,7 @@ class TransformerOptions(NetworkOptions):
         they cost the same to train, and decoding stays fast."""
         layers = self.usual_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
-        return {"width": width, "layers": layers, "heads": heads, "feedforward": 4 * width}
+        return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
 
     @property
     def scale(self) -> float:
@@ -79,7 +83,7 @@ class TransformerOptions(NetworkOptions):
         self, causal: bool, cross: KernelOptions | None = None, memory_width: int = 0
     ) -> list[TransformerLayer]:
         """The layers of a stack. cross: of their attention to a memory of this width, if any."""
-        assert self.width and self.heads and self.layers and self.feedforward
+        assert self.width and self.heads and self.layers and self.feedforward_width
         assert self.dropout is not None
         width, heads, dropout = self.width, self.heads, self.dropout
         layers = []
@@ -91,7 +95,7 @@ class TransformerOptions(NetworkOptions):
             if cross is not None:
                 kernel = cross.build(Shape(width, heads, causal=False))
                 look = CrossAttention(width, memory_width, heads, kernel)
-            feed = FeedForward(width, self.feedforward, self.activation, dropout)
+            feed = FeedForward(width, self.feedforward_width, self.activation, dropout)
             residuals = [
                 self.norm_position.build(self.norm, width, dropout, self.layers)
                 for _ in range(2 if cross is None else 3)

@@ -1,6 +1,6 @@
 """Networks without memory: a position alone, or with the neighbors in a window.
 
-B rows, S length, D width, R reach of the window.
+B rows, S length, D width, R window.
 """
 
 import itertools
@@ -63,16 +63,16 @@ class WindowEncoder(nn.Module):
     It is a convolution; with the largest value over all positions, Kim's network (2014).
     """
 
-    def __init__(self, reach: int, mlp: MlpEncoder) -> None:
+    def __init__(self, window: int, mlp: MlpEncoder) -> None:
         super().__init__()
-        self.reach = reach
+        self.window = window
         self.mlp = mlp
 
     def forward(self, source: Padded) -> Padded:
         """(B, S, inputs) to (B, S, D); beyond the ends of a row lie zeros."""
         x = source.data * source.mask.unsqueeze(-1)
-        x = F.pad(x, (0, 0, self.reach, self.reach))
-        seen = x.unfold(1, 2 * self.reach + 1, 1).transpose(2, 3).flatten(2)
+        x = F.pad(x, (0, 0, self.window, self.window))
+        seen = x.unfold(1, 2 * self.window + 1, 1).transpose(2, 3).flatten(2)
         return self.mlp(Padded(seen, source.mask))
 
 
@@ -80,8 +80,8 @@ class Memoryless(EncoderOptions):
     """What networks without memory have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
-    width: int | None = Field(None, gt=0, description="size of the vectors")
-    dropout: float | None = Field(None, ge=0, lt=1, description="share of activations zeroed")
+    width: int | None = Field(None, gt=0, description="width of the vectors")
+    dropout: float | None = Field(None, ge=0, lt=1, description="dropout rate")
 
     @property
     def scale(self) -> float:
@@ -120,7 +120,7 @@ class Mlp(Memoryless):
 
     direct: ClassVar[bool] = True
     kind: Literal["mlp"] = "mlp"
-    layers: int | None = Field(None, gt=0, description="hidden layers")
+    layers: int | None = Field(None, gt=0, description="number of hidden layers")
     activation: Activation = "relu"
 
     def build(self, inputs: int | None = None) -> MlpEncoder:
@@ -136,7 +136,7 @@ class Window(Mlp):
     direct: ClassVar[bool] = False
     usual_pool: ClassVar[str] = "max"
     kind: Literal["window"] = "window"  # type: ignore[assignment]
-    reach: int = Field(2, ge=0, description="neighbors seen on each side")
+    window: int = Field(2, ge=0, description="number of neighbors on each side")
 
     @property
     def blind(self) -> frozenset[str]:
@@ -146,4 +146,4 @@ class Window(Mlp):
         """The encoder; sizes must be filled."""
         assert self.width
         mlp = Mlp(**self.model_dump(include={"width", "layers", "activation", "dropout"}))
-        return WindowEncoder(self.reach, mlp.build((2 * self.reach + 1) * self.width))
+        return WindowEncoder(self.window, mlp.build((2 * self.window + 1) * self.width))

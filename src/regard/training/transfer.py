@@ -48,7 +48,9 @@ def adopt(config: Config, origin: Origin) -> tuple[Config, list[AutoSetting]]:
     """The configuration with the parts of the other model, where the user left them open."""
     tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
     usual = type(config.model)().model_dump(mode="json")
-    own = {"kind"} if type(config.model) is type(origin.config.model) else {"kind", "tied"}
+    own = (
+        {"kind"} if type(config.model) is type(origin.config.model) else {"kind", "tie_embeddings"}
+    )
     for name, theirs in origin.config.model.model_dump(mode="json").items():
         if name not in usual or name in own:
             continue

@@ -27,7 +27,7 @@ SIZES = {"width": D, "layers": 1, "dropout": 0.0}
 INPUTS: Any = list(kinds_of(Inputs).values())
 FRONTENDS: Any = list(kinds_of(Frontends).values())
 ENCODERS: list[EncoderOptions] = [
-    TransformerEncoderOptions(heads=2, feedforward=8, **SIZES),
+    TransformerEncoderOptions(heads=2, feedforward_width=8, **SIZES),
     Linear(width=D, dropout=0.0),  # takes vectors as they are
 ]
 

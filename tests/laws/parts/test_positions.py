@@ -22,7 +22,7 @@ from .toys import Rising, Slanting, Turning
 
 B, T, D, H = 2, 7, 8, 2
 KINDS: list[Any] = [kind() for kind in kinds_of(Positions).values()]
-SIZES = {"layers": 2, "width": D, "heads": H, "feedforward": 12, "dropout": 0.0}
+SIZES = {"layers": 2, "width": D, "heads": H, "feedforward_width": 12, "dropout": 0.0}
 
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=[one.kind for one in KINDS])
 

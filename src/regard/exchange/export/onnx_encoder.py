@@ -1,6 +1,6 @@
 """Encoders as ONNX nodes.
 
-B rows, S length, N = B * S, D width, H heads, K head width, R reach of a window.
+B rows, S length, N = B * S, D width, H heads, K head width, R window.
 """
 
 from collections.abc import Callable
@@ -177,12 +177,12 @@ def _mlp(encoder: MlpEncoder, source: OnnxVectors) -> OnnxVectors:
 
 
 def _window(encoder: WindowEncoder, source: OnnxVectors) -> OnnxVectors:
-    graph, reach, axis = source.graph, encoder.reach, source.graph.numbers(1)
+    graph, window, axis = source.graph, encoder.window, source.graph.numbers(1)
     real = graph.cast(source.mask, np.float32)
     x = source.spread(source.data, source.width)
     x = graph("Mul", x, graph("Unsqueeze", real, graph.numbers(2)))
-    x = graph("Pad", x, graph.numbers(0, reach, 0, 0, reach, 0))  # (B, S + 2 R, D)
-    ends = [place - 2 * reach or LAST for place in range(2 * reach + 1)]
+    x = graph("Pad", x, graph.numbers(0, window, 0, 0, window, 0))  # (B, S + 2 R, D)
+    ends = [place - 2 * window or LAST for place in range(2 * window + 1)]
     seen = [
         graph("Slice", x, graph.numbers(place), graph.numbers(end), axis)
         for place, end in enumerate(ends)

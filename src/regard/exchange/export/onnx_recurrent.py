@@ -52,7 +52,7 @@ class RecurrentNodes:
     def step(self, graph: Graph, x: Value) -> Value:
         """One step of the recurrent layers, then a look at the source."""
         one = graph.numbers(0)
-        if self.decoder.feeding:
+        if self.decoder.input_feeding:
             last = graph.input("past/last", np.float32, "kB", self.width)
             x = graph("Concat", x, last, axis=1)
         given = {
@@ -70,7 +70,7 @@ class RecurrentNodes:
         h = graph("Squeeze", h, one)
         joined = graph("Concat", h, self._context(graph, h), axis=1)
         out = graph("Tanh", linear(graph, self.decoder.join, joined))
-        if self.decoder.feeding:
+        if self.decoder.input_feeding:
             graph.output("next/last", out, "kB", self.width)
         return out
 

@@ -89,13 +89,13 @@ def model_settings(config: Facts, tables: Facts, lengths: dict[str, int]) -> dic
         | {
             "layers": config[f"{side}_layers"],
             "heads": config[f"{side}_attention_heads"],
-            "feedforward": config[f"{side}_ffn_dim"],
+            "feedforward_width": config[f"{side}_ffn_dim"],
             "positions": _positions(lengths.get(side)),
         }
         for side in SIDES
     }
-    head = {"tied": "head.weight" not in tables, "head_bias": True}
-    return {"frontend": {"kind": "tokens"}, **sides, **head, "embedding": 0}
+    head = {"tie_embeddings": "head.weight" not in tables, "output_bias": True}
+    return {"frontend": {"kind": "tokens"}, **sides, **head, "embedding_width": 0}
 
 
 def _positions(length: int | None) -> dict[str, Any]:

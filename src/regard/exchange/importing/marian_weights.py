@@ -74,7 +74,7 @@ def norm(tensors: Tensors, ours: str, theirs: str, width: int) -> Facts:
 
 def side_weights(tensors: Tensors, side: str, options: Any) -> Facts:
     """The layers of an encoder or decoder of these options."""
-    D, F = options.width, options.feedforward
+    D, F = options.width, options.feedforward_width
     found: Facts = {}
     for layer in range(options.layers):
         ours, theirs = f"{side}.layers.{layer}", f"model.{side}.layers.{layer}"

@@ -175,10 +175,10 @@ def widened(subject: Subject, width: int) -> Any:
     for side in ("encoder", "decoder"):
         part = tree["model"].get(side)
         if part and part.get("width") and part["width"] < width:
-            ratio = (part.get("feedforward") or 0) / part["width"]
+            ratio = (part.get("feedforward_width") or 0) / part["width"]
             part["width"] = width
-            if part.get("feedforward"):
-                part["feedforward"] = max(1, round(ratio * width))
+            if part.get("feedforward_width"):
+                part["feedforward_width"] = max(1, round(ratio * width))
             if part.get("heads"):
                 part["heads"] = math.gcd(width, max(part["heads"], width // 32))
     return check_config(tree, "a wider model").model

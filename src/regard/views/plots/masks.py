@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SOURCE = ("we", "saw", "a", "cat", "end", "pad", "pad")
 TARGET = ("begin", "wir", "sahen", "eine", "Katze")
 REAL = 5
-SIZES = {"width": 8, "heads": 2, "layers": 1, "feedforward": 8, "dropout": 0.0}
+SIZES = {"width": 8, "heads": 2, "layers": 1, "feedforward_width": 8, "dropout": 0.0}
 
 
 def seen(outputs: Tensor, inputs: Tensor) -> Tensor:
