@@ -155,7 +155,7 @@ def test_muon_takes_hidden_matrices_only() -> None:
     for model, no_hidden in [(transducer(), ("frontend.", "target.")), (tagger(), ("head.",))]:
         for name, ((optimizer, group),) in owners(model, Muon().build(model, 0.1, {})).items():
             weight = model.get_parameter(name)
-            embedding = name.endswith(("tokens.weight", "words.weight", "letters.weight"))
+            embedding = name.endswith(("tokens.weight", "words.weight", "chars.weight"))
             hidden = weight.dim() == 2 and not embedding and not name.startswith(no_hidden)
             assert isinstance(optimizer, torch.optim.Muon) == hidden, name
             assert group["factor"] == (10.0 if hidden else 1.0)

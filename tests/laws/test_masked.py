@@ -195,7 +195,7 @@ def test_a_word_and_its_letters_agree() -> None:
     run = built(next(case for case in CASES if case.toy == "words"))
     task: Any = run.task
     batch = batch_of(run, SENTENCES)
-    spelled = [spell(task, letters) for letters in batch.source.shared.data]
+    spelled = [spell(task, chars) for chars in batch.source.shared.data]
     changed = 0
     for seed in range(20):
         spy, _ = spied(None, batch, seed)
@@ -207,10 +207,10 @@ def test_a_word_and_its_letters_agree() -> None:
     assert changed > 0
 
 
-def spell(task: Any, letters: Tensor) -> int:
+def spell(task: Any, chars: Tensor) -> int:
     """The number of the word with these letters."""
-    inner = [int(letter) for letter in letters if letter not in (0, BOS, EOS)]
+    inner = [int(letter) for letter in chars if letter not in (0, BOS, EOS)]
     if inner == [MASK]:
         return MASK
-    (number,) = task.tokenizer.number([word_key("".join(task.letters.name(i) for i in inner))])
+    (number,) = task.tokenizer.number([word_key("".join(task.chars.name(i) for i in inner))])
     return number

@@ -40,13 +40,13 @@ def fit_input(
     return options.fit(sources, path, auto_settings, like)
 
 
-def token_input(tokenizer: Tokenizer, letters: TableTokenizer | None) -> Input:
+def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
     """The texts of a language model; with the vocabulary of its words' letters, where it has one,
     so that models which read words can start from it."""
-    if letters is None:
+    if chars is None:
         return TextInput(tokenizer, lowercase=False, opened=False)
     assert isinstance(tokenizer, TableTokenizer)
-    return WordInput(tokenizer, letters)
+    return WordInput(tokenizer, chars)
 
 
 def usual_frontend(kind: str) -> FrontendOptions:

@@ -40,16 +40,16 @@ class WordInput(Input):
     )
     whole_words = True
 
-    def __init__(self, words: TableTokenizer, letters: TableTokenizer) -> None:
+    def __init__(self, words: TableTokenizer, chars: TableTokenizer) -> None:
         self.words = words
-        self.letters = letters
+        self.chars = chars
 
     @property
     def shape(self) -> InputShape:
-        return InputShape("words", len(self.words), len(self.letters))
+        return InputShape("words", len(self.words), len(self.chars))
 
     def encode(self, sources: Sequence[Sequence[str]]) -> WordRows:
-        return split_words(sources, self.words, self.letters)
+        return split_words(sources, self.words, self.chars)
 
     def names(self, source: Sequence[str]) -> list[str]:
         return list(map(printable, source))
@@ -67,25 +67,25 @@ class WordInput(Input):
 
     def unknown(self, source: Sequence[str], row: np.ndarray | None = None) -> tuple[str, ...]:
         """The characters that training never saw."""
-        return tuple(c for word in source for c in word if not self.letters.knows(c))
+        return tuple(c for word in source for c in word if not self.chars.knows(c))
 
     def token_ids(self, sources: Sequence[Sequence[str]], spelled: bool) -> list[np.ndarray]:
         def readable(word: str) -> bool:
-            return self.knows(word) or (spelled and any(map(self.letters.knows, word)))
+            return self.knows(word) or (spelled and any(map(self.chars.knows, word)))
 
         return [
             np.array([UNK + 1 if readable(word) else UNK for word in source]) for source in sources
         ]
 
     def alphabet(self) -> list[str]:
-        return self.letters.names()
+        return self.chars.names()
 
     def content(self) -> bytes:
-        return self.words.content() + self.letters.content()
+        return self.words.content() + self.chars.content()
 
     def save(self, place: Path) -> None:
         self.words.save(place, "words")
-        self.letters.save(place, "letters")
+        self.chars.save(place, "chars")
 
 
 class Words(InputOptions):
@@ -113,13 +113,13 @@ class Words(InputOptions):
             words = count_tokens(
                 (word_key(word) for row in sources for word in row), self.vocab_size
             )
-            letters = count_tokens(c for row in sources for word in row for c in word)
-            return WordInput(words, letters), self
+            chars = count_tokens(c for row in sources for word in row for c in word)
+            return WordInput(words, chars), self
         known = WordInput.like(like)
-        return WordInput(known.words, known.letters), self
+        return WordInput(known.words, known.chars), self
 
     def load(self, place: Path) -> WordInput:
-        return WordInput(load_table(place, "words"), load_table(place, "letters"))
+        return WordInput(load_table(place, "words"), load_table(place, "chars"))
 
 
 class WordFrontend(Frontend):
@@ -159,10 +159,10 @@ class CharCNN(nn.Module):
     """Convolutions over the characters, the largest value of each (Kim et al. 2016; Ma, Hovy
     2016)."""
 
-    def __init__(self, letters: Embedding, width: int, spans: tuple[int, ...]) -> None:
+    def __init__(self, chars: Embedding, width: int, spans: tuple[int, ...]) -> None:
         super().__init__()
-        self.letters = letters
-        inner = letters.weight.shape[1]
+        self.chars = chars
+        inner = chars.weight.shape[1]
         shares = [width // len(spans) + (i < width % len(spans)) for i in range(len(spans))]
         self.spans = nn.ModuleList(
             nn.Linear(span * inner, share) for span, share in zip(spans, shares, strict=True)
@@ -172,7 +172,7 @@ class CharCNN(nn.Module):
     def forward(self, words: SharedRows) -> Tensor:
         """Characters (U, L) to one vector a word (U, C)."""
         reach = max(self.sizes) - 1
-        x = self.letters(words.data) * words.mask.unsqueeze(-1)
+        x = self.chars(words.data) * words.mask.unsqueeze(-1)
         x = F.pad(x, (0, 0, reach, reach))  # (U, L + 2 reach, E)
         mask = F.pad(words.mask, (reach, reach))
         found = []
@@ -186,14 +186,14 @@ class CharCNN(nn.Module):
 class CharLSTM(nn.Module):
     """An LSTM from each end of the word, their last states (Ling et al. 2015)."""
 
-    def __init__(self, letters: Embedding, width: int) -> None:
+    def __init__(self, chars: Embedding, width: int) -> None:
         super().__init__()
-        self.letters = letters
-        self.body = Bidirectional("lstm", letters.weight.shape[1], width, 1, 0.0)
+        self.chars = chars
+        self.body = Bidirectional("lstm", chars.weight.shape[1], width, 1, 0.0)
 
     def forward(self, words: SharedRows) -> Tensor:
         """Characters (U, L) to one vector a word (U, C)."""
-        states = self.body(self.letters(words.data), words.mask)
+        states = self.body(self.chars(words.data), words.mask)
         return ends(Padded(states, words.mask), both=True)
 
 

@@ -51,27 +51,27 @@ class LanguageModelTask(Task):
     def __init__(
         self,
         tokenizer: Tokenizer,
-        letters: TableTokenizer | None,
+        chars: TableTokenizer | None,
         options: Any,
         masked: bool,
         ends: bool = True,
     ) -> None:
         self.tokenizer = tokenizer
-        self.letters = letters
-        self.source = token_input(tokenizer, letters)
+        self.chars = chars
+        self.source = token_input(tokenizer, chars)
         self.options = options  # context, overlap, order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
         self.metric: str = options.metric
         if masked:
             self.abilities = frozenset({"score texts"})  # says why it cannot
-            tasks = "classify|transduce" if letters is None else "tag"
+            tasks = "classify|transduce" if chars is None else "tag"
             self.use = f"regard train DATA --task {tasks} --from {{run}}"
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
         """The vocabulary of the text; None where words are also read by their characters."""
-        return self.tokenizer if self.letters is None else None
+        return self.tokenizer if self.chars is None else None
 
     def build(self, options: Any) -> nn.Module:
         """A model for this vocabulary."""
@@ -80,9 +80,9 @@ class LanguageModelTask(Task):
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
         """The documents as numbers."""
         texts, context = [pair.target for pair in pairs], self.options.context
-        if self.letters is not None:
+        if self.chars is not None:
             assert isinstance(self.tokenizer, TableTokenizer)
-            return masked_words(texts, self.tokenizer, self.letters, context)
+            return masked_words(texts, self.tokenizer, self.chars, context)
         rows = self.tokenizer.encode_all(texts)
         if self.masked:
             return MaskedCorpus(Ragged.of(cut(rows, context)))
@@ -241,6 +241,6 @@ class LanguageModelTask(Task):
         place = folder / "vocabulary"
         place.mkdir(parents=True, exist_ok=True)
         self.tokenizer.save(place, "text")
-        if self.letters is not None:
-            self.letters.save(place, "letters")
+        if self.chars is not None:
+            self.chars.save(place, "chars")
         write_json(place / "task.json", {"masked": self.masked, "ends": self.ends})

@@ -102,7 +102,7 @@ class LanguageModelOptions(TaskOptions):
             reason = f"{characters:,} characters of text"
             auto_settings.append(AutoSetting("task.tokenizer", tree["tokenizer"], reason))
         choose_size(tree, "task", texts, auto_settings)
-        options, letters = self.model_copy(update=tree), None
+        options, chars = self.model_copy(update=tree), None
         if not options.spelled:
             tokenizer = build_tokenizer(options.tokenizer, texts, options.vocab_size)
         elif not masked:
@@ -112,15 +112,15 @@ class LanguageModelOptions(TaskOptions):
         else:
             cut_up = [word for text in texts for word in text.split()]
             tokenizer = count_tokens(map(word_key, cut_up), options.vocab_size)
-            letters = count_tokens(letter for word in cut_up for letter in word)
-        task = LanguageModelTask(tokenizer, letters, options, masked, len(pairs) > 1)
+            chars = count_tokens(letter for word in cut_up for letter in word)
+        task = LanguageModelTask(tokenizer, chars, options, masked, len(pairs) > 1)
         return task, options, auto_settings
 
     def _fit_like(
         self, like: LanguageModelTask, masked: bool, ends: bool
     ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
         """The task with the vocabulary of another one."""
-        kind = like.tokenizer.kind if like.letters is None else "word_char"
+        kind = like.tokenizer.kind if like.chars is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(
                 f"--from: that model reads {kind} tokens, {self.tokenizer} was asked for"
@@ -128,11 +128,11 @@ class LanguageModelOptions(TaskOptions):
         options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:
             raise UserError("--from: that model reads words by letters, which only masked ones do")
-        return LanguageModelTask(like.tokenizer, like.letters, options, masked, ends), options
+        return LanguageModelTask(like.tokenizer, like.chars, options, masked, ends), options
 
     def load(self, folder: Path) -> "LanguageModelTask":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
         masked, ends = read_facts(place / "task.json", "masked", "ends")
-        letters = load_table(place, "letters") if self.spelled else None
-        return LanguageModelTask(load_tokenizer(place, "text"), letters, self, masked, ends)
+        chars = load_table(place, "chars") if self.spelled else None
+        return LanguageModelTask(load_tokenizer(place, "text"), chars, self, masked, ends)

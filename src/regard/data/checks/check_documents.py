@@ -92,18 +92,18 @@ def check_documents(
     counts = [
         Counter(n for words in cut for n in grams(words, size)) for size in range(1, ORDERS + 1)
     ]
-    letters = Counter[str]()
+    characters = Counter[str]()
     for text in train:
-        letters.update(text)
+        characters.update(text)
     encoded = tokenizer.encode_all(list(dev))
     found = DocumentCheck(
         documents=len(train),
         characters=sum(map(len, train)),
         words=counts[0].total(),
         different_words=len(counts[0]),
-        alphabet=len(letters),
+        alphabet=len(characters),
         lengths=percentiles(map(len, train)),
-        scripts=scripts(letters),
+        scripts=scripts(characters),
         tokens=tokenizer.kind,
         vocab_size=len(tokenizer),
         dev_documents=len(dev),

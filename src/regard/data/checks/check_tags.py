@@ -24,7 +24,7 @@ class TagCheck(DataCheck):
     sentences: int
     words: int
     forms: int  # different words
-    letters: int  # different letters
+    characters: int  # distinct characters
     lengths: dict[int, int]
     labels: dict[str, int]  # tag to how often, most frequent first
     dev_sentences: int
@@ -45,7 +45,7 @@ class TagCheck(DataCheck):
         rows = [
             ("train sentences", f"{self.sentences:,}"),
             ("train words", f"{self.words:,}, {self.forms:,} different"),
-            ("letters", f"{self.letters:,} different"),
+            ("characters", f"{self.characters:,} distinct"),
             *length_rows(self.lengths),
             ("words with several tags", f"{self.ambiguous:,}"),
             ("dev sentences", f"{self.dev_sentences:,}, {self.overlap:,} also in train"),
@@ -72,7 +72,7 @@ def check_tags(
         sentences=len(train),
         words=labels.total(),
         forms=sizes[0],
-        letters=sizes[1],
+        characters=sizes[1],
         lengths=percentiles(len(pair.source) for pair in train),
         labels=dict(labels.most_common()),
         dev_sentences=len(dev),

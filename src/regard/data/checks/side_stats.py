@@ -43,16 +43,16 @@ def measure_side(
     survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], tokenizer: Tokenizer
 ) -> SideStats:
     """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
-    letters = survey.letters
+    characters = survey.characters
     encoded = tokenizer.encode_all(dev)
     unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
     return SideStats(
         kind=tokenizer.kind,
         vocab_size=len(tokenizer),
         lengths=percentiles(lengths),
-        characters=len(letters),
-        scripts=scripts(letters),
-        rare={mark: count for mark, count in letters.items() if count <= RARE},
+        characters=len(characters),
+        scripts=scripts(characters),
+        rare={mark: count for mark, count in characters.items() if count <= RARE},
         **survey.odd,
         dev_tokens=sum(map(len, encoded)),
         unknown_tokens=sum(ids.count(UNK) for ids in encoded),
@@ -71,12 +71,14 @@ def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
     return {share: int(np.searchsorted(up_to, rank)) for share, rank in ranks.items()}
 
 
-def scripts(letters: Counter[str]) -> dict[str, float]:
+def scripts(characters: Counter[str]) -> dict[str, float]:
     """The share of each script among the letters, by the first word of their Unicode names."""
     counts: Counter[str] = Counter()
-    for letter, count in letters.items():
-        if letter.isalpha() and unicodedata.category(letter) != "Lm":  # modifiers suit any script
-            script = unicodedata.name(letter, "OTHER").split()[0].split("-")[0]
+    for character, count in characters.items():
+        if (
+            character.isalpha() and unicodedata.category(character) != "Lm"
+        ):  # modifiers suit any script
+            script = unicodedata.name(character, "OTHER").split()[0].split("-")[0]
             counts["Han" if script == "CJK" else script.capitalize()] += count
     return {script: count / counts.total() for script, count in counts.most_common()}
 

@@ -36,13 +36,13 @@ class SideSurvey:
     """One side: its characters, and how many texts are odd in which way."""
 
     def __init__(self) -> None:
-        self.letters: Counter[str] = Counter()
+        self.characters: Counter[str] = Counter()
         self.odd = dict.fromkeys(ODDITIES, IssueCount(0, None))
 
     def add(self, texts: list[str], lines: Sequence[int]) -> None:
         """Looks at some more texts."""
         whole = "".join(texts)
-        marks = count_characters(whole, self.letters)
+        marks = count_characters(whole, self.characters)
         control = [m for m in marks if m in INVISIBLE or unicodedata.category(m) == "Cc"]
         stripped = [text.strip() for text in texts]
         self._note("empty", [not text for text in stripped], lines)

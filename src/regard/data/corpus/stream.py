@@ -102,8 +102,8 @@ def cut(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
 
 
 def masked_words(
-    documents: Sequence[str], words: TableTokenizer, letters: TableTokenizer, context: int
+    documents: Sequence[str], words: TableTokenizer, chars: TableTokenizer, context: int
 ) -> MaskedCorpus:
     """Documents of words between spaces, each word as a whole and as its letters."""
     sentences = [s for document in documents for s in cut([document.split()], context)]
-    return MaskedCorpus(split_words([s for s in sentences if s], words, letters))
+    return MaskedCorpus(split_words([s for s in sentences if s], words, chars))

@@ -25,7 +25,7 @@ class WordRows(Rows):
     """
 
     words: np.ndarray
-    letters: Ragged
+    chars: Ragged
     sentences: Ragged
 
     @property
@@ -42,7 +42,7 @@ class WordRows(Rows):
         places = sentences.data.numpy()
         forms, inverse = np.unique(np.append(places, 0), return_inverse=True)
         data = np.stack([self.words[places], inverse[:-1].reshape(places.shape)], -1)
-        spelled = self.letters.pad(forms)  # (U, L)
+        spelled = self.chars.pad(forms)  # (U, L)
         shared = SharedRows(spelled.data, spelled.mask)
         return Padded(torch.from_numpy(data.astype(np.int64)), sentences.mask, shared=shared)
 
@@ -50,22 +50,22 @@ class WordRows(Rows):
         return self.words[self.sentences.row(number)]
 
     def take(self, rows: np.ndarray) -> "WordRows":
-        return WordRows(self.words, self.letters, self.sentences.take(rows))
+        return WordRows(self.words, self.chars, self.sentences.take(rows))
 
     def update(self, mark: "hashlib._Hash") -> None:
         mark.update(np.ascontiguousarray(self.words).tobytes())
-        self.letters.update(mark)
+        self.chars.update(mark)
         self.sentences.update(mark)
 
 
 def split_words(
-    sentences: Sequence[Sequence[str]], words: TableTokenizer, letters: TableTokenizer
+    sentences: Sequence[Sequence[str]], words: TableTokenizer, chars: TableTokenizer
 ) -> WordRows:
     """Sentences as places among the different words that they have."""
     places: dict[str, int] = {}
     rows = [[places.setdefault(word, len(places) + 1) for word in row] for row in sentences]
     numbers = np.array([MASK, *words.number([word_key(form) for form in places])], np.int64)
-    spelled = [[BOS, *letters.number(form), EOS] for form in places]
+    spelled = [[BOS, *chars.number(form), EOS] for form in places]
     return WordRows(numbers, Ragged.of([[BOS, MASK, EOS], *spelled]), Ragged.of(rows))
 
 

@@ -123,8 +123,8 @@ class SubwordTokenizer(PieceTokenizer):
             raise UserError(
                 f"tokens {cls.kind}: no text to learn subwords from; every text is empty"
             )
-        letters = amount_of(texts).characters
-        characters = {character.translate(HIDE) for character in letters} - {" "}
+        counts = amount_of(texts).characters
+        characters = {character.translate(HIDE) for character in counts} - {" "}
         size = size or default_size(texts)
         needed = len(characters) + 1  # 1: the space
         if size < needed:
@@ -133,7 +133,7 @@ class SubwordTokenizer(PieceTokenizer):
                 f"characters of the data; choose more, or tokens char"
             )
 
-        step = max(-(-len(texts) // TEXT_LIMIT), -(-letters.total() // CHARACTER_LIMIT))
+        step = max(-(-len(texts) // TEXT_LIMIT), -(-counts.total() // CHARACTER_LIMIT))
         hidden = [text.translate(HIDE) for text in texts[::step]]
         if step > 1:
             info(

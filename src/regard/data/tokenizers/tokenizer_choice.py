@@ -63,9 +63,9 @@ def choose_tokenizer(texts: Sequence[str]) -> tuple[str, str]:
 def measure(texts: Sequence[str]) -> TextStats:
     """The figures that the choice rests on."""
     parts = Counter(part for text in texts for part in text.split())
-    letters = Counter(character for text in texts for character in text)
+    characters = Counter(character for text in texts for character in text)
     total = parts.total()
-    unspaced = sum(count for letter, count in letters.items() if is_unspaced(letter))
+    unspaced = sum(count for character, count in characters.items() if is_unspaced(character))
 
     lengths: Counter[int] = Counter()
     for part, count in parts.items():
@@ -78,11 +78,11 @@ def measure(texts: Sequence[str]) -> TextStats:
     return TextStats(
         texts=len(texts),
         words=total / len(texts),
-        characters=letters.total() / len(texts),
+        characters=characters.total() / len(texts),
         kinds=len(parts),
         repeats=total / max(1, len(parts)),
         long_part=long_part,
-        unspaced=unspaced / max(1, letters.total()),
+        unspaced=unspaced / max(1, characters.total()),
     )
 
 

@@ -116,11 +116,11 @@ def masked_question(asked: Asked) -> MaskedQuestion:
 def _read(asked: Asked) -> tuple[MaskedQuestion, list[str]]:
     """Return the text as the model reads it, and the names of its tokens."""
     task, text = asked.task, asked.source
-    if task.letters is None:
+    if task.chars is None:
         ids, names, _ = tokens_of(task.tokenizer, text)
         return MaskedQuestion(asked=asked, source=pad([ids]), tokens=tuple(ids)), names
     words = text.split()
-    rows = split_words([words], task.tokenizer, task.letters)
+    rows = split_words([words], task.tokenizer, task.chars)
     ids, source = rows.row(0).tolist(), rows.sentences.all()
     question = MaskedQuestion(asked=asked, source=source, tokens=tuple(ids), words=rows)
     return question, list(map(printable, words))
