@@ -35,7 +35,7 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
 
     def run(beam: int, batch: int, which: slice) -> Outputs:
         search = {"beam": beam, "length_penalty": ALPHA, "max_length": longest}
-        found = estimator.predictions(texts[which], batch_size=batch, **search)
+        found = estimator.predict_detailed(texts[which], batch_size=batch, **search)
         return [list(one.tokens) for one in found]
 
     return run

@@ -271,7 +271,7 @@ def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> N
 def test_oddities_keep_a_bounded_number_of_tokens() -> None:
     odd = Oddities()
     for number in range(KEPT + 500):
-        odd.add(Prediction("", 0.0, unknown=(f"w{number}", "often")))
+        odd.add(Prediction("", 0.0, unknown_tokens=(f"w{number}", "often")))
     assert odd.count == 2 * (KEPT + 500) and len(odd.unknown) == KEPT
     assert odd.unknown["often"] == KEPT + 500
     other = Oddities()

@@ -298,8 +298,8 @@ def test_beam(command: Command, trained: Any, words: list[str]) -> None:
 def test_unknown_tokens_are_counted_and_said(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "a!b", "ab", "?!", "--json")
     first, second, third = map(json.loads, said.out.splitlines())
-    assert first["unknown"] == ["!"] and third["unknown"] == ["?", "!"]
-    assert "unknown" not in second
+    assert first["unknown_tokens"] == ["!"] and third["unknown_tokens"] == ["?", "!"]
+    assert "unknown_tokens" not in second
     assert (
         said.err == ("3 tokens that training never saw were read as unknown: '!' '?'\n")
         and said.code == 0

@@ -14,7 +14,7 @@ import regard
 from regard.cli.main_app import app
 from regard.core.errors import UserError
 from regard.search import Argmax, Beam, Sample
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 Command = Callable[..., Any]
 
@@ -85,11 +85,11 @@ def test_options_are_the_settings_of_python(
         (("--set", "training.lr=1"), "--set training: a trained model keeps all its settings"),
         (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),
         (("--stopping", "never"), "stopping: Input should be "),
-        (("--tokens",), "--tokens, --alignments: only JSON has room for them; add --json"),
-        (("--alternatives", "2", "--nbest", "2"), "--alternatives: are answers of their own"),
+        (("--token-scores",), "--token-scores, --alignments: require --json"),
+        (("--alternatives", "2", "--nbest", "2"), "--alternatives: cannot be combined"),
         (("--input-json",), "--input-json: reads JSON lines from --input or a pipe"),
-        (("--must", "z!"), "must: 'z!' has tokens that no answer can have"),
-        (("--must", "a", "--ban", "a"), "must: 'a' is banned as well"),
+        (("--require", "z!"), "require: 'z!' contains tokens outside the target vocabulary"),
+        (("--require", "a", "--ban", "a"), "require: 'a' is also banned"),
         (
             ("--sample", "--min-length", "5", "--max-length", "4"),
             "search: min_length 5 is above max_length 4",
@@ -104,8 +104,8 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_only_transducers_have_wishes(command: Command, models: Any) -> None:
-    said = command("predict", models("classify").run, "a", "--must", "b")
-    assert said.code == 2 and "only for transducers" in said.err
+    said = command("predict", models("classify").run, "a", "--require", "b")
+    assert said.code == 2 and "only supported for task transduce" in said.err
 
 
 def test_wishes_for_all(command: Command, trained: Any) -> None:
@@ -114,7 +114,8 @@ def test_wishes_for_all(command: Command, trained: Any) -> None:
 
     assert all(answer.startswith("dad") for answer in answers("--prefix", "dad"))
     assert all(
-        "cf" in answer and "ee" in answer for answer in answers("--must", "cf", "--must", "ee")
+        "cf" in answer and "ee" in answer
+        for answer in answers("--require", "cf", "--require", "ee")
     )
     plain = answers()
     assert any("a" in answer for answer in plain)
@@ -125,12 +126,16 @@ def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> Non
     rows = [
         {"source": "abc"},
         {"source": "abc", "prefix": "f"},
-        {"source": "fed", "must": ["aa"], "ban": ["f"]},
+        {"source": "fed", "require": ["aa"], "ban": ["f"]},
     ]
     Path("in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     said = command("predict", trained.run, "--input", "in.jsonl", "--input-json", "--ban", "d")
-    requests = [Request(ban=("d",)), Request("f", (), ("d",)), Request("", ("aa",), ("d", "f"))]
-    assert said.out.splitlines() == model.predict(["abc", "abc", "fed"], requests=requests)
+    constraints = [
+        Constraints(ban=("d",)),
+        Constraints("f", (), ("d",)),
+        Constraints("", ("aa",), ("d", "f")),
+    ]
+    assert said.out.splitlines() == model.predict(["abc", "abc", "fed"], constraints=constraints)
     assert said.out.splitlines()[1].startswith("f") and "aa" in said.out.splitlines()[2]
 
 
@@ -140,9 +145,12 @@ def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> Non
         ("abc", "line 1: bad JSON"),
         ("", "line 1: bad JSON"),
         ('{"prefix": "a"}', "line 1: the key 'source' is missing"),
-        ('{"source": "a", "want": 1}', "line 1: the keys source, prefix, must, ban expected"),
-        ('{"source": "a", "must": "b"}', "line 1: 'must' must be a list of strings, a string"),
-        ('{"source": "a", "prefix": "!"}', "line 1: prefix: '!' has tokens that no answer"),
+        ('{"source": "a", "want": 1}', "line 1: the keys source, prefix, require, ban expected"),
+        (
+            '{"source": "a", "require": "b"}',
+            "line 1: 'require' must be a list of strings, a string",
+        ),
+        ('{"source": "a", "prefix": "!"}', "line 1: prefix: '!' contains tokens outside"),
     ],
 )
 def test_json_lines_that_cannot_be_read(
@@ -152,7 +160,7 @@ def test_json_lines_that_cannot_be_read(
     assert said.code == 2 and f"standard input {message}" in said.err
 
 
-IMPOSSIBLE = {"source": "abc", "must": ["ab"], "ban": ["b"]}
+IMPOSSIBLE = {"source": "abc", "require": ["ab"], "ban": ["b"]}
 
 
 @pytest.mark.parametrize("given", [(), ("--alternatives", "2"), ("--nbest", "2")])
@@ -165,7 +173,7 @@ def test_a_word_that_cannot_be_in_an_answer_names_its_line(
     assert said.code == 2
     assert "standard input line 3: no hypothesis contains all required words" in said.err
     assert "drop a required word, a ban or the prefix, or increase the beam" in said.err
-    said = command("predict", trained.run, "fed", "abc", "--must", "ab", "--ban", "b", *given)
+    said = command("predict", trained.run, "fed", "abc", "--require", "ab", "--ban", "b", *given)
     assert said.code == 2 and re.search("'(fed|abc)': no hypothesis contains all", said.err)
 
 
@@ -184,19 +192,18 @@ def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any)
 
 
 def test_a_request_that_cannot_be_met_is_named(model: Any) -> None:
-    requests = [Request(), Request(), Request(must=("ab",), ban=("b",))]
+    constraints = [Constraints(), Constraints(), Constraints(require=("ab",), ban=("b",))]
     with pytest.raises(UserError, match="source 3: no hypothesis contains all required words"):
-        model.predict(["abcdef", "a", "abc"], requests=requests)
+        model.predict(["abcdef", "a", "abc"], constraints=constraints)
 
 
 def test_json_has_tokens_and_alignments(command: Command, trained: Any, model: Any) -> None:
     words = ("predict", trained.run, "abc", "--json", "--nbest", "2")
-    (record,) = records(command(*words, "--tokens"))
-    (found,) = model.predictions(["abc"], nbest=2)
-    for shown, one in zip([record, *record["nbest"]], [found, *found.alternatives], strict=True):
-        names, scores = zip(*shown["tokens"], strict=True)
-        assert names == (*one.tokens, "<eos>")
-        assert scores == pytest.approx(one.token_logprobs, abs=1e-5)
+    (record,) = records(command(*words, "--token-scores"))
+    (found,) = model.predict_detailed(["abc"], nbest=2)
+    for shown, one in zip([record, *record["nbest"]], [found, *found.nbest], strict=True):
+        assert shown["tokens"] == [*one.tokens, "<eos>"]
+        assert shown["token_logprobs"] == pytest.approx(one.token_logprobs, abs=1e-5)
     (record,) = records(command(*words, "--alignments"))
     assert record["source_tokens"] == ["a", "b", "c", "<eos>"]
     assert len(record["alignment"]) == len(record["tokens"])
@@ -219,14 +226,14 @@ def test_alternatives_behind_a_prefix(command: Command, trained: Any) -> None:
 
 def test_models_answer_together(command: Command, trained: Any, models: Any) -> None:
     alone = command("predict", trained.run, "abc", "fed", "--json")
-    twice = command("predict", trained.run, "abc", "fed", "--json", "--with", trained.run)
+    twice = command("predict", trained.run, "abc", "fed", "--json", "--ensemble", trained.run)
     for one, two in zip(records(alone), records(twice), strict=True):
         assert one["prediction"] == two["prediction"]
         assert one["score"] == pytest.approx(two["score"], abs=1e-4)
-    said = command("predict", trained.run, "ab", "--with", models("tag").run)
-    assert said.code == 2 and "only transducers" in said.err
-    said = command("predict", trained.run, "ab", "--with", models("transduce").run)
-    assert said.code == 2 and "other tokens than the first model's" in said.err
+    said = command("predict", trained.run, "ab", "--ensemble", models("tag").run)
+    assert said.code == 2 and "only sequence-to-sequence models" in said.err
+    said = command("predict", trained.run, "ab", "--ensemble", models("transduce").run)
+    assert said.code == 2 and "its vocabularies differ" in said.err
 
 
 # score
@@ -236,10 +243,10 @@ def test_given_answers_have_the_scores_of_predicted_ones(
     command: Command, trained: Any, model: Any
 ) -> None:
     sources = ["abc", "fed", "cafe", ""]
-    found = model.predictions(sources)
+    found = model.predict_detailed(sources)
     pairs = [(source, one.text) for source, one in zip(sources, found, strict=True)]
-    for row, one in zip(model.scores(pairs), found, strict=True):
-        assert [score for _, score in row["tokens"]] == pytest.approx(one.token_logprobs, abs=1e-4)
+    for row, one in zip(model.log_likelihoods(pairs), found, strict=True):
+        assert row["token_logprobs"] == pytest.approx(one.token_logprobs, abs=1e-4)
         assert row["log_probability"] == pytest.approx(sum(one.token_logprobs), abs=1e-4)
         mean = row["log_probability"] / len(one.token_logprobs)
         assert row["perplexity"] == pytest.approx(math.exp(-mean))
@@ -247,11 +254,11 @@ def test_given_answers_have_the_scores_of_predicted_ones(
     Path("a").write_text("".join(f"{source}\n" for source, _ in pairs))
     Path("b").write_text("".join(f"{target}\n" for _, target in pairs))
     first = command("score", trained.run, "--input", "in.tsv", "--json")
-    for row, expected in zip(records(first), model.scores(pairs), strict=True):
+    for row, expected in zip(records(first), model.log_likelihoods(pairs), strict=True):
         assert row["log_probability"] == pytest.approx(expected["log_probability"], abs=1e-5)
-        assert [tuple(s) for s in row["tokens"]] == [
-            (name, round(score, 6)) for name, score in expected["tokens"]
-        ]
+        assert row["tokens"] == expected["tokens"]
+        rounded = [round(score, 6) for score in expected["token_logprobs"]]
+        assert row["token_logprobs"] == rounded
     for words in (("--source", "a", "--target", "b"), ("abc\t" + pairs[0][1],)):
         said = command("score", trained.run, *words, "--json", "--batch-size", "2")
         assert records(said)[0]["target"] == pairs[0][1]
@@ -276,6 +283,6 @@ def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> Non
     assert "only language models score texts, and transducers pairs" in said.err
 
 
-def test_requests_are_as_many_as_sources(model: Any) -> None:
-    with pytest.raises(UserError, match="requests: 2 expected, 1 given"):
-        model.predict(["ab", "bc"], requests=[Request()])
+def test_constraints_are_as_many_as_sources(model: Any) -> None:
+    with pytest.raises(UserError, match="constraints: expected 2, found 1"):
+        model.predict(["ab", "bc"], constraints=[Constraints()])

@@ -57,7 +57,7 @@ def test_parameters_can_be_changed() -> None:
     model = Transducer()
     assert model.set_params(steps=3, seed=2) is model
     assert (model.steps, model.seed) == (3, 2)
-    with pytest.raises(UserError, match="no parameter 'stepz'; it has budget, steps"):
+    with pytest.raises(UserError, match="unknown parameter 'stepz'; available: budget, steps"):
         model.set_params(stepz=3)
 
 
@@ -125,7 +125,7 @@ def test_alternatives_as_a_list(pairs: list[Any]) -> None:
 def test_a_seed_repeats_the_model(pairs: list[Any]) -> None:
     sources = [source for source, _ in pairs]
     scores = [
-        [p.score for p in few_steps(seed=seed).fit(pairs).predictions(sources)]
+        [p.score for p in few_steps(seed=seed).fit(pairs).predict_detailed(sources)]
         for seed in (1, 1, 2)
     ]
     assert scores[0] == scores[1] != scores[2]
@@ -149,7 +149,7 @@ def test_own_dev_part_and_folder(pairs: list[Any], tmp_path: Path) -> None:
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert scores["examples"] == 7
     assert scores["scores"] == model.evaluate(pairs[:7])
-    with pytest.raises(UserError, match="holds a run already"):
+    with pytest.raises(UserError, match="already contains a run"):
         few_steps(out=str(tmp_path / "run")).fit(pairs)
 
 
@@ -193,10 +193,10 @@ def test_nbest(fitted: Transducer, words: list[str]) -> None:
     found = fitted.predict(words[:5], nbest=3)
     assert [len(answers) for answers in found] == [3] * 5
     assert [answers[0] for answers in found] == fitted.predict(words[:5])
-    scored = fitted.predictions(words[:5], nbest=3)
+    scored = fitted.predict_detailed(words[:5], nbest=3)
     for prediction, answers in zip(scored, found, strict=True):
-        scores = [other.score for other in prediction.alternatives]
-        assert [other.text for other in prediction.alternatives] == answers
+        scores = [other.score for other in prediction.nbest]
+        assert [other.text for other in prediction.nbest] == answers
         assert scores == sorted(scores, reverse=True) and prediction.score == scores[0]
 
 
@@ -207,8 +207,8 @@ def test_beam(fitted: Transducer, words: list[str]) -> None:
 
 
 def test_unknown_tokens_are_named(fitted: Transducer) -> None:
-    (prediction,) = fitted.predictions(["a!b?"])
-    assert prediction.unknown == ("!", "?")
+    (prediction,) = fitted.predict_detailed(["a!b?"])
+    assert prediction.unknown_tokens == ("!", "?")
 
 
 def test_evaluate(fitted: Transducer, pairs: list[Any]) -> None:
@@ -227,8 +227,8 @@ def test_evaluate(fitted: Transducer, pairs: list[Any]) -> None:
 def test_save_and_load(fitted: Transducer, words: list[str], tmp_path: Path) -> None:
     fitted.save(tmp_path / "model")
     again = regard.load(tmp_path / "model")
-    assert again.predictions(words, nbest=2) == fitted.predictions(words, nbest=2)
-    with pytest.raises(UserError, match="exists and is not empty"):
+    assert again.predict_detailed(words, nbest=2) == fitted.predict_detailed(words, nbest=2)
+    with pytest.raises(UserError, match="is not empty"):
         fitted.save(tmp_path / "model")
 
 
@@ -265,15 +265,15 @@ def test_not_fitted(name: str, given: Any) -> None:
 
 
 def test_one_text_is_no_list(fitted: Transducer) -> None:
-    with pytest.raises(UserError, match=r"write predict\(\[text\]\) for one"):
+    with pytest.raises(UserError, match=r"found one text; pass \[text\]"):
         fitted.predict("abc")
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (["abc", "abd"], "example 1: a pair .source, target. expected, 'abc' found"),
-        ([("a", "b"), ("a", "b", "c")], "example 2: a pair"),
+        (["abc", "abd"], "example 1: expected a pair .source, target., found 'abc'"),
+        ([("a", "b"), ("a", "b", "c")], "example 2: expected a pair"),
         ([("a", "b")], "at least 2 sources are needed"),
         ([("a", ""), ("b", ""), ("c", "")], "no example is left to train on"),
         ([], "0 pairs"),

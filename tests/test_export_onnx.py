@@ -21,7 +21,7 @@ from regard.inputs.input import InputShape
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.kernels.softmax import SoftmaxAttention
 from regard.search import Beam, Sample, SearchRequest
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 WORDS = ["abc", "fade", "b", "decaf", "feed", "cab"]
 SIZES = {"layers": 2, "width": 16, "heads": 2, "feedforward_width": 24, "dropout": 0.0}
@@ -47,10 +47,10 @@ def test_the_folder_answers_as_the_run(trained: Any, exported: Path) -> None:
     assert isinstance(other.model_, OnnxEngine)
     assert not (exported / "model.safetensors").exists()
     for beam in (1, 4):
-        wanted = model.predictions(WORDS, nbest=beam, beam=beam)
-        found = other.predictions(WORDS, nbest=beam, beam=beam)
+        wanted = model.predict_detailed(WORDS, nbest=beam, beam=beam)
+        found = other.predict_detailed(WORDS, nbest=beam, beam=beam)
         for one, other_one in zip(found, wanted, strict=True):
-            assert [a.text for a in one.alternatives] == [a.text for a in other_one.alternatives]
+            assert [a.text for a in one.nbest] == [a.text for a in other_one.nbest]
             assert one.score == pytest.approx(other_one.score, abs=1e-4)
 
 
@@ -71,7 +71,7 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
     task: Any = models[0].task_
     rows = [[*ids, EOS] for ids in task.source.tokenizer.encode_all(WORDS)]
     limits = torch.full((len(rows),), 9)
-    begun = task.constraints(Request(prefix="fa", ban=("c",)))
+    begun = task.encode_constraints(Constraints(prefix="fa", ban=("c",)))
     engines = [model.predictor_.engine for model in models]
     request = SearchRequest(pad(rows), limits, 2)
     for search in (

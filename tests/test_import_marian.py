@@ -222,5 +222,7 @@ def test_training_starts_from_it(
     assert other.config_.model.tie_embeddings == one.config_.model.tie_embeddings
     assert other.task_.shared == one.task_.shared
     search = {"max_length": 20, "beam": 4, "length_penalty": 1.0}
-    answers = [[p.text for p in model.predictions(texts[:5], **search)] for model in (one, other)]
+    answers = [
+        [p.text for p in model.predict_detailed(texts[:5], **search)] for model in (one, other)
+    ]
     assert answers[0] == answers[1]

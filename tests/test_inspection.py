@@ -30,7 +30,7 @@ def loaded(models: Any) -> Callable[[str], Any]:
 
 def test_the_answer_is_that_of_predict(reverser: Any) -> None:
     found = regard.inspect(reverser, "abcd")
-    (answer,) = reverser.predictions(["abcd"])
+    (answer,) = reverser.predict_detailed(["abcd"])
     assert found.source.tokens == ("a", "b", "c", "d", "<eos>")
     assert found.target.text == answer.text and found.inputs == ("<bos>", *answer.tokens)
     scores = [math.log(step.p) for step in found.steps if step.p]
@@ -41,7 +41,7 @@ def test_the_answer_is_that_of_predict(reverser: Any) -> None:
 
 def test_attention_is_the_alignment_of_predict(reverser: Any) -> None:
     (score,) = regard.inspect(reverser, "abcd").attention
-    (answer,) = reverser.predictions(["abcd"], align=True)
+    (answer,) = reverser.predict_detailed(["abcd"], return_alignment=True)
     assert (score.name, score.part) == ("decoder.score", "cross")
     torch.testing.assert_close(score.heads[0], torch.tensor(answer.alignment), atol=1e-5, rtol=0)
 
@@ -94,7 +94,7 @@ def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> N
     found = regard.inspect(reverser, "abc", target="fafa")
     assert found.given and found.target.tokens == ("f", "a", "f", "a", "<eos>")
     assert found.tree is not None and found.tree["best"] == reverser.predict(["abc"])[0]
-    (row,) = reverser.scores([("abc", "fafa")])
+    (row,) = reverser.log_likelihoods([("abc", "fafa")])
     assert sum(math.log(step.p or 0) for step in found.steps) == pytest.approx(
         row["log_probability"], abs=1e-4
     )
@@ -127,7 +127,7 @@ def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -
 def test_tags_and_their_probabilities(loaded: Any) -> None:
     model, words = loaded("tag"), ["Anna", "sees", "Rome"]
     found = regard.inspect(model, words)
-    (answer,) = model.predictions([words])
+    (answer,) = model.predict_detailed([words])
     assert found.target.tokens == answer.value and found.source.tokens == tuple(words)
     assert [step.p for step in found.steps] == pytest.approx(answer.token_logprobs, abs=1e-5)
     assert regard.inspect(model, " ".join(words)).target == found.target
@@ -141,7 +141,7 @@ def test_tags_and_their_probabilities(loaded: Any) -> None:
 def test_a_label_and_its_probability(loaded: Any) -> None:
     model = loaded("classify")
     found = regard.inspect(model, "the lovely house")
-    (answer,) = model.predictions(["the lovely house"])
+    (answer,) = model.predict_detailed(["the lovely house"])
     (step,) = found.steps
     assert {step.token: step.p, **dict(step.others)} == pytest.approx(answer.probabilities)
     assert found.target.text == answer.text == step.token

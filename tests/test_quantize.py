@@ -129,7 +129,7 @@ def test_an_export_answers_as_the_model_in_int8(trained: regard.Transducer, tmp_
     facts = exported(trained, tmp_path)
     there = regard.load(tmp_path)
     here = regard.load(trained.folder_, quantize="int8")
-    assert there.predictions(["abc", "d"]) == here.predictions(["abc", "d"])
+    assert there.predict_detailed(["abc", "d"]) == here.predict_detailed(["abc", "d"])
     assert facts["bytes"] < facts["bytes_before"]
     again = export(there.predictor_, tmp_path / "again", "int8")
     assert again["bytes"] == again["bytes_before"] == facts["bytes"]
@@ -143,7 +143,7 @@ def test_an_export_is_asked_for_by_name(trained: regard.Transducer, tmp_path: Pa
 def test_training_does_not_start_from_an_export(trained: regard.Transducer, tmp_path: Path) -> None:
     exported(trained, tmp_path)
     with pytest.raises(UserError, match="an exported model, which cannot be trained"):
-        regard.Transducer(steps=1).fit(PAIRS, start=tmp_path)
+        regard.Transducer(steps=1).fit(PAIRS, init_from=tmp_path)
 
 
 def test_weights_that_do_not_fit_are_refused(trained: regard.Transducer, tmp_path: Path) -> None:

@@ -280,8 +280,8 @@ def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> Non
     model = built("recurrent")
     with pytest.raises(UserError, match="shortlist: several models that answer together"):
         TorchEngine(Ensemble([model, model]), shortlist=listed())
-    said = command("predict", trained.run, "abc", "--shortlist", "--with", trained.run)
-    assert said.code == 2 and "--shortlist: not for several models" in said.err
+    said = command("predict", trained.run, "abc", "--shortlist", "--ensemble", trained.run)
+    assert said.code == 2 and "--shortlist: not supported with --ensemble" in said.err
     model.head = torch.nn.Linear(8, SIZE)  # type: ignore[assignment]
     with pytest.raises(UserError, match="shortlist: not for rounded weights"):
         TorchEngine(model, shortlist=listed())

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import regard
-from regard import Request
+from regard import Constraints
 from regard.core.errors import UserError
 from regard.core.workers import in_workers, workers_there
 from regard.inference import torch_engine
@@ -88,10 +88,10 @@ def test_workers_change_no_answer(
     found = []
     for count in ("1", "2"):
         monkeypatch.setenv("REGARD_WORKERS", count)
-        found.append(model.predictions(words[:70], nbest=2, batch_size=8, **options))
+        found.append(model.predict_detailed(words[:70], nbest=2, batch_size=8, **options))
     for one, other in zip(*found, strict=True):
         assert one.text == other.text and one.score == pytest.approx(other.score, abs=1e-5)
-        assert [a.text for a in one.alternatives] == [a.text for a in other.alternatives]
+        assert [a.text for a in one.nbest] == [a.text for a in other.nbest]
 
 
 def test_the_fast_path_is_made_once_for_all_workers(
@@ -114,7 +114,7 @@ def test_alternatives_at_a_place(trained: Any) -> None:
     model = regard.load(trained.run)
     best = model.predictor_.predict(["abcd"])[0]
     begun = best.tokens[0]
-    found = model.predictor_.alternatives("abcd", Request(begun), 3)
+    found = model.predictor_.alternatives("abcd", Constraints(begun), 3)
     assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
     assert len({token for token, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
     for token, p, answer in found:

@@ -2,9 +2,9 @@
 
 import os
 
-# Threads that wait for each other in a busy loop make training up to 15 times slower on a machine
-# that does anything else as well. A short wait, then sleep: as fast alone, and robust. OpenMP
-# reads this when torch is first imported, so it stands before every other import.
+# OpenMP threads that spin while they wait make training up to 15 times slower on a busy machine.
+# A short spin, then sleep, is as fast on an idle one. OpenMP reads this variable when torch is
+# first imported, so it is set before every other import.
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 from importlib import import_module
@@ -16,9 +16,9 @@ from regard.core.version import __version__
 if TYPE_CHECKING:
     from regard.estimators import (
         Classifier,
+        Constraints,
         LanguageModel,
         Regressor,
-        Request,
         Tagger,
         Transducer,
         load,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Classifier",
+    "Constraints",
     "Inspection",
     "LanguageModel",
     "Regressor",
-    "Request",
     "Tagger",
     "Transducer",
     "UserError",
@@ -42,17 +42,17 @@ __all__ = [
     "inspect",
     "load",
 ]
-ROOMS = {
+LAZY_MODULES = {
     "ablate": "inference.model_capture",
     "attention_modules": "inference.model_capture",
     "capture": "inference.model_capture",
     "Inspection": "views.inspection",
     "inspect": "views.inspection",
-}  # the modules of names that are not among the estimators
+}  # modules of the names that regard.estimators does not define
 
 
 def __getattr__(name: str) -> Any:
-    """What needs torch, imported when first used: `regard --help` need not wait for it."""
+    """Import a name that needs torch on first use, so that `regard --help` stays fast."""
     if name not in __all__:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
-    return getattr(import_module(f"regard.{ROOMS.get(name, 'estimators')}"), name)
+    return getattr(import_module(f"regard.{LAZY_MODULES.get(name, 'estimators')}"), name)

@@ -45,7 +45,7 @@ def test_very_long_tokens_stay_in_their_places(page: Page) -> None:
     option = page.locator("button.option")
     expect(option).to_be_visible()
     assert sideways(page) <= 0
-    whole = {**answer, "unknown": [word], "alternatives": [{"text": word, "score": -1}] * 2}
+    whole = {**answer, "unknown_tokens": [word], "nbest": [{"text": word, "score": -1}] * 2}
     streamed = f"event: answer\ndata: {json.dumps(whole)}\n\n"
     kind = "text/event-stream"
     page.route("**/stream", lambda route: route.fulfill(body=streamed, content_type=kind))

@@ -236,4 +236,4 @@ def test_saved_and_loaded_it_says_the_same(case: Case, tmp_path: Path) -> None:
     assert loaded.config_ == run.config
     for here, there in zip(loaded.task_.surprise(loaded.model_, DOCUMENTS, 4), before, strict=True):
         assert np.array_equal(here, there)
-    assert loaded.predictions(["ab", ""], nbest=2) == written
+    assert loaded.predict_detailed(["ab", ""], nbest=2) == written

@@ -164,7 +164,7 @@ def same_answer(here: Prediction, there: Prediction) -> None:
     assert here.score == near(there.score, abs=1e-4)
     assert here.token_logprobs == near(there.token_logprobs, abs=1e-5)
     assert (here.probabilities or {}) == near(there.probabilities or {}, abs=1e-5)
-    assert [a.text for a in here.alternatives] == [a.text for a in there.alternatives]
+    assert [a.text for a in here.nbest] == [a.text for a in there.nbest]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -182,7 +182,7 @@ def test_saved_and_loaded_it_answers_alike(case: Case, tmp_path: Path) -> None:
     torch.manual_seed(99)
     loaded = regard.load(moved_to)
     assert loaded.config_ == run.config
-    assert loaded.predictions(sources, nbest=2) == before
+    assert loaded.predict_detailed(sources, nbest=2) == before
 
 
 @of_each_kind

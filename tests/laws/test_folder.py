@@ -58,5 +58,5 @@ def test_saved_and_loaded_it_answers_alike(options: EncoderDecoderOptions, tmp_p
     assert loaded.config_ == run.config
     for here, there in zip(loaded.model_.parameters(), run.model.parameters(), strict=True):
         assert torch.equal(here, there)
-    assert loaded.predictions(sources, nbest=2) == before
+    assert loaded.predict_detailed(sources, nbest=2) == before
     assert loaded.predict(sources, batch_size=2) == [p.text for p in before]

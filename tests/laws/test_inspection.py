@@ -178,12 +178,12 @@ def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
     """Its best way is the answer of `predict`, its other way that of greedy search."""
     estimator, found = look(case, beam=3, stopping=stopping)
     text, least = [found.source.text], {"min_length": 3}
-    (answer,) = estimator.predictions(text, beam=3, stopping=stopping, **least)
-    (greedy,) = estimator.predictions(text, beam=1, **least)
+    (answer,) = estimator.predict_detailed(text, beam=3, stopping=stopping, **least)
+    (greedy,) = estimator.predict_detailed(text, beam=1, **least)
     tree, task = found.tree, estimator.task_
     assert tree is not None and isinstance(task, Transduce)
     assert found.target.text == tree["best"] == answer.text and tree["greedy"] == greedy.text
-    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.cut == answer.cut
+    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.cut == answer.truncated
     assert tree["scores"]["best"] == pytest.approx(answer.score, abs=1e-4)
     assert tree["scores"]["greedy"] == pytest.approx(greedy.score, abs=1e-4)
     for way, tokens in (("best", answer.tokens), ("greedy", greedy.tokens)):
@@ -200,10 +200,10 @@ def test_probabilities_are_those_of_scores(case: Case) -> None:
     """Also of a target that is given, whatever the search would have said."""
     estimator, found = look(case, target="cab")
     assert isinstance(estimator, regard.Transducer)
-    (row,) = estimator.scores([(found.source.text, "cab")])
+    (row,) = estimator.log_likelihoods([(found.source.text, "cab")])
     assert found.given and found.target.text == "cab"
-    assert [step.token for step in found.steps] == [token for token, _ in row["tokens"]]
-    for step, (_, score) in zip(found.steps, row["tokens"], strict=True):
+    assert [step.token for step in found.steps] == row["tokens"]
+    for step, score in zip(found.steps, row["token_logprobs"], strict=True):
         assert step.p is not None and math.log(step.p) == pytest.approx(score, abs=1e-4)
         chances = [step.p, *(p for _, p in step.others)]
         assert sum(chances) <= 1 + 1e-5 and chances[1:] == sorted(chances[1:], reverse=True)

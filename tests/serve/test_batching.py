@@ -72,7 +72,7 @@ def test_one_impossible_text_fails_alone(
         assert calls.sizes[0] == 17 and len(calls.sizes) > 1
         assert all(one.status_code == 200 for one in good), [one.text for one in good]
         assert failed.status_code == 400
-        assert failed.json()["error"].startswith("texts.1: must: 'ж'")
+        assert failed.json()["error"].startswith("texts.1: require: 'ж'")
 
     served(patient(turner(max_batch_size=17)), talk)
 
@@ -85,7 +85,7 @@ def test_samples_do_not_depend_on_who_else_asks(
         alone = (await client.post("/predict", json=body)).json()["answers"]
         among = await asyncio.gather(*(client.post("/predict", json=body) for _ in range(4)))
         assert [one.json()["answers"] for one in among] == [alone] * 4
-        texts = [other["text"] for one in alone for other in one["alternatives"]]
+        texts = [other["text"] for one in alone for other in one["nbest"]]
         assert len(set(texts)) == 4  # each row draws for itself
 
     served(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from regard.estimators import Estimator, Request
+from regard.estimators import Constraints, Estimator
 
 TEXTS = {
     "transduce": ["fade", "bed", ""],
@@ -40,7 +40,7 @@ def test_the_answers_are_those_of_the_estimator(
     assert [one["text"] for one in found] == [one.text for one in expected]
     for one, other in zip(found, expected, strict=True):
         assert one.get("score") == (other.score and pytest.approx(other.score, abs=2e-6))
-        value = other.shown()
+        value = other.json_value()
         assert one["value"] == (list(value) if isinstance(value, tuple) else value)
 
 
@@ -60,11 +60,11 @@ def test_only_what_applies_is_there(ask: Ask) -> None:
 def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) -> None:
     model: Any = estimators["transduce"]
     (found,) = ask(texts=["fade"], nbest=3, search={"beam": 4, "length_penalty": 0}, align=True)
-    (expected,) = model.predictions(["fade"], nbest=3, beam=4, length_penalty=0, align=True)
-    assert [one["text"] for one in found["alternatives"]] == [
-        one.text for one in expected.alternatives
-    ]
-    assert found["alternatives"][0]["text"] == found["text"]
+    (expected,) = model.predict_detailed(
+        ["fade"], nbest=3, beam=4, length_penalty=0, return_alignment=True
+    )
+    assert [one["text"] for one in found["nbest"]] == [one.text for one in expected.nbest]
+    assert found["nbest"][0]["text"] == found["text"]
     assert [sum(row) for row in found["alignment"]] == pytest.approx(
         [1] * (len(found["tokens"]) + 1), abs=1e-4
     )
@@ -76,7 +76,7 @@ def test_wishes(ask: Ask, estimators: dict[str, Estimator]) -> None:
     found = ask(texts=["fade"] * 3, requests=wishes)
     expected = model.predict(
         ["fade"] * 3,
-        requests=[Request("ca"), Request("", ("b",), ("e",)), Request()],
+        constraints=[Constraints("ca"), Constraints("", ("b",), ("e",)), Constraints()],
     )
     assert [one["text"] for one in found] == expected
     assert found[0]["text"].startswith("ca")
@@ -85,12 +85,12 @@ def test_wishes(ask: Ask, estimators: dict[str, Estimator]) -> None:
 
 def test_unknown_tokens_and_cut_answers_are_marked(ask: Ask) -> None:
     (found,) = ask(texts=["bжed"], search={"max_length": 1})
-    assert found["unknown"] == ["ж"] and found["cut"] is True
+    assert found["unknown_tokens"] == ["ж"] and found["truncated"] is True
 
 
 def test_whole_numbers_may_be_written_with_a_point(ask: Ask) -> None:
     (found,) = ask(texts=["bed"], nbest=2.0, search={"beam": 3.0})
-    assert len(found["alternatives"]) == 2
+    assert len(found["nbest"]) == 2
 
 
 def test_the_first_model_answers_where_none_is_named(client: TestClient) -> None:
@@ -101,7 +101,7 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     model: Any = estimators["transduce"]
     body = {"text": "fade", "request": {"prefix": "e", "ban": ["d", "d"]}, "count": 3}
     found = client.post("/alternatives", json=body).json()["alternatives"]
-    expected = model.predictor_.alternatives("fade", Request("e", (), ("d",)), 3)
+    expected = model.predictor_.alternatives("fade", Constraints("e", (), ("d",)), 3)
     assert [one["token"] for one in found] == [token for token, _, _ in expected]
     assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
     assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
@@ -126,7 +126,7 @@ def test_ways_to_go_on_are_searched_in_parts(
         return original(engine, search, request)
 
     monkeypatch.setattr(TorchEngine, "run", run)
-    asked = ("fade", Request("c"), 5)
+    asked = ("fade", Constraints("c"), 5)
     whole = predictor.alternatives(*asked)
     monkeypatch.setattr(answering, "plan", partial(batches.plan, tokens=10))  # two rows of fade
     parts = predictor.alternatives(*asked)

@@ -15,7 +15,7 @@ from regard.serve import batcher, jobs
 from regard.serve.api_errors import Refused
 from regard.serve.jobs import Asking, Errand, Job
 from regard.serve.served_models import Served as Model
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 from .calls import Calls, ask, begun, leap, patient, waiting
 
@@ -70,7 +70,7 @@ def test_what_was_answered_before_the_time_was_over_is_given(
     """The short one of a batch has its answer when the long one takes too long."""
     model = estimators["transduce"]
     predictor = model.predictor_
-    asking = Asking(Model("turn", predictor), predictor.search(**search))
+    asking = Asking(Model("turn", predictor), predictor.search_options(**search))
     steps = list[int]()
 
     class Clock:
@@ -81,11 +81,11 @@ def test_what_was_answered_before_the_time_was_over_is_given(
             steps.append(1)
             return 3600.0 if len(steps) > 40 else 0.0
 
-    (expected,) = model.predictions(["a"], **search)
+    (expected,) = model.predict_detailed(["a"], **search)
     monkeypatch.setattr(jobs, "time", Clock)
     new: Any = Future
     short = Job(asking, new(), "a", arrived=0.0)
-    long = Job(asking, new(), "a", Request(prefix="fadeb" * 10), arrived=0.0)
+    long = Job(asking, new(), "a", Constraints(prefix="fadeb" * 10), arrived=0.0)
     asking.run([short, long], 60.0)
     assert short.outcome.text == expected.text
     assert isinstance(long.outcome, Refused) and "too long" in str(long.outcome)

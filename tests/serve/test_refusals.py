@@ -106,7 +106,7 @@ def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], wo
         ({"model": "classify", "texts": ["a"], "requests": [{"prefix": "a"}]}, "prefix"),
         ({"model": "regress", "texts": ["one, two"]}, "numbers"),
         ({"model": "regress", "texts": ["1,2", "1,nan"]}, "texts.1"),
-        ({"texts": ["bed"], "requests": [{"must": ["ж"]}]}, "must"),
+        ({"texts": ["bed"], "requests": [{"must": ["ж"]}]}, "require"),
         ({"texts": ["bed"], "requests": [{"prefix": "a", "ban": ["a"]}]}, "banned"),
         ({"texts": ["a", "b"], "requests": [{}, {"must": ["bж"]}]}, "texts.1"),
     ],

@@ -76,7 +76,7 @@ def test_wishes_and_errors(client: TestClient, events_of: Events) -> None:
     assert answer["text"].startswith("cab")
     body = {"text": "fade", "request": {"must": ["ж"]}}
     ((kind, said),) = streamed(client, events_of, body)
-    assert kind == "error" and "must" in said["error"]
+    assert kind == "error" and "require" in said["error"]
     assert client.post("/stream", json={"text": 5}).status_code == 422
     assert client.post("/stream", json={"text": "a", "search": {"beam": 99}}).status_code == 400
     assert client.post("/stream", json={"text": "a", "model": "b"}).status_code == 404
@@ -96,7 +96,9 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
 
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
-        found = predictor.predict(sources, predictor.search(**search), work=Work(follower=follow))
+        found = predictor.predict(
+            sources, predictor.search_options(**search), work=Work(follower=follow)
+        )
         assert set(told) == {0, 1, 2}
         for place, answer in enumerate(found):
             lengths = [len(tokens) for tokens in told[place]]

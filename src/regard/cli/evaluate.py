@@ -39,7 +39,7 @@ def evaluate(
     for note in notes:
         info(note)
     examples = task.examples(pairs)
-    search = predictor.search(beam=beam)
+    search = predictor.search_options(beam=beam)
     result = predictor.evaluate(examples, search, batch_size)
     odd = Oddities()
     for found in result.predictions:

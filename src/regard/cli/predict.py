@@ -1,4 +1,4 @@
-"""The command that answers texts."""
+"""The command `regard predict`."""
 
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from regard.cli import command_options as option
 from regard.cli.union_options import SEARCH, Sampled, SearchSettings, made_by, with_search
 
-wish = partial(typer.Option, rich_help_panel="Wishes")
+constraint = partial(typer.Option, rich_help_panel="Constraints")
 speed = partial(typer.Option, rich_help_panel=option.SPEED)
 
 
@@ -17,19 +17,28 @@ speed = partial(typer.Option, rich_help_panel=option.SPEED)
 def predict(
     model: option.Model,
     texts: option.Texts = None,
-    input: Annotated[str | None, typer.Option(help="File with one text a line; - stdin.")] = None,
+    input: Annotated[
+        str | None, typer.Option(help='Input file, one text per line ("-" for stdin).')
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="File for the answers; a stopped command goes on.")
+        Path | None, typer.Option(help="Output file; rerunning an interrupted command resumes it.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Begin anew where a command was stopped.")
+        bool, typer.Option("--force", help="Discard partial output and start over.")
     ] = False,
     json_lines: option.Json = False,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="In JSON: each token with its score.")
+    token_scores: Annotated[
+        bool,
+        typer.Option(
+            "--token-scores", help="Add tokens and their log probabilities (requires --json)."
+        ),
     ] = False,
     alignments: Annotated[
-        bool, typer.Option("--alignments", help="In JSON: what each token looked at.")
+        bool,
+        typer.Option(
+            "--alignments",
+            help="Add attention from each output token to the source (requires --json).",
+        ),
     ] = False,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
@@ -39,71 +48,91 @@ def predict(
         int,
         typer.Option(
             min=1,
-            help="Answers for each text; the beam is at least as wide.",
+            help="Number of predictions per text (raises the beam size if needed).",
             rich_help_panel=SEARCH,
         ),
     ] = 1,
     settings: SearchSettings = None,
     sample: Sampled = False,
-    prefix: Annotated[str, wish(metavar="TEXT", help="How answers begin.")] = "",
-    must: Annotated[
-        list[str] | None, wish(metavar="WORD", help="Must be in answers; repeat it.")
+    prefix: Annotated[
+        str, constraint(metavar="TEXT", help="Force the output to start with this text.")
+    ] = "",
+    require: Annotated[
+        list[str] | None,
+        constraint(metavar="WORD", help="Word or phrase the output must contain (repeatable)."),
     ] = None,
     ban: Annotated[
-        list[str] | None, wish(metavar="WORD", help="Is in no answer; repeat it.")
+        list[str] | None,
+        constraint(metavar="WORD", help="Word or phrase the output must not contain (repeatable)."),
     ] = None,
     input_json: Annotated[
         bool,
-        wish(
+        constraint(
             "--input-json",
-            help='Each line {"source": ..., "prefix": ..., "must": [...], "ban": [...]}.',
+            help="Read JSON lines with per-source constraints: "
+            '{"source", "prefix", "require", "ban"}.',
         ),
     ] = False,
     alternatives: Annotated[
-        int, wish(min=0, metavar="N", help="N ways to go on behind --prefix, and where each leads.")
+        int,
+        constraint(
+            min=0,
+            metavar="N",
+            help="Show the N most probable next tokens after --prefix, each with its best "
+            "completion.",
+        ),
     ] = 0,
-    others: Annotated[
+    ensemble: Annotated[
         list[str] | None,
-        speed("--with", metavar="MODEL", help="A model to answer together with; repeat it."),
+        speed(metavar="MODEL", help="Additional model for an ensemble (repeatable)."),
     ] = None,
-    engine: Annotated[str | None, speed(help="torch, ctranslate2, onnx or auto.")] = None,
-    quantize: Annotated[str | None, speed(metavar="int8", help="Small weights.")] = None,
+    engine: Annotated[
+        str | None,
+        speed(
+            help="Inference engine: torch, ctranslate2, onnx, or auto (benchmark and pick the "
+            "fastest)."
+        ),
+    ] = None,
+    quantize: Annotated[
+        str | None, speed(metavar="int8", help="Use int8 weights (CPU only).")
+    ] = None,
     shortlist: option.Short = False,
     shortlist_file: option.ShortFile = None,
     batch_size: Annotated[
         int | None,
-        speed(min=1, help="Texts at a time, at most; else 64 to 256. Changes no answer."),
+        speed(min=1, help="Maximum texts per batch (default: 64 to 256; does not affect results)."),
     ] = None,
     batch_tokens: Annotated[
-        int, speed(min=1, help="Tokens at a time, at most. Changes no answer.")
+        int,
+        speed(min=1, help="Maximum tokens per batch, padding included (does not affect results)."),
     ] = 8192,
     shard: Annotated[
-        str | None, speed(metavar="K/N", help="Only part K of N of the input.")
+        str | None, speed(metavar="K/N", help="Process only shard K of N of the input.")
     ] = None,
     **search: Any,
 ) -> None:
-    """Answer texts: regard predict runs/g2p-1 attention."""
+    """Run a model on texts or files: regard predict runs/g2p-1 attention"""
     from regard.core import parallel
     from regard.exchange.engine_choice import load_predictor
-    from regard.inference.prediction.ensembles import joined
-    from regard.inference.prediction.output_lines import Form
+    from regard.inference.prediction.ensembles import build_ensemble
+    from regard.inference.prediction.output_lines import OutputFormat
     from regard.inference.prediction.predict_job import predict_job
     from regard.inference.prediction.predict_options import PredictOptions
-    from regard.tasks.values import Request
+    from regard.tasks.values import Constraints
 
     option.check_texts(texts, input, "answer")
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
-    asked = PredictOptions(
+    options = PredictOptions(
         model=model,
         texts=tuple(texts or ()),
         input=input or "-",
         input_json=input_json,
         output=output,
-        form=Form(nbest, json_lines, tokens, alignments, alternatives),
-        request=Request(prefix, tuple(must or ()), tuple(ban or ())),
+        form=OutputFormat(nbest, json_lines, token_scores, alignments, alternatives),
+        constraints=Constraints(prefix, tuple(require or ()), tuple(ban or ())),
         search=search,
         settings=tuple(settings or ()),
-        others=tuple(others or ()),
+        ensemble=tuple(ensemble or ()),
         engine=engine,
         quantize=quantize,
         shortlist=shortlist_file or shortlist,
@@ -114,10 +143,10 @@ def predict(
         force=force,
     )
     with parallel.processes():
-        share = asked.check()
-        how = engine, quantize, asked.shortlist
+        share = options.check()
+        how = engine, quantize, options.shortlist
         predictor = load_predictor(model, *how)
-        if others:
-            models = {other: load_predictor(other, *how) for other in others}
-            predictor = joined(predictor, models)
-        predict_job(predictor, asked, share)
+        if ensemble:
+            models = {name: load_predictor(name, *how) for name in ensemble}
+            predictor = build_ensemble(predictor, models)
+        predict_job(predictor, options, share)

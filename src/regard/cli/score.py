@@ -1,4 +1,4 @@
-"""The command that says how probable texts and given answers are."""
+"""The command `regard score`."""
 
 import json
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ def score(
     texts: option.Texts = None,
     input: Annotated[
         str | None,
-        typer.Option(help="File with one text a line, or source, tab, target; - stdin."),
+        typer.Option(help='Input file: one text per line, or source TAB target ("-" for stdin).'),
     ] = None,
     source: option.SourceFile = None,
     target: option.TargetFile = None,
@@ -26,7 +26,7 @@ def score(
     json_lines: option.Json = False,
     debug: option.Debug = False,
 ) -> None:
-    """Say how probable texts, or given answers, are: regard score runs/novel-1 "a text"."""
+    """Compute log probabilities and perplexity of texts or source-target pairs."""
     if (source is None) != (target is None):
         raise UserError("--source and --target go together")
     if source and (texts or input):
@@ -116,7 +116,7 @@ def _score_pairs(
         pairs = [item.source for item in window]
         for pair, (row, prediction) in zip(pairs, predictor.score(pairs, batch_size), strict=True):
             odd.add(prediction)
-            print(_line(pair, row, prediction.unknown, json_lines), flush=False)
+            print(_line(pair, row, prediction.unknown_tokens, json_lines), flush=False)
         count += len(window)
     if not count:
         raise UserError(NOTHING)
@@ -129,7 +129,7 @@ def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: 
         figures = (f"{row[name]:.4f}" for name in reversed(names))
         return "\t".join([*figures, pair.source, pair.target])
     rounded = {name: round(row[name], 6) for name in names}
-    tokens = [[token, round(score, 6)] for token, score in row["tokens"]]
-    record = {"source": pair.source, "target": pair.target, **rounded, "tokens": tokens}
-    record |= {"unknown": list(unknown)} if unknown else {}
+    record = {"source": pair.source, "target": pair.target, **rounded, "tokens": row["tokens"]}
+    record["token_logprobs"] = [round(score, 6) for score in row["token_logprobs"]]
+    record |= {"unknown_tokens": list(unknown)} if unknown else {}
     return json.dumps(record, ensure_ascii=False)

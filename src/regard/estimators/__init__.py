@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
+"""Estimators with the interface of scikit-learn: fit, predict, evaluate, save, load."""
 
 from pathlib import Path
 
@@ -8,14 +8,14 @@ from regard.estimators.language_estimator import LanguageModel
 from regard.estimators.transducer import Transducer
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.predictor import Predictor
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 __all__ = [
     "Classifier",
+    "Constraints",
     "Estimator",
     "LanguageModel",
     "Regressor",
-    "Request",
     "Tagger",
     "Transducer",
     "load",
@@ -31,16 +31,16 @@ def load(
     quantize: str | None = None,
     shortlist: bool | str | Path = False,
 ) -> Estimator:
-    """Return the fitted estimator of a run folder, or of an exported one.
+    """Return the fitted estimator of a run folder or an exported model.
 
-    engine: what runs a transducer: torch (as it was trained), ctranslate2, onnx, or auto, the
-    fastest of them; an exported folder has its own. quantize: how its weights are rounded.
-    shortlist: only target tokens that are likely for a source are considered; True: those of the
-    folder's shortlist, which `regard shortlist` made, or else the file of one.
+    engine: torch (default), ctranslate2, onnx, or auto, which benchmarks them and picks the
+    fastest; an exported model has its own. quantize: "int8" for int8 weights. shortlist: restrict
+    the output layer to likely target tokens; True uses the shortlist of the folder (see `regard
+    shortlist`), otherwise the path of a shortlist file.
     """
     return fitted(load_predictor(folder, engine, quantize, shortlist))
 
 
 def fitted(predictor: Predictor) -> Estimator:
     """Return the estimator of a trained model."""
-    return KINDS[predictor.task.kind]()._take(predictor)
+    return KINDS[predictor.task.kind]()._set_predictor(predictor)

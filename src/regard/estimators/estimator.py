@@ -1,4 +1,4 @@
-"""Estimators in the manner of scikit-learn: fit, predict, evaluate, save, load."""
+"""The base class of the estimators, with the interface of scikit-learn."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ from regard import metrics
 from regard.config.load import Config, load_config
 from regard.core.errors import UserError
 from regard.data.reading.read import Pair
-from regard.inference.confident_labels import label
+from regard.inference.confident_labels import pseudo_label
 from regard.inference.predictor import Predictor
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 class NotFitted(UserError, AttributeError):
-    """What only a trained estimator can do was asked of another one."""
+    """The estimator is not fitted yet."""
 
 
 class Estimator:
-    """What all estimators have in common.
+    """Base class of all estimators.
 
-    budget, steps, epochs: how long to train (`budget="3m"`); recipe: a name or a file;
-    settings: `{"model.encoder.width": 128}`, the keys of the configuration; out: the run folder
-    (by default a temporary one); verbose: show progress.
+    budget, steps, epochs: length of training (`budget="3m"`); recipe: a name or a file;
+    settings: `{"model.encoder.width": 128}`, keys of the configuration; out: run folder
+    (default: a temporary one); verbose: show progress.
     """
 
     task = ""  # the kind of task
@@ -63,14 +63,14 @@ class Estimator:
         self.out = out
         self.verbose = verbose
 
-    def pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Examples from what the user gives."""
+    def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Return the examples of X and y."""
         raise NotImplementedError
 
-    def sources(self, X: Any) -> list[Any]:
-        """Sources from what the user gives to `predict`."""
+    def _to_sources(self, X: Any) -> list[Any]:
+        """Return the sources of X."""
         if isinstance(X, str):
-            raise UserError("predict takes a list of texts; write predict([text]) for one")
+            raise UserError("X: expected a list of texts, found one text; pass [text]")
         return list(X)
 
     def fit(
@@ -78,136 +78,138 @@ class Estimator:
         X: Any,
         y: Any = None,
         dev: Any = None,
-        start: "str | Path | Estimator | None" = None,
+        init_from: "str | Path | Estimator | None" = None,
         unlabeled: Any = None,
     ) -> "Self":
-        """Trains on X and y, or on pairs.
+        """Train on X and y, or on pairs.
 
-        Without `dev` a part of the data is held back. start: a model or its folder to start from.
-        unlabeled: sources without answers; a first model, trained alike, labels them, and those
-        it is sure of (`task.confidence`) join the training part.
+        dev: dev set (default: hold out part of the data). init_from: a model, or its folder, to
+        initialize weights and vocabulary from. unlabeled: sources to pseudo-label with a teacher
+        model trained alike; labels with confidence >= `task.pseudo_label_threshold` join the
+        training set.
         """
-        pairs = self.pairs(X, y)
+        pairs = self._to_pairs(X, y)
         config = self._config()
-        held = self._dev(dev)
-        if held is None:
-            pairs, held = config.task.hold_back(pairs)
+        held_out = self._dev(dev)
+        if held_out is None:
+            pairs, held_out = config.task.hold_back(pairs)
         if unlabeled is not None:
-            least = config.task.surely()
-            first = type(self)(**self.get_params() | {"out": None})
-            first._train(config, pairs, held, start)
-            surely = label(first.predictor_, first.sources(unlabeled), least)
-            pairs = [*pairs, *(pair for pair, _ in surely)]
-        return self._train(config, pairs, held, start)
+            threshold = config.task.surely()
+            teacher = type(self)(**self.get_params() | {"out": None})
+            teacher._train(config, pairs, held_out, init_from)
+            labeled = pseudo_label(teacher.predictor_, teacher._to_sources(unlabeled), threshold)
+            pairs = [*pairs, *(pair for pair, _ in labeled)]
+        return self._train(config, pairs, held_out, init_from)
 
     def _dev(self, dev: Any) -> list[Pair] | None:
-        """Dev examples, given as pairs or as (X, y)."""
+        """Return the dev examples of pairs or of (X, y)."""
         if dev is None:
             return None
         both = isinstance(dev, tuple) and len(dev) == 2 and not isinstance(dev[0], str)
-        return self.pairs(*dev) if both else self.pairs(dev, None)
+        return self._to_pairs(*dev) if both else self._to_pairs(dev, None)
 
     def _train(
         self,
         config: Config,
         pairs: list[Pair],
-        held: list[Pair],
-        start: "str | Path | Estimator | None",
+        held_out: list[Pair],
+        init_from: "str | Path | Estimator | None",
     ) -> "Self":
-        """A run from its beginning to its end."""
+        """Train a run from start to finish."""
         if self.out is None:
             self._temporary = tempfile.TemporaryDirectory(prefix="regard-")
         folder = Path(self.out or self._temporary.name)
         if (folder / "config.yaml").exists():
-            raise UserError(f"{folder}: holds a run already; choose another `out`")
-        display = self._display(config.training)  # refuses before anything is written
-        begin: Any = getattr(start, "folder_", start)
-        origin = read_origin(Path(begin), read_config(Path(begin))) if begin else None
-        run = start_run(folder, config, pairs, held, origin)
+            raise UserError(f"{folder}: already contains a run; choose another `out`")
+        display = self._display(config.training)  # raises before anything is written
+        start: Any = getattr(init_from, "folder_", init_from)
+        origin = read_origin(Path(start), read_config(Path(start))) if start else None
+        run = start_run(folder, config, pairs, held_out, origin)
         describe(run, {})
         with closing(display):
-            whole = train_run(run, display)
-        self._take(Predictor.of(run.task, run.config, run.model.eval(), folder))
-        if not whole:  # the model can be used, but a search over many fits must stop here
+            finished = train_run(run, display)
+        self._set_predictor(Predictor.of(run.task, run.config, run.model.eval(), folder))
+        if not finished:  # the model is usable, but a search over many fits must stop here
             raise KeyboardInterrupt
         return self
 
-    def predictions(
+    def predict_detailed(
         self, X: Any, nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Prediction]:
-        """The answers with scores, probabilities, alternatives and unknown tokens."""
+        """Return the predictions with scores, probabilities, n-best lists and unknown tokens."""
         predictor = self.predictor_
         return predictor.predict(
-            self.sources(X), predictor.search(**search), nbest, rows=batch_size
+            self._to_sources(X), predictor.search_options(**search), nbest, rows=batch_size
         )
 
     def evaluate(
         self, X: Any, y: Any = None, batch_size: int = 64, **search: Any
     ) -> dict[str, float]:
-        """All measures by name."""
+        """Return all metrics by name."""
         predictor = self.predictor_
-        examples = predictor.task.examples(self.pairs(X, y))
-        return predictor.evaluate(examples, predictor.search(**search), batch_size).scores
+        examples = predictor.task.examples(self._to_pairs(X, y))
+        return predictor.evaluate(examples, predictor.search_options(**search), batch_size).scores
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The task's own measure; larger is better."""
+        """Return the metric of the task, negated if lower is better."""
         value = self.evaluate(X, y)[self.task_.metric]
         return value if metrics.HIGHER_IS_BETTER[self.task_.metric] else -value
 
     def save(self, folder: str | Path) -> None:
-        """Copies the run folder: all that `load` needs."""
+        """Copy the run folder, which `load` reads."""
         source = self.predictor_.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
-            raise UserError(f"{folder}: exists and is not empty; choose another folder")
+            raise UserError(f"{folder}: the folder is not empty; choose another one")
         shutil.copytree(source, folder, dirs_exist_ok=True)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments, as scikit-learn asks for them."""
+        """Return the constructor arguments (scikit-learn interface)."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
     def set_params(self, **params: Any) -> "Self":
-        """Changes constructor arguments."""
+        """Set constructor arguments (scikit-learn interface)."""
         known = self.get_params()
         for name, value in params.items():
             if name not in known:
                 raise UserError(
-                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(known)}"
+                    f"{type(self).__name__}: unknown parameter {name!r}; available: "
+                    f"{', '.join(known)}"
                 )
             setattr(self, name, value)
         return self
 
     def __sklearn_tags__(self) -> Any:
-        """What scikit-learn wants to know; only called by it."""
+        """Return the tags of scikit-learn, which calls this."""
         from sklearn.utils import Tags, TargetTags
 
         return Tags(estimator_type=None, target_tags=TargetTags(required=False))
 
     def __repr__(self) -> str:
         default = {n: p.default for n, p in inspect.signature(type(self)).parameters.items()}
-        given = [f"{n}={v!r}" for n, v in self.get_params().items() if v != default[n]]
-        return f"{type(self).__name__}({', '.join(given)})"
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if v != default[n]]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     def _config(self) -> Config:
-        """The configuration these arguments mean."""
+        """Return the configuration of these arguments."""
         settings = dict(self.settings or {})
         for name in ("budget", "steps", "epochs", "seed"):
             if getattr(self, name) is not None:
                 settings[f"training.{name}"] = getattr(self, name)
-        given = [f"{key}={_yaml(value)}" for key, value in settings.items()]
-        return load_config(self.recipe, [f"task.kind={self.task}", *given])
+        overrides = [f"{key}={_yaml(value)}" for key, value in settings.items()]
+        return load_config(self.recipe, [f"task.kind={self.task}", *overrides])
 
     def _display(self, training: Training) -> Display:
         from regard.training.display import choose_display
 
         return followed(training, choose_display() if self.verbose else Display())
 
-    def _take(self, predictor: Predictor) -> "Self":
-        """Takes over a trained model."""
+    def _set_predictor(self, predictor: Predictor) -> "Self":
+        """Use a trained model."""
         self.predictor_ = predictor
         return self
 
     def __getattr__(self, name: str) -> Any:
-        """Says what is missing before `fit`."""
+        """Raise NotFitted for the attributes that `fit` sets."""
         kind = type(self).__name__
         if name == "predictor_":
             raise NotFitted(f"this {kind} is not fitted: call fit, or regard.load(folder)")
@@ -215,7 +217,7 @@ class Estimator:
 
     @property
     def model_(self) -> Any:
-        """The model as torch trains it, or else the engine that runs it."""
+        """The torch module, or the engine if another one runs the model."""
         return self.predictor_.module or self.predictor_.engine
 
     @property
@@ -225,7 +227,7 @@ class Estimator:
 
     @property
     def config_(self) -> Config:
-        """All settings, filled."""
+        """The complete configuration."""
         return self.predictor_.config
 
     @property
@@ -235,5 +237,5 @@ class Estimator:
 
 
 def _yaml(value: Any) -> str:
-    """A value as a setting is written: JSON, which is YAML; numpy's numbers as plain ones."""
+    """Return a value as JSON, which is YAML; numpy numbers as plain ones."""
     return json.dumps(value, default=lambda number: number.item())

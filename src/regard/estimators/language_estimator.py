@@ -1,4 +1,4 @@
-"""The LanguageModel: text that goes on, and how probable a text is."""
+"""The LanguageModel estimator: generate text, and score it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,44 +9,44 @@ from regard.estimators.estimator import Estimator
 
 
 class LanguageModel(Estimator):
-    """Learns running text, a text or a list of documents, and writes on."""
+    """Language model. fit takes plain text: one text or a list of documents."""
 
     task = "language-model"
 
-    def pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Documents from a text or a list of texts."""
+    def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Return the documents of a text or a list of texts."""
         if y is not None:
-            raise UserError("a LanguageModel learns from texts alone: fit(texts)")
+            raise UserError("y: a LanguageModel is trained on texts only: fit(texts)")
         texts = [X] if isinstance(X, str) else list(X)
         if not texts:
-            raise UserError("no text: at least one document is expected")
+            raise UserError("X: expected at least one document, found none")
         for number, text in enumerate(texts, 1):
             if not isinstance(text, str) or not text:
-                raise UserError(f"document {number}: a text expected, {text!r} found")
+                raise UserError(f"document {number}: expected a text, found {text!r}")
         return [Pair("", text, number) for number, text in enumerate(texts, 1)]
 
     def predict(
         self, X: Sequence[str], nbest: int = 1, batch_size: int = 64, **search: Any
     ) -> list[Any]:
-        """Each text with what follows it; with nbest > 1 a list of such texts.
+        """Return each text with a continuation; with nbest > 1, a list of them.
 
-        search: temperature, top_k, top_p, length, seed.
+        search: temperature, top_k, top_p, max_length, seed.
         """
-        found = self.predictions(X, nbest, batch_size, **search)
+        found = self.predict_detailed(X, nbest, batch_size, **search)
         if nbest == 1:
             return [prediction.text for prediction in found]
-        return [[other.text for other in prediction.alternatives] for prediction in found]
+        return [[one.text for one in prediction.nbest] for prediction in found]
 
-    def generate(self, prompt: str = "", row: int = 0, **search: Any) -> Iterator[str]:
-        """What follows the prompt, piece by piece as it is written; another `row`, another text."""
+    def generate(self, prompt: str = "", sample_index: int = 0, **search: Any) -> Iterator[str]:
+        """Yield a continuation of the prompt, piece by piece. sample_index: which random sample."""
         predictor = self.predictor_
-        return predictor.stream(prompt, predictor.search(**search), row)
+        return predictor.stream(prompt, predictor.search_options(**search), sample_index)
 
-    def unknown(self, text: str) -> tuple[str, ...]:
-        """The tokens of a text that training never saw."""
+    def unknown_tokens(self, text: str) -> tuple[str, ...]:
+        """Return the tokens of a text that are not in the vocabulary."""
         return self.predictor_.task.source.unknown(text)
 
-    def scores(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
-        """For each text: nats, tokens, characters, loss, perplexity, bits_per_character."""
-        pairs = [Pair("", text, 0) for text in self.sources(X)]
+    def log_likelihoods(self, X: Sequence[str], batch_size: int = 64) -> list[dict[str, float]]:
+        """Return nats, tokens, characters, loss, perplexity and bits_per_character of each text."""
+        pairs = [Pair("", text, 0) for text in self._to_sources(X)]
         return [row for row, _ in self.predictor_.score(pairs, batch_size)]

@@ -1,4 +1,4 @@
-"""The Transducer: a sequence in, a sequence of its own length out."""
+"""The Transducer estimator: sequence-to-sequence models."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -7,20 +7,20 @@ from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.tasks.task import Prediction
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 
 class Transducer(Estimator):
-    """A sequence in, a sequence of its own length out.
+    """Sequence-to-sequence model.
 
     `fit` takes pairs `[(source, target), ...]`, or sources X and targets y; a target may be a list
-    of alternatives.
+    of references.
     """
 
     task = "transduce"
 
-    def pairs(self, X: Any, y: Any) -> list[Pair]:
-        """Examples from pairs, or from sources and targets."""
+    def _to_pairs(self, X: Any, y: Any) -> list[Pair]:
+        """Return the examples of pairs, or of sources and targets."""
         return _pairs(X, y)
 
     def predict(
@@ -29,56 +29,58 @@ class Transducer(Estimator):
         beam: int | None = None,
         nbest: int = 1,
         batch_size: int = 64,
-        requests: Sequence[Request] | None = None,
+        constraints: Sequence[Constraints] | None = None,
         **search: Any,
     ) -> list[Any]:
-        """The answer to each source; with nbest > 1 a list of answers, best first.
+        """Return the prediction for each source; with nbest > 1, a list of them, best first.
 
-        requests: what is asked of each answer, `Request(prefix, must, ban)`. search: settings of
-        the search, such as `length_penalty=1`; `kind="sample"` with `temperature=0.8` samples.
+        constraints: one `Constraints(prefix, require, ban)` per source. search: search options,
+        such as `length_penalty=1`; `kind="sample"` with `temperature=0.8` samples.
         """
-        found = self.predictions(X, nbest, batch_size, requests, beam=beam, **search)
+        found = self.predict_detailed(X, nbest, batch_size, constraints, beam=beam, **search)
         if nbest == 1:
             return [prediction.text for prediction in found]
-        return [[other.text for other in prediction.alternatives] for prediction in found]
+        return [[one.text for one in prediction.nbest] for prediction in found]
 
-    def predictions(
+    def predict_detailed(
         self,
         X: Any,
         nbest: int = 1,
         batch_size: int = 64,
-        requests: Sequence[Request] | None = None,
-        align: bool = False,
+        constraints: Sequence[Constraints] | None = None,
+        return_alignment: bool = False,
         **search: Any,
     ) -> list[Prediction]:
-        """The answers with scores, alternatives and unknown tokens; `align`: with alignments."""
-        predictor, sources = self.predictor_, self.sources(X)
-        options = predictor.search(**search)
-        return predictor.predict(sources, options, nbest, requests, align, batch_size)
+        """Return the predictions with scores, tokens, n-best lists and unknown tokens.
 
-    def scores(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
-        """How probable given targets are: of each pair log_probability, perplexity, tokens.
-
-        tokens: each token of the target with its log probability, the end among them.
+        return_alignment: add the attention of each output token to the source.
         """
-        return [row for row, _ in self.predictor_.score(self.pairs(X, y), batch_size)]
+        predictor, sources = self.predictor_, self._to_sources(X)
+        options = predictor.search_options(**search)
+        return predictor.predict(sources, options, nbest, constraints, return_alignment, batch_size)
+
+    def log_likelihoods(self, X: Any, y: Any = None, batch_size: int = 64) -> list[dict[str, Any]]:
+        """Return log_probability, perplexity, tokens and token_logprobs of each target, EOS
+        included (teacher forcing).
+        """
+        return [row for row, _ in self.predictor_.score(self._to_pairs(X, y), batch_size)]
 
 
 def _pairs(X: Iterable[Any], y: Iterable[Any] | None) -> list[Pair]:
-    """Pairs from pairs, or from sources and targets; a target may be a list of alternatives."""
+    """Return the pairs of X, or of X and y; a target may be a list of references."""
     rows = list(X) if y is None else list(zip(X, y, strict=True))
     pairs = []
     for number, row in enumerate(rows, 1):
         if isinstance(row, str) or len(row) != 2:
-            raise UserError(f"example {number}: a pair (source, target) expected, {row!r} found")
+            raise UserError(f"example {number}: expected a pair (source, target), found {row!r}")
         source, targets = row
         if not isinstance(targets, str) and len(targets) == 0:
-            raise UserError(f"example {number}: a target expected, an empty list found")
+            raise UserError(f"example {number}: expected a target, found an empty list")
         for target in [targets] if isinstance(targets, str) else targets:
             pairs.append(Pair(_source(source), str(target), number))
     return pairs
 
 
 def _source(source: Any) -> Any:
-    """Sequences as they are, for inputs that read them; all else as a text."""
+    """Return sequences unchanged, and anything else as a text."""
     return source if isinstance(source, tuple | list) else str(source)

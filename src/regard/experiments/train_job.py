@@ -14,7 +14,7 @@ from regard.core.errors import UserError, info
 from regard.data.reading.lines import read_lines
 from regard.data.reading.read import Pair
 from regard.exchange.engine_choice import load_predictor
-from regard.inference.confident_labels import label
+from regard.inference.confident_labels import pseudo_label
 from regard.inference.prediction.input_items import file_items
 from regard.storage.pseudo_labels import write_pseudo
 from regard.storage.run_files import read_config
@@ -128,7 +128,7 @@ def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[
     if kind != task:
         raise UserError(f"--teacher {teacher}: a {kind} model cannot label for {task}")
     sources = [item.source for item in file_items(predictor, path) if item.source]
-    found = label(predictor, sources, least)
+    found = pseudo_label(predictor, sources, least)
     if not found:
         raise UserError(
             f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "

@@ -7,11 +7,13 @@ from regard.data.reading.read import Pair
 from regard.inference.predictor import Predictor
 
 
-def label(predictor: Predictor, sources: Sequence[Any], least: float) -> list[tuple[Pair, float]]:
-    """Return the sources with the predictions whose confidence is at least so much, and that."""
+def pseudo_label(
+    predictor: Predictor, sources: Sequence[Any], threshold: float
+) -> list[tuple[Pair, float]]:
+    """Return pairs of source and prediction with confidence >= threshold, and that confidence."""
     sources = [source for source in sources if source]
     return [
         (Pair(source, found.value, 0), float(found.confidence))
         for source, found in zip(sources, predictor.predict(sources), strict=True)
-        if found.confidence is not None and found.confidence >= least
+        if found.confidence is not None and found.confidence >= threshold
     ]

@@ -28,7 +28,7 @@ from regard.storage.weights import load_weights
 from regard.tasks.batches import ALL, ROWS, Work, plan
 from regard.tasks.rows import SourceRows
 from regard.tasks.task import Prediction, Task
-from regard.tasks.values import Evaluation, Request
+from regard.tasks.values import Constraints, Evaluation
 
 
 @dataclass
@@ -79,8 +79,8 @@ class Predictor:
         steps = self.config.model.gives == "steps"
         return self.task.abilities - (frozenset() if steps else self.task.stepwise)
 
-    def search(self, **changes: Any) -> Any:
-        """Return the search of this model, with other settings if they are given."""
+    def search_options(self, **changes: Any) -> Any:
+        """Return the search options of this model, with these changes."""
         if all(value is None for value in changes.values()):
             return self.config.search
         return changed_search(self.config, changes)
@@ -90,20 +90,22 @@ class Predictor:
         sources: Sequence[Any],
         search: Search | None = None,
         nbest: int = 1,
-        requests: Sequence[Request] | None = None,
-        align: bool = False,
+        constraints: Sequence[Constraints] | None = None,
+        return_alignment: bool = False,
         rows: int | None = ROWS,
         work: Work = ALL,
     ) -> list[Prediction]:
         """Return the prediction for each source, in their order.
 
-        requests: constraints on each prediction. align: with the attention to the source. rows:
+        constraints: on each prediction. return_alignment: add the attention to the source. rows:
         sources per batch. work: how it is done; no prediction depends on either.
         """
         task, search = self.task, search or self.config.search
-        if requests is not None and len(requests) != len(sources):
-            raise UserError(f"requests: {len(sources)} expected, {len(requests)} given")
-        constraints = None if requests is None else [task.constraints(one) for one in requests]
+        if constraints is not None and len(constraints) != len(sources):
+            raise UserError(f"constraints: expected {len(sources)}, found {len(constraints)}")
+        tokens = None
+        if constraints is not None:
+            tokens = [task.encode_constraints(one) for one in constraints]
         encoded = task.rows(sources)
         indices = work.numbers or range(work.first, work.first + len(sources))
 
@@ -115,7 +117,7 @@ class Predictor:
             request = replace(
                 task.request(encoded, part, search),
                 nbest=nbest,
-                constraints=None if constraints is None else [constraints[i] for i in part],
+                constraints=None if tokens is None else [tokens[i] for i in part],
                 indices=[indices[i] for i in part],
                 on_step=None if work.follower is None else remap_rows(work.follower, part),
             )
@@ -124,11 +126,15 @@ class Predictor:
             except Unmet as error:
                 raise Unmet(part[error.row]) from error
             except Unwanted as error:
-                settled = {part[row]: one for row, one in error.settled.items() if not align}
+                settled = {
+                    part[row]: one for row, one in error.settled.items() if not return_alignment
+                }
                 work.answered([*settled], made(settled))
                 raise
             predictions = made(dict(zip(part, found, strict=True)))
-            predictions = _aligned(engine, request, found, predictions) if align else predictions
+            predictions = (
+                _aligned(engine, request, found, predictions) if return_alignment else predictions
+            )
             work.answered(part, predictions)
             return predictions
 
@@ -179,7 +185,7 @@ class Predictor:
     def alternatives(
         self,
         source: str,
-        request: Request,
+        constraints: Constraints,
         count: int,
         search: Any = None,
         on_step: Follower | None = None,
@@ -188,7 +194,7 @@ class Predictor:
         task: Any = self.task
         search = search or self.config.search
         found: list[tuple[str, float, Prediction]] = task.alternatives(
-            self.engine, source, request, count, search, on_step
+            self.engine, source, constraints, count, search, on_step
         )
         return found
 

@@ -14,7 +14,7 @@ from regard.search.callbacks import Begun, Outputs, Unwanted
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
 from regard.tasks.batches import Work, rows_together
-from regard.tasks.values import Prediction, Request
+from regard.tasks.values import Constraints, Prediction
 
 TOO_LONG = "the answer took too long; ask for less: a shorter text, a narrower beam"
 
@@ -32,7 +32,7 @@ class Job:
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     text: str = ""
-    request: Request | None = None
+    constraints: Constraints | None = None
     number: int = 0
     several: bool = False
     ahead: int = 0
@@ -65,10 +65,10 @@ class Asking:
         )
         try:
             sources = [task.parse(job.text) for job in jobs]
-            wished = any(job.request is not None for job in jobs)
-            requests = [job.request or Request() for job in jobs] if wished else None
+            wished = any(job.constraints is not None for job in jobs)
+            constraints = [job.constraints or Constraints() for job in jobs] if wished else None
             predict = self.model.predictor.predict
-            found = predict(sources, self.search, self.nbest, requests, self.align, rows, work)
+            found = predict(sources, self.search, self.nbest, constraints, self.align, rows, work)
             _keep(jobs, range(len(jobs)), found)
         except Unwanted:
             for job in jobs:

@@ -18,8 +18,8 @@ from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import Events
 from regard.tasks.questions.question import TooLong
-from regard.tasks.values import NBEST_PARTS, PARTS
-from regard.tasks.values import Request as Wish
+from regard.tasks.values import FIELDS, NBEST_FIELDS
+from regard.tasks.values import Constraints as Wish
 
 NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
 
@@ -35,12 +35,12 @@ async def predict(request: Request, body: PredictBody) -> Response:
         _check_alignments(texts, asking)
     ahead = itertools.accumulate(map(len, texts), initial=0)
     jobs = [
-        Job(asking, text=text, request=wish, number=n, several=len(texts) > 1, ahead=before)
+        Job(asking, text=text, constraints=wish, number=n, several=len(texts) > 1, ahead=before)
         for n, (text, wish, before) in enumerate(zip(texts, wishes, ahead, strict=False))
     ]
     found = await service.outcomes(request, jobs)
     service.metrics.tokens.labels(name).inc(sum(len(one.tokens) for one in found))
-    parts = NBEST_PARTS if body.nbest > 1 else PARTS
+    parts = NBEST_FIELDS if body.nbest > 1 else FIELDS
     answers = [one.as_dict(parts) for one in found]
     took = round(1000 * (time.monotonic() - began), 3)
     return as_json({"model": name, "answers": answers, "milliseconds": took})
@@ -51,7 +51,7 @@ async def stream_answer(request: Request, body: StreamBody) -> Response:
     service: Service = request.app.state.service
     asking = service.asking(body, "stream")
     wish = None if body.request is None else _wish(body.request, "request", asking.model)
-    return Events(service, Job(asking, text=body.text, request=wish), asking.model)
+    return Events(service, Job(asking, text=body.text, constraints=wish), asking.model)
 
 
 async def inspect(request: Request, body: InspectBody) -> Response:

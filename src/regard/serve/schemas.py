@@ -141,9 +141,9 @@ class Answer(BaseModel):
     token_logprobs: list[float] | None = Field(
         None, description="log probabilities, that of the end last; of a tagger probabilities"
     )
-    alternatives: list[Other] | None = Field(None, description="with nbest > 1: all of them")
-    unknown: list[str] | None = Field(None, description="tokens that training never saw")
-    cut: bool | None = Field(None, description="true: ended at its limit")
+    nbest: list[Other] | None = Field(None, description="with nbest > 1: all of them")
+    unknown_tokens: list[str] | None = Field(None, description="tokens that training never saw")
+    truncated: bool | None = Field(None, description="true: ended at its limit")
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
     alignment: list[list[float]] | None = Field(

@@ -21,7 +21,7 @@ COLDEST = 0.01  # the least temperature above 0
 
 def chosen_search(predictor: Predictor, changes: dict[str, Any], settings: ServeSettings) -> Any:
     """Return the search with what a request asks for; refuse what does not fit, or is too much."""
-    search = predictor.search(**changes)
+    search = predictor.search_options(**changes)
     for name, given in changes.items():
         if name not in type(search).model_fields:  # only null comes so far
             known = ", ".join(type(search).model_fields)

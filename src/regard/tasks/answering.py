@@ -22,7 +22,7 @@ from regard.search.hypothesis import NEVER, Hypothesis
 from regard.search.search import SearchRequest
 from regard.tasks.banning import bans
 from regard.tasks.batches import plan
-from regard.tasks.values import Prediction, Request
+from regard.tasks.values import Constraints, Prediction
 
 
 class Answering:
@@ -52,22 +52,22 @@ class Answering:
         limits = [self.limit(length, search) for length in rows.lengths[at].tolist()]
         return SearchRequest(rows.pad(at), torch.tensor(limits))
 
-    def constraints(self, request: Request) -> TokenConstraints:
+    def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
         """What is asked of a prediction, as tokens."""
         encode = self.target.encode
-        must = tuple(tuple(encode(word)) for word in request.must)
+        require = tuple(tuple(encode(word)) for word in constraints.require)
         for name, word, ids in (
-            ("prefix", request.prefix, encode(request.prefix)),
-            *(("must", *pair) for pair in zip(request.must, must, strict=True)),
+            ("prefix", constraints.prefix, encode(constraints.prefix)),
+            *(("require", *pair) for pair in zip(constraints.require, require, strict=True)),
         ):
             if UNK in ids:
-                raise UserError(f"{name}: {word!r} has tokens that no answer can have")
-            if word in request.ban:
-                raise UserError(f"{name}: {word!r} is banned as well")
-        if not all((*must, *map(encode, request.ban))):
-            raise UserError("must, ban: a word expected, an empty text given")
-        banned = bans(self.target, request.ban)
-        return replace(banned, prefix=tuple(encode(request.prefix)), must=must)
+                raise UserError(f"{name}: {word!r} contains tokens outside the target vocabulary")
+            if word in constraints.ban:
+                raise UserError(f"{name}: {word!r} is also banned")
+        if not all((*require, *map(encode, constraints.ban))):
+            raise UserError("require, ban: expected a word, found an empty text")
+        banned = bans(self.target, constraints.ban)
+        return replace(banned, prefix=tuple(encode(constraints.prefix)), must=require)
 
     def score_targets(
         self, engine: Any, pairs: Sequence[Pair], rows: int
@@ -90,18 +90,17 @@ class Answering:
         self,
         engine: Any,
         source: str,
-        request: Request,
+        constraints: Constraints,
         count: int,
         search: Any,
         on_step: Follower | None = None,
     ) -> list[tuple[str, float, Prediction]]:
         """How a prediction may continue after a prefix: token, probability, the best such one.
 
-        The most probable token first. request: the prefix, and words that predictions must have
-        or not have.
+        The most probable token first. constraints: the prefix, required and banned words.
         """
         encoded = self.rows([source])
-        wish = self.constraints(request)
+        wish = self.encode_constraints(constraints)
         begun = wish.prefix
         source_row = encoded.all().to(engine.device)
         logp = next_token_logprobs(engine.stepper(), source_row, begun)[0].clone()  # (V,)
@@ -141,13 +140,13 @@ class Answering:
                 h.score,
                 h.token_logprobs,
                 tuple(self.target.name(id) for id in h.tokens),
-                cut=h.cut,
+                truncated=h.cut,
                 value=self.target.decode(h.tokens),
             )
             for h in found
         ]
         unknown = self.source.unknown(source, row)
-        return replace(texts[0], alternatives=tuple(texts), unknown=unknown)
+        return replace(texts[0], nbest=tuple(texts), unknown_tokens=unknown)
 
 
 def _statistics(found: Prediction) -> dict[str, Any]:
@@ -156,5 +155,6 @@ def _statistics(found: Prediction) -> dict[str, Any]:
     return {
         "log_probability": total,
         "perplexity": math.exp(min(-total / len(tokens), 700.0)),
-        "tokens": list(zip(tokens, found.token_logprobs, strict=True)),
+        "tokens": tokens,
+        "token_logprobs": list(found.token_logprobs),
     }

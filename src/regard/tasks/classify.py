@@ -111,12 +111,12 @@ class Classify(Task):
         return Prediction(
             ", ".join(value),
             float(np.log(max(sure, 1e-30))),
-            alternatives=others,
-            unknown=self.source.unknown(source),
+            nbest=others,
+            unknown_tokens=self.source.unknown(source),
             value=value,
             confidence=float(sure),
             probabilities={self.labels[i]: float(p[i]) for i in order},
-            single=not self.several,
+            is_scalar=not self.several,
         )
 
     def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:

@@ -128,8 +128,8 @@ class LanguageModelTask(Task):
         for one in found:
             text = source + self.tokenizer.decode([*prompt, *one.tokens])[before:]
             names = tuple(map(self.tokenizer.name, one.tokens))
-            texts.append(Prediction(text, None, tokens=names, unknown=unknown, value=text))
-        return replace(texts[0], alternatives=tuple(texts))
+            texts.append(Prediction(text, None, tokens=names, unknown_tokens=unknown, value=text))
+        return replace(texts[0], nbest=tuple(texts))
 
     def growing(self, source: str) -> Callable[[Begun], Prediction]:
         """What makes an answer of an output that is not whole yet; each token is named once."""
@@ -198,7 +198,10 @@ class LanguageModelTask(Task):
         texts = [pair.target for pair in pairs]
         found = self.surprise(engine.stepper(), texts, rows)
         return [
-            (document_row(nats, text), Prediction(text, None, unknown=self.source.unknown(text)))
+            (
+                document_row(nats, text),
+                Prediction(text, None, unknown_tokens=self.source.unknown(text)),
+            )
             for nats, text in zip(found, texts, strict=True)
         ]
 

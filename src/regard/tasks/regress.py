@@ -128,9 +128,9 @@ class Regress(Task):
         return Prediction(
             "\t".join(f"{number:.6g}" for number in numbers),
             None,
-            unknown=self.source.unknown(source),
+            unknown_tokens=self.source.unknown(source),
             value=tuple(numbers.tolist()),
-            single=len(numbers) == 1,
+            is_scalar=len(numbers) == 1,
         )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:

@@ -148,7 +148,7 @@ class Tag(Task):
             float(np.log(np.maximum(sure, 1e-30)).sum()),
             tuple(sure),
             tags,
-            unknown=self.source.unknown(source),
+            unknown_tokens=self.source.unknown(source),
             value=tags,
             confidence=float(np.mean(sure)),
         )

@@ -30,7 +30,7 @@ from regard.search.search import Found, SearchRequest
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.task_loss import losses
-from regard.tasks.values import Evaluation, InputItem, Prediction, Request, plain
+from regard.tasks.values import Constraints, Evaluation, InputItem, Prediction, plain
 
 __all__ = [
     "DataCheck",
@@ -40,9 +40,7 @@ __all__ = [
 ]
 
 SAMPLES = 5  # predictions shown at each validation
-ONLY_TRANSDUCERS = (
-    "prefix, must, ban: only for transducers, whose answers are sequences of their own"
-)
+ONLY_TRANSDUCERS = "prefix, require, ban: only supported for task transduce"
 
 
 class Task(ABC):
@@ -101,7 +99,7 @@ class Task(ABC):
     ) -> Prediction:
         """Return the prediction for a source, from what the search found. row: its tokens."""
 
-    def constraints(self, request: Request) -> TokenConstraints:
+    def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
         """Return what is asked of a prediction, as tokens."""
         raise UserError(ONLY_TRANSDUCERS)
 

@@ -1,4 +1,4 @@
-"""What tasks give and take: predictions, what was chosen, evaluations."""
+"""Values that tasks take and return: predictions, constraints, input items, evaluations."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,66 +7,64 @@ from typing import Any
 from regard.data.reading.read import Example
 from regard.data.tensors.special import EOS, SPECIALS
 
-BRIEF = ("text", "score")  # the parts of an alternative
+BRIEF = ("text", "score")  # the fields of an item of an n-best list
 TOKENS = ("text", "value", "score", "tokens", "token_logprobs")
-REST = ("unknown", "cut", "confidence", "probabilities", "alignment")
-PARTS, NBEST_PARTS = (*TOKENS, *REST), (*TOKENS, "alternatives", *REST)
-ALWAYS = ("value", "prediction", "nbest")  # parts that JSON shows even if there is nothing in them
+REST = ("unknown_tokens", "truncated", "confidence", "probabilities", "alignment")
+FIELDS, NBEST_FIELDS = (*TOKENS, *REST), (*TOKENS, "nbest", *REST)
+ALWAYS = ("value", "prediction")  # fields that JSON has even if they are empty
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """One answer. text: as it is printed; value: as it is (a text, labels, tags, numbers);
-    score: log probability, as the search ranks it, or None; unknown: tokens of the source that
-    training never saw; cut: whether the answer ended because it came to its limit; single: whether
-    a value that is a tuple always holds one thing, and is shown as that; alignment: for each
-    token, and the end, how much of its attention each source token had (the end is one too)."""
+    """The prediction for one source. text: as it is printed; value: the typed value (text, labels,
+    tags or numbers); score: log probability, as the search ranks it, or None; unknown_tokens: of
+    the source; truncated: whether the output reached the length limit; is_scalar: whether a tuple
+    value always has one element, which JSON shows alone; alignment: for each token and EOS, the
+    attention to each source token, EOS included."""
 
     text: str
     score: float | None
     token_logprobs: tuple[float, ...] = ()
     tokens: tuple[str, ...] = ()
-    alternatives: tuple["Prediction", ...] = ()
-    unknown: tuple[str, ...] = ()
-    cut: bool = False
+    nbest: tuple["Prediction", ...] = ()
+    unknown_tokens: tuple[str, ...] = ()
+    truncated: bool = False
     value: Any = None
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
-    single: bool = False
+    is_scalar: bool = False
     alignment: tuple[tuple[float, ...], ...] = ()
 
-    def shown(self) -> Any:
-        """The value as JSON shows it."""
-        return self.value[0] if self.single else self.value
+    def json_value(self) -> Any:
+        """Return the value as JSON shows it."""
+        return self.value[0] if self.is_scalar else self.value
 
     def as_dict(
         self,
-        parts: Sequence[str] = PARTS,
-        others: Sequence[str] = BRIEF,
+        fields: Sequence[str] = FIELDS,
+        nbest_fields: Sequence[str] = BRIEF,
         digits: int | None = 6,
-        pairs: bool = False,
+        eos: bool = False,
     ) -> dict[str, Any]:
-        """Return these parts of the prediction for JSON, in this order, without those that do not
-        apply.
+        """Return these fields of the prediction for JSON, in this order; those that do not apply
+        are omitted.
 
-        others: the parts of alternatives; digits: of probabilities and attention (None: all);
-        pairs: each token with its log probability, if there are any, the end last.
+        nbest_fields: the fields of each item of the n-best list. digits: of probabilities and
+        attention (None: all). eos: append EOS to the tokens.
         """
-        found = {part: self._part(part, others, digits, pairs) for part in parts}
-        return {name: part for name, part in found.items() if part is not None or name in ALWAYS}
+        values = {name: self._field(name, nbest_fields, digits, eos) for name in fields}
+        return {name: one for name, one in values.items() if one is not None or name in ALWAYS}
 
-    def _part(self, name: str, others: Sequence[str], digits: int | None, pairs: bool) -> Any:
+    def _field(self, name: str, nbest_fields: Sequence[str], digits: int | None, eos: bool) -> Any:
         match name:
             case "text":
                 return self.text
             case "value" | "prediction":
-                return self.shown()
-            case "score":  # the digits behind depend on what a text is predicted together with
+                return self.json_value()
+            case "score":  # further digits depend on the rest of the batch
                 return None if self.score is None else round(self.score, 6)
-            case "tokens" if pairs:
-                names = (*self.tokens, SPECIALS[EOS])
-                scores = _rounded(self.token_logprobs) or [None] * len(names)
-                return [list(pair) for pair in zip(names, scores, strict=True)]
+            case "tokens" if eos:
+                return [*self.tokens, SPECIALS[EOS]]
             case "tokens":
                 return self.tokens if self.tokens or self.token_logprobs else None
             case "token_logprobs":
@@ -75,15 +73,14 @@ class Prediction:
                 return self.token_logprobs or None
             case "confidence" if self.confidence is not None:
                 return _rounded([self.confidence], digits)[0]
-            case "alternatives" | "nbest":
-                found = [one.as_dict(others, pairs=pairs) for one in self.alternatives]
-                return found or None if name == "alternatives" else found
+            case "nbest":
+                return [one.as_dict(nbest_fields, eos=eos) for one in self.nbest] or None
             case "probabilities" if self.probabilities:
-                shares = _rounded(self.probabilities.values(), digits)
-                return dict(zip(self.probabilities, shares, strict=True))
+                rounded = _rounded(self.probabilities.values(), digits)
+                return dict(zip(self.probabilities, rounded, strict=True))
             case "alignment":
                 return [_rounded(row, digits) for row in self.alignment] or None
-            case "unknown" | "cut":
+            case "unknown_tokens" | "truncated":
                 return getattr(self, name) or None
         return None
 
@@ -93,28 +90,28 @@ def _rounded(numbers: Iterable[float], digits: int | None = 6) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is asked of the answer to one source: how it begins, words it must have or not have."""
+class Constraints:
+    """Constraints on the prediction for one source: its prefix, required words, banned words."""
 
     prefix: str = ""
-    must: tuple[str, ...] = ()
+    require: tuple[str, ...] = ()
     ban: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class InputItem:
-    """A source, and the text it was read from. render: writes its prediction, where that is not
-    simply a line; request: what is asked of its prediction, where something is."""
+    """A source and the text it was read from. render: formats its prediction, unless that is one
+    line; constraints: on its prediction, if there are any."""
 
     source: Any
     text: str
     render: Callable[[Prediction], str] | None = None
-    request: Request | None = None
+    constraints: Constraints | None = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores by name, the loss, the predictions they were made from, and what is behind them."""
+    """Metrics by name, the loss, the predictions they were computed from, and details."""
 
     scores: dict[str, float]
     loss: float
@@ -125,12 +122,12 @@ class Evaluation:
 def columns(
     predictions: Sequence[Prediction], examples: Sequence[Example]
 ) -> tuple[list[Any], list[Any]]:
-    """What was predicted, and what is expected."""
+    """Return the predicted and the expected values."""
     return [p.value for p in predictions], [e.references[0] for e in examples]
 
 
 def plain(side: Any) -> str:
-    """A source or an answer as one text."""
+    """Return a source or a target as one text."""
     if isinstance(side, str):
         return side
     return " ".join(part if isinstance(part, str) else f"{part:.6g}" for part in side)

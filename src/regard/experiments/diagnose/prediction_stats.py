@@ -31,7 +31,7 @@ def answer_figures(subject: Subject) -> Figures:
         cut = subject.task.output_tokenizer.tokenize
         figures |= {
             "empty": _share([not text.strip() for text in given]),
-            "cut": _share([prediction.cut for prediction in found]),
+            "cut": _share([prediction.truncated for prediction in found]),
             "repeating": _share([repeats(cut(text)) for text in given]),
             "repeating_right": _share([repeats(cut(text)) for text in wanted]),
             "first": [[sources[i], given[i], wanted[i]] for i in range(min(3, len(given)))],

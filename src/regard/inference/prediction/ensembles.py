@@ -1,4 +1,4 @@
-"""Several models that answer together."""
+"""Ensembles: several models that predict together."""
 
 from typing import Any
 
@@ -7,22 +7,25 @@ from regard.inference.predictor import Predictor
 from regard.models.ensemble import Ensemble
 
 
-def joined(predictor: Predictor, others: dict[str, Predictor]) -> Predictor:
-    """The first model, which now answers by the mean of the probabilities of all."""
+def build_ensemble(predictor: Predictor, others: dict[str, Predictor]) -> Predictor:
+    """Return a predictor that averages the probabilities of all models."""
     models = []
-    for name, other in {"the first model": predictor, **others}.items():
+    for name, other in {str(predictor.folder): predictor, **others}.items():
         if not other.task.exportable or other.module is None:
-            raise UserError(f"--with: {name}: only transducers, run by torch, answer together")
-        if not _alike(predictor.task, other.task):
             raise UserError(
-                f"--with {name}: other tokens than the first model's; only models with the same "
-                "vocabularies answer together, such as those of other seeds"
+                f"--ensemble {name}: only sequence-to-sequence models with engine torch can be "
+                "ensembled"
+            )
+        if not _same_vocabularies(predictor.task, other.task):
+            raise UserError(
+                f"--ensemble {name}: its vocabularies differ from those of {predictor.folder}; use "
+                "models trained on the same data with other seeds"
             )
         models.append(other.module)
     model = Ensemble(models).eval()
     return Predictor.of(predictor.task, predictor.config, model, predictor.folder)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    targets: bool = one.target.content() == other.target.content()
-    return targets and one.source.content() == other.source.content()
+def _same_vocabularies(first: Any, second: Any) -> bool:
+    targets: bool = first.target.content() == second.target.content()
+    return targets and first.source.content() == second.source.content()

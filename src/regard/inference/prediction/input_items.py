@@ -12,9 +12,9 @@ from regard.data.reading.json_lines import name_of, parse_object, text_of
 from regard.data.reading.lines import open_bytes, read_lines, readable_os_errors, show_path
 from regard.storage.run_files import trained_on
 from regard.tasks.task import Task
-from regard.tasks.values import InputItem, Request
+from regard.tasks.values import Constraints, InputItem
 
-KEYS = ("source", "prefix", "must", "ban")
+KEYS = ("source", "prefix", "require", "ban")
 BLOCK = 1 << 20  # bytes read at once to count lines
 
 
@@ -58,18 +58,18 @@ def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
         raise UserError(f"{show_path(input)} line {number}: {error}") from error
 
 
-def json_items(task: Any, input: str, asked: Request) -> Iterator[InputItem]:
+def json_items(task: Any, input: str, common: Constraints) -> Iterator[InputItem]:
     """Return the objects of an input, one a line, each with constraints besides those for all."""
     for number, line in enumerate(_lines(input), 1):
         try:
-            source, request = _read(line, asked)
-            task.constraints(request)
+            source, constraints = _read(line, common)
+            task.encode_constraints(constraints)
         except ValueError as error:  # also a UserError
             raise UserError(f"{show_path(input)} line {number}: {error}") from error
-        yield InputItem(source, line, request=request)
+        yield InputItem(source, line, constraints=constraints)
 
 
-def _read(line: str, asked: Request) -> tuple[str, Request]:
+def _read(line: str, common: Constraints) -> tuple[str, Constraints]:
     """Return the source of an object and what is asked of its prediction."""
     record = parse_object(line)
     for key in record:
@@ -77,10 +77,10 @@ def _read(line: str, asked: Request) -> tuple[str, Request]:
             raise ValueError(f"the keys {', '.join(KEYS)} expected, {key!r} found")
     if "source" not in record:
         raise ValueError("the key 'source' is missing")
-    prefix = text_of(record.get("prefix", asked.prefix), "prefix")
-    must, ban = (_words(record.get(key, []), key) for key in ("must", "ban"))
+    prefix = text_of(record.get("prefix", common.prefix), "prefix")
+    require, ban = (_words(record.get(key, []), key) for key in ("require", "ban"))
     source = text_of(record["source"], "source")
-    return source, Request(prefix, (*asked.must, *must), (*asked.ban, *ban))
+    return source, Constraints(prefix, (*common.require, *require), (*common.ban, *ban))
 
 
 def _words(value: Any, key: str) -> tuple[str, ...]:

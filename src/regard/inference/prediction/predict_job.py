@@ -27,7 +27,7 @@ from regard.inference.prediction.windows import fixed_windows, live_windows
 from regard.inference.predictor import Predictor
 from regard.search.constrained import UNMET, Unmet
 from regard.tasks.batches import Work
-from regard.tasks.values import InputItem, Request
+from regard.tasks.values import Constraints, InputItem
 
 COUNTED = 1 << 30  # bytes of a file whose lines are counted to say how long it will take
 
@@ -35,7 +35,7 @@ COUNTED = 1 << 30  # bytes of a file whose lines are counted to say how long it 
 def predict_job(predictor: Predictor, asked: PredictOptions, share: Share) -> None:
     """Write the predictions of a model, or of the share of this process."""
     changes = search_changes(asked.search, asked.settings)
-    job = PredictJob(predictor, asked, predictor.search(**changes))
+    job = PredictJob(predictor, asked, predictor.search_options(**changes))
     asked.check_model(predictor)
     bare = not asked.form.json_lines and not asked.output and share.parts == 1
     if "continue" in predictor.abilities and asked.texts and bare:
@@ -67,7 +67,7 @@ class PredictJob:
         if asked.texts:
             return text_items(task, asked.texts)
         if asked.input_json:
-            return json_items(task, asked.input, asked.request)
+            return json_items(task, asked.input, asked.constraints)
         return file_items(self.predictor, asked.input, asked.columns, quiet)
 
     def bounds(self, share: Share) -> tuple[int, int]:
@@ -119,14 +119,14 @@ class PredictJob:
         try:
             if form.alternatives:
                 return [self._alternatives(item, n, done) for n, item in enumerate(window)]
-            requests = None
-            if asked.input_json or asked.request != Request():
-                requests = [item.request or asked.request for item in window]
+            constraints = None
+            if asked.input_json or asked.constraints != Constraints():
+                constraints = [item.constraints or asked.constraints for item in window]
             found = self.predictor.predict(
                 [item.source for item in window],
                 self.search,
                 form.nbest,
-                requests,
+                constraints,
                 form.alignment,
                 asked.batch_size,
                 Work(asked.batch_tokens, first, done),
@@ -137,22 +137,22 @@ class PredictJob:
             raise UserError(f"{text if asked.texts else line}: {UNMET}") from error
         for prediction in found:
             self.odd.add(prediction)
-        names = self.predictor.task.source.names
-        return [form.line(item, one, names) for item, one in zip(window, found, strict=True)]
+        tokens = self.predictor.task.source.names
+        return [form.line(item, one, tokens) for item, one in zip(window, found, strict=True)]
 
     def _alternatives(self, item: InputItem, row: int, done: Callable[[int], None]) -> str:
         """Return how the prediction for one source may continue after its prefix."""
-        request, form = item.request or self.asked.request, self.asked.form
+        constraints, form = item.constraints or self.asked.constraints, self.asked.form
         try:
             found = self.predictor.alternatives(
-                item.source, request, form.alternatives, self.search
+                item.source, constraints, form.alternatives, self.search
             )
         except Unmet as error:  # there the rows are the alternatives
             raise Unmet(row) from error
         for _, _, prediction in found[:1]:
             self.odd.add(prediction)
         done(1)
-        return form.options(item.source, request.prefix, found)
+        return form.format_alternatives(item.source, constraints.prefix, found)
 
     def write_on(self) -> None:
         """Print each text and what follows it, piece by piece."""

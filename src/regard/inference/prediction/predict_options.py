@@ -9,13 +9,13 @@ from typing import Any
 from regard.config.load import put
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.inference.prediction.output_lines import Form
+from regard.inference.prediction.output_lines import OutputFormat
 from regard.inference.prediction.sink import check_output
 from regard.inference.predictor import Predictor
 from regard.inference.shortlisted import shortlist_path
 from regard.storage.fingerprint import file_digest, model_digest
 from regard.tasks.batches import TOKENS
-from regard.tasks.values import Request
+from regard.tasks.values import Constraints
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,11 @@ class PredictOptions:
     input: str = "-"
     input_json: bool = False
     output: Path | None = None
-    form: Form = field(default_factory=Form)
-    request: Request = field(default_factory=Request)
+    form: OutputFormat = field(default_factory=OutputFormat)
+    constraints: Constraints = field(default_factory=Constraints)
     search: dict[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    ensemble: tuple[str, ...] = ()
     engine: str | None = None
     quantize: str | None = None
     shortlist: bool | Path = False
@@ -76,8 +76,8 @@ class PredictOptions:
         check_output(self.output)
         self.form.check()
         share = Share.of(self.shard)
-        if self.shortlist and self.others:
-            raise UserError("--shortlist: not for several models that answer together (--with)")
+        if self.shortlist and self.ensemble:
+            raise UserError("--shortlist: not supported with --ensemble")
         return share
 
     def check_model(self, predictor: Predictor) -> None:
@@ -86,32 +86,32 @@ class PredictOptions:
         if form.nbest > 1 and "nbest" not in abilities:
             raise UserError(f"--nbest: a {task.kind} model gives one answer to each source")
         special = self.input_json or form.alignment or form.alternatives > 0
-        if special or self.request != Request():
+        if special or self.constraints != Constraints():
             if "constraints" not in abilities:
                 raise UserError(
-                    "--prefix, --must, --ban, --input-json, --alternatives, --alignments: only for "
-                    "transducers, whose answers are sequences of their own"
+                    "--prefix, --require, --ban, --input-json, --alternatives, --alignments: only "
+                    "supported for task transduce"
                 )
-            task.constraints(self.request)
+            task.encode_constraints(self.constraints)
         if self.texts and self.input_json:
             raise UserError("--input-json: reads JSON lines from --input or a pipe, no texts")
 
     def facts(self, share: Share, search: Any) -> dict[str, Any]:
         """Return all that predictions depend on but the sources. Batch sizes are not among it."""
-        form, asked = self.form, self.request
+        form, constraints = self.form, self.constraints
         short = shortlist_path(Path(self.model), self.shortlist) if self.shortlist else None
         return {
             "model": model_digest(Path(self.model)),
-            "with": [model_digest(Path(other)) for other in self.others],
+            "ensemble": [model_digest(Path(name)) for name in self.ensemble],
             "engine": {"name": self.engine, "quantize": self.quantize},
             "shortlist": short and file_digest(short),
             "search": search.model_dump(mode="json"),
-            "prefix": asked.prefix,
-            "must": list(asked.must),
-            "ban": list(asked.ban),
+            "prefix": constraints.prefix,
+            "require": list(constraints.require),
+            "ban": list(constraints.ban),
             "nbest": form.nbest,
             "json": {"input": self.input_json, "output": form.json_lines},
-            "tokens": form.tokens,
+            "token_scores": form.token_scores,
             "alignments": form.alignment,
             "alternatives": form.alternatives,
             "columns": list(self.columns),

@@ -21,8 +21,8 @@ class Oddities:
 
     def add(self, found: Prediction) -> None:
         """Counts one answer."""
-        self.cut += found.cut
-        self.add_unknown(found.unknown)
+        self.cut += found.truncated
+        self.add_unknown(found.unknown_tokens)
 
     def add_unknown(self, tokens: tuple[str, ...]) -> None:
         """Counts tokens that training never saw."""

@@ -41,7 +41,7 @@
   }
 
   function rivals(answer, best) {
-    const others = answer.alternatives || [];
+    const others = answer.nbest || [];
     if (others.length < 2) return null;
     const top = Math.max(...others.map((one) => one.score ?? 0));
     const rows = others.map((one) => make("li", {},
@@ -112,11 +112,11 @@
   };
 
   function notes(answer) {
-    const unknown = [...new Set(answer.unknown || [])];
+    const unknown = [...new Set(answer.unknown_tokens || [])];
     return [
       unknown.length ? make("p", { class: "note warn", data: { role: "unknown" } }, regard.say("app.unknown"),
         unknown.flatMap((one) => [" ", make("code", {}, regard.token(one))])) : null,
-      answer.cut ? make("p", { class: "note warn", data: { role: "cut" } }, regard.say("app.cut")) : null,
+      answer.truncated ? make("p", { class: "note warn", data: { role: "cut" } }, regard.say("app.cut")) : null,
     ];
   }
 

@@ -92,10 +92,10 @@
     // The n best, which a stream does not give.
     async list(text, answer, signal) {
       const body = app.predictBody(text, this.value, this.model);
-      if (!body.nbest || (answer.alternatives || []).length > 1) return;
+      if (!body.nbest || (answer.nbest || []).length > 1) return;
       const found = await app.api.json("predict", body, signal);
       if (signal.aborted || this.shown?.answer !== answer) return;
-      answer.alternatives = found.answers[0].alternatives;
+      answer.nbest = found.answers[0].nbest;
       const focused = document.activeElement?.dataset?.place;
       if (!this.body.querySelector(".choices")) this.drawAnswer();
       if (focused !== undefined) this.body.querySelector(`[data-place="${focused}"]`)?.focus();

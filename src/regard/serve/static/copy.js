@@ -66,7 +66,7 @@ with urllib.request.urlopen(request) as response:
     return `import regard
 
 model = regard.load(${literal(body.model)})  # the folder of the model
-for answer in model.predictions(${given.join(", ")}):
+for answer in model.predict_detailed(${given.join(", ")}):
     print(answer.text)
 `;
   };

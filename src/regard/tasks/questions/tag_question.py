@@ -85,7 +85,7 @@ def tag_question(asked: Asked) -> TagQuestion:
         steps=question.steps(task.tags.__getitem__),
         given=asked.given,
         score=question.score(),
-        unknown=found.unknown,
+        unknown=found.unknown_tokens,
         notes=(Note("crf"),) if joint else (),
     )
     return replace(question, facts=facts)

@@ -143,7 +143,7 @@ def label_question(asked: Asked) -> LabelQuestion:
         steps=steps,
         given=asked.given,
         score=score,
-        unknown=found.unknown,
+        unknown=found.unknown_tokens,
     )
     return replace(question, facts=facts)
 
@@ -162,7 +162,7 @@ def number_question(asked: Asked) -> NumberQuestion:
         source=shown,
         target=TokenizedText(found.text, tuple(step.token for step in steps)),
         steps=steps,
-        unknown=found.unknown,
+        unknown=found.unknown_tokens,
         notes=tuple(notes),
     )
     return NumberQuestion(asked=asked, source=source, parts=len(steps), facts=facts)

@@ -50,7 +50,7 @@ def inspected(
     for what, given in (("text", source), ("target", target or "")):
         _refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
     changes = {name: value for name, value in search.items() if value is not None}
-    options = predictor.search(**task.inspection_search(changes))
+    options = predictor.search_options(**task.inspection_search(changes))
     asked = Asked(predictor, source, target, options, most, on_step)
     return inside(task.question(asked), about(predictor))
 
