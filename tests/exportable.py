@@ -15,7 +15,7 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import EOS, SPECIALS
 from regard.nn.positions import Positions
 from regard.search import Beam, SearchRequest
-from regard.search.hypothesis import NEVER
+from regard.search.hypothesis import NON_OUTPUT_IDS
 from regard.storage.weights import save_weights
 from regard.training.start import start_run
 
@@ -83,10 +83,10 @@ def random_model(folder: Path, settings: dict[str, Any]) -> regard.Transducer:
 def make_it_end(model: regard.Transducer) -> None:
     """Makes the end more probable, and other specials less so, until half of the outputs end."""
     bias, request = model.model_.head.bias, SearchRequest(sources(model, 20), torch.full((20,), 12))
-    bias[NEVER] -= 3
+    bias[NON_OUTPUT_IDS] -= 3
     for _ in range(40):
         found = Beam(beam=1).run(model.model_, request)
-        if sum(h[0].cut for h in found) <= 10:
+        if sum(h[0].truncated for h in found) <= 10:
             break
         bias[EOS] += 0.5
     save_weights(model.model_, model.folder_ / "model.safetensors")

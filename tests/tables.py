@@ -102,10 +102,10 @@ def chances(found: list[Hypothesis]) -> list[float]:
     return [math.exp(one.log_probability) for one in found]
 
 
-def wish(prefix: str = "", must: str = "", ban: str = "") -> TokenConstraints:
+def wish(prefix: str = "", require: str = "", ban: str = "") -> TokenConstraints:
     """A wish in letters; several words with spaces between."""
     return TokenConstraints(
-        ids(prefix), tuple(map(ids, must.split())), tuple(map(ids, ban.split()))
+        ids(prefix), tuple(map(ids, require.split())), tuple(map(ids, ban.split()))
     )
 
 

@@ -6,7 +6,7 @@ from regard.data.tokenizers.build import build_tokenizer
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inference.shortlist_stepper import _within
 from regard.search import Beam, Sample, TokenConstraints
-from regard.search.hypothesis import NOTHING
+from regard.search.hypothesis import NO_CONSTRAINTS
 from regard.tasks.banning import bans, word_ends
 
 from .tables import ids, run, text
@@ -25,8 +25,8 @@ def made(kind: str) -> Tokenizer:
 def holds(tokens: list[int], wish: TokenConstraints) -> bool:
     """Whether a sequence has something of what is banned, looked for place by place."""
     for begin in range(len(tokens)):
-        free = begin == 0 or tokens[begin - 1] in wish.ends
-        phrases = [*wish.banned, *(wish.glued if free else ())]
+        free = begin == 0 or tokens[begin - 1] in wish.boundary_tokens
+        phrases = [*wish.banned, *(wish.banned_after_boundary if free else ())]
         if any(tuple(tokens[begin : begin + len(phrase)]) == phrase for phrase in phrases):
             return True
     return False
@@ -90,7 +90,9 @@ TABLE = {
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
 def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam: int) -> None:
-    wish = TokenConstraints(prefix=ids(begun), glued=(ids("c"),), ends=frozenset(ids("b")))
+    wish = TokenConstraints(
+        prefix=ids(begun), banned_after_boundary=(ids("c"),), boundary_tokens=frozenset(ids("b"))
+    )
     ((found,),) = run(Beam(beam=beam, length_penalty=0), TABLE, wishes=[wish])
     assert text(found) == best
     ((free,),) = run(
@@ -100,7 +102,7 @@ def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam:
 
 
 def test_a_glued_word_of_two_tokens_and_at_the_very_beginning() -> None:
-    wish = TokenConstraints(glued=(ids("ac"),), ends=frozenset(ids("b")))
+    wish = TokenConstraints(banned_after_boundary=(ids("ac"),), boundary_tokens=frozenset(ids("b")))
     ((found,),) = run(Beam(beam=4, length_penalty=0, stopping="optimal"), TABLE, wishes=[wish])
     assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
     drawn = run(Sample(), TABLE, nbest=40, wishes=[wish])[0]
@@ -111,9 +113,13 @@ def test_a_shortlist_keeps_what_is_banned() -> None:
     """In the numbers of the list 3, 5, 8: the token 8 is the third."""
     import numpy as np
 
-    wish = TokenConstraints(banned=((5,), (6,)), glued=((8, 3), (7, 3)), ends=frozenset({5, 9}))
+    wish = TokenConstraints(
+        banned=((5,), (6,)),
+        banned_after_boundary=((8, 3), (7, 3)),
+        boundary_tokens=frozenset({5, 9}),
+    )
     own = np.array([3, 5, 8])
     assert _within(wish, own) == TokenConstraints(
-        banned=((1,),), glued=((2, 0),), ends=frozenset({1})
+        banned=((1,),), banned_after_boundary=((2, 0),), boundary_tokens=frozenset({1})
     )
-    assert _within(NOTHING, own) == NOTHING
+    assert _within(NO_CONSTRAINTS, own) == NO_CONSTRAINTS

@@ -21,7 +21,7 @@ from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture_hooks import active_recorder, is_recording, recording
 from regard.nn.fast import fast
 from regard.search import Beam, SearchRequest
-from regard.search.force import align
+from regard.search.forced_decoding import cross_attention
 
 SIDE = {
     "kind": "transformer",
@@ -127,11 +127,11 @@ def test_a_search_is_seen_and_finds_the_same(model: Any, source: Padded) -> None
             assert one.score == pytest.approx(other.score, abs=1e-5)
         assert sorted(captured.attention) == sorted(attention_modules(model))
     with regard.capture(model) as captured:
-        aligned = align(twin, source, [[5, 6], [7]])
+        aligned = cross_attention(twin, source, [[5, 6], [7]])
     torch.testing.assert_close(captured.alignment()[0], aligned[0])
     before = twin.start(source)
     with regard.ablate(model, {name: [0, 1] for name in attention_modules(model)}), torch.no_grad():
-        ablated = align(twin, source, [[5, 6], [7]])
+        ablated = cross_attention(twin, source, [[5, 6], [7]])
         begun = twin.step(FIRST, before)[0]
         torch.testing.assert_close(begun, model.step(FIRST, before)[0])
     assert not torch.allclose(begun, run(model, source), atol=1e-5)

@@ -172,7 +172,7 @@ def test_a_word_that_cannot_be_in_an_answer_names_its_line(
     said = command("predict", trained.run, "--input-json", *given, stdin=lines)
     assert said.code == 2
     assert "standard input line 3: no hypothesis contains all required words" in said.err
-    assert "drop a required word, a ban or the prefix, or increase the beam" in said.err
+    assert "help: drop a required word or a ban, or increase --beam" in said.err
     said = command("predict", trained.run, "fed", "abc", "--require", "ab", "--ban", "b", *given)
     assert said.code == 2 and re.search("'(fed|abc)': no hypothesis contains all", said.err)
 

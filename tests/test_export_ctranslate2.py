@@ -44,7 +44,7 @@ def test_the_same_answers_as_torch(kind: str, beam: int, exported: Any) -> None:
     for one, other in zip(ours, theirs, strict=True):
         assert [h.tokens for h in one] == [h.tokens for h in other]
         assert [h.score for h in one] == pytest.approx([h.score for h in other], abs=1e-4)
-        assert [h.cut for h in one] == [h.cut for h in other]
+        assert [h.truncated for h in one] == [h.truncated for h in other]
     assert isinstance(engine, CTranslate2Engine)
     own = engine._search(source, limits.tolist(), beam, options.length_penalty)
     assert sum(found is not None for found in own) >= 20
@@ -61,8 +61,8 @@ def test_each_sentence_ends_at_its_own_limit(
     ours = options.run(model.model_, SearchRequest(source, limits))
     theirs = open_engine(folder).run(options, SearchRequest(source, limits))
     assert [h[0].tokens for h in ours] == [h[0].tokens for h in theirs]
-    assert [h[0].cut for h in ours] == [h[0].cut for h in theirs]
-    assert any(h[0].cut for h in ours) and not all(h[0].cut for h in ours)
+    assert [h[0].truncated for h in ours] == [h[0].truncated for h in theirs]
+    assert any(h[0].truncated for h in ours) and not all(h[0].truncated for h in ours)
 
 
 @pytest.mark.parametrize(

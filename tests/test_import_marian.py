@@ -18,7 +18,7 @@ from regard.exchange.importing.marian_model import Imported, _tokens, import_mar
 from regard.exchange.importing.marian_tokens import MarianTokens
 from regard.exchange.importing.torch_checkpoint import read_checkpoint
 from regard.search import Beam, SearchRequest
-from regard.search.force import force
+from regard.search.forced_decoding import score_targets
 from regard.search.scoring import Scoring
 
 Command = Callable[..., Any]
@@ -122,14 +122,18 @@ def test_same_answers(
         **normal,
     )
     answers = [pair.answer(row) for row in output.sequences]
-    cut = [one[0].cut or len(answer) == 48 for one, answer in zip(found, answers, strict=True)]
+    cut = [
+        one[0].truncated or len(answer) == 48 for one, answer in zip(found, answers, strict=True)
+    ]
     whole = [i for i in range(25) if beam == 1 or not cut[i]]
     assert len(whole) > 12 and len({tuple(answers[i]) for i in whole}) > 4
     assert [list(found[i][0].tokens) for i in whole] == [answers[i] for i in whole]
     if beam > 1:
         scores = torch.tensor([found[i][0].score for i in whole])
         torch.testing.assert_close(scores, output.sequences_scores[whole], atol=1e-4, rtol=1e-4)
-    again = force(pair.ours.model, pad(sources), answers, Scoring("average", length_penalty))
+    again = score_targets(
+        pair.ours.model, pad(sources), answers, Scoring("average", length_penalty)
+    )
     for i in whole:
         assert again[i].score == pytest.approx(found[i][0].score, abs=1e-4)
 

@@ -14,7 +14,7 @@ from regard.models.ngram import NGram
 from regard.nn.recurrent import Recurrence
 from regard.search import Sample, SearchRequest
 from regard.search.filters import Filters, filter_logits
-from regard.search.sample import continued
+from regard.search.sample import continue_prompts
 
 from .writing import write, write_alone
 
@@ -173,7 +173,7 @@ def test_seeds_repeat_and_differ(model: nn.Module) -> None:
 def test_answers_come_one_by_one() -> None:
     """Nothing is computed before it is asked for, and `max_length` is never exceeded."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
-    steps = continued(source, [[5]], [0], Sample(max_length=4))
+    steps = continue_prompts(source, [[5]], [0], Sample(max_length=4))
     tokens = (token for step in steps for token in step.values())
     assert source.fed == []
     first = next(tokens)

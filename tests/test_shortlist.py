@@ -24,7 +24,7 @@ from regard.models.ensemble import Ensemble
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
 from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
-from regard.search.callbacks import Outputs, Unwanted
+from regard.search.callbacks import Outputs, SearchCancelled
 from regard.search.lexical import Lexicon, learn_lexicon
 from regard.search.shortlist import Shortlist
 
@@ -142,11 +142,11 @@ def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narr
     def follow(rows: Sequence[int], outputs: Outputs) -> None:
         going[:] = rows
         if len(rows) < len(SOURCES):
-            raise Unwanted
+            raise SearchCancelled
 
-    with pytest.raises(Unwanted) as caught:
+    with pytest.raises(SearchCancelled) as caught:
         engine.run(search, replace(request, on_step=follow))
-    settled = caught.value.settled
+    settled = caught.value.finished
     assert settled and {*settled} == {*range(len(SOURCES))} - {*going}
     for row, found in settled.items():
         same([list(found)], [whole[row]])
@@ -202,7 +202,7 @@ def test_wishes_reach_outside_of_the_list() -> None:
     one, other, third = outside[:3]
     wishes = [
         TokenConstraints((one, 5)),
-        TokenConstraints(must=((other, one),)),
+        TokenConstraints(require=((other, one),)),
         TokenConstraints(banned=((third,), (5,))),
         TokenConstraints(),
     ]

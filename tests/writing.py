@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from regard.search import Sample, SearchRequest
-from regard.search.sample import continued
+from regard.search.sample import continue_prompts
 from regard.tasks.batches import plan
 
 
@@ -31,5 +31,5 @@ def write_alone(
     model: Any, prompt: Sequence[int], search: Sample, row: int = 0, context: int | None = None
 ) -> list[int]:
     """What follows one prompt, token by token. row: its number among all."""
-    steps = continued(bounded(model), [prompt], [row], search, context)
+    steps = continue_prompts(bounded(model), [prompt], [row], search, context)
     return [token for step in steps for token in step.values()]

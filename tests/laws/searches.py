@@ -135,13 +135,13 @@ class Case:
         banned = (
             ((chance.choice(LETTERS), chance.choice(LETTERS)),) if chance.random() < 0.5 else ()
         )
-        must: tuple[tuple[int, ...], ...] = ()
+        require: tuple[tuple[int, ...], ...] = ()
         if isinstance(self.search, Beam) and not banned and not self.search.no_repeat_ngram:
             count = chance.randint(0, 2)
-            must = tuple(
+            require = tuple(
                 tuple(chance.choices(LETTERS, k=chance.randint(1, 2))) for _ in range(count)
             )
-        return TokenConstraints(prefix, must, banned)
+        return TokenConstraints(prefix, require, banned)
 
     def parts(self) -> list[tuple[list[int], int]]:
         """Batches: which of the sentences, in which order, and how much more padding."""

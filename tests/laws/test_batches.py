@@ -30,4 +30,4 @@ def test_no_search_depends_on_its_batch(kind: str, fifth: int) -> None:
                     for one, other in zip(found, true, strict=True):
                         assert one.score == pytest.approx(other.score, abs=1e-4), where
                         assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-4)
-                        assert one.cut == other.cut, where
+                        assert one.truncated == other.truncated, where

@@ -28,7 +28,7 @@ from regard.nn.residual import PreNorm, Residual
 from regard.search import Beam, SearchRequest, TokenConstraints
 from regard.search.beam import Plan, Stopping, beam_search
 from regard.search.greedy import greedy_search
-from regard.search.rules import Rules
+from regard.search.logit_masks import LogitMasks
 from regard.search.scoring import Scoring
 
 from .conftest import MODELS, NAMES, tiny
@@ -185,11 +185,11 @@ WISHES = [
 ]
 
 
-WAYS: list[tuple[Rules, Scoring, Stopping]] = [
-    (Rules(), Scoring(), "no_gain"),
-    (Rules(shortest=3), Scoring("gnmt", 1.0), "beam_full"),
-    (Rules(no_repeat_ngram=2), Scoring("none"), "optimal"),
-    (Rules(1, 1, WISHES), Scoring(), "first"),
+WAYS: list[tuple[LogitMasks, Scoring, Stopping]] = [
+    (LogitMasks(), Scoring(), "no_gain"),
+    (LogitMasks(min_length=3), Scoring("gnmt", 1.0), "beam_full"),
+    (LogitMasks(no_repeat_ngram=2), Scoring("none"), "optimal"),
+    (LogitMasks(1, 1, WISHES), Scoring(), "first"),
 ]
 
 
@@ -197,13 +197,13 @@ def test_greedy_is_a_beam_of_one(
     model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
     """Output by output, with all its scores; each model in one of four ways."""
-    rules, scoring, stopping = WAYS[MODELS.index(options) % len(WAYS)]
+    masks, scoring, stopping = WAYS[MODELS.index(options) % len(WAYS)]
     limits = torch.tensor([7, 4, 4, 9])
-    greedy = greedy_search(model.step, model.start(source), limits, scoring, rules)
-    plan = Plan(1, scoring=scoring, rules=rules, stopping=stopping)
+    greedy = greedy_search(model.step, model.start(source), limits, scoring, masks)
+    plan = Plan(1, scoring=scoring, masks=masks, stopping=stopping)
     beam = beam_search(model.step, model.start(source), limits, plan)
     for (one,), (other,) in zip(greedy, beam, strict=True):
-        assert one.tokens == other.tokens and one.cut == other.cut
+        assert one.tokens == other.tokens and one.truncated == other.truncated
         assert one.score == pytest.approx(other.score, abs=1e-5)
         assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-5)
 

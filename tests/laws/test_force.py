@@ -12,7 +12,7 @@ from regard.data.tensors.state import State
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.nn.capture_hooks import recording
 from regard.nn.fast import fast
-from regard.search.force import align, force, next_token_logprobs
+from regard.search.forced_decoding import cross_attention, next_token_logprobs, score_targets
 from regard.search.scoring import Scoring
 
 from .conftest import TARGETS
@@ -24,11 +24,13 @@ def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) 
     true = batch.target.data[batch.target.mask]
     loss = F.cross_entropy(model(batch).logits, true, reduction="sum")
     targets = [row[:-1] for row in TARGETS]
-    found = force(fast(model), batch.source, targets, Scoring("average", 1.0))
+    found = score_targets(fast(model), batch.source, targets, Scoring("average", 1.0))
     assert sum(one.log_probability for one in found) == pytest.approx(-float(loss), rel=1e-4)
     for row, one in enumerate(found):
         size = int(batch.source.mask[row].sum())
-        (alone,) = force(model, pad([batch.source.data[row, :size].tolist()]), [targets[row]])
+        (alone,) = score_targets(
+            model, pad([batch.source.data[row, :size].tolist()]), [targets[row]]
+        )
         assert one.token_logprobs == pytest.approx(alone.token_logprobs, abs=1e-4)
         assert one.score == pytest.approx(one.log_probability / (len(targets[row]) + 1), abs=1e-5)
 
@@ -38,7 +40,7 @@ def test_a_few_tokens_at_a_time_are_as_probable(
 ) -> None:
     """Where all logits would be too many: never more than so many of a row are there at once."""
     targets = [row[:-1] for row in TARGETS]
-    whole = force(fast(model), source, targets)
+    whole = score_targets(fast(model), source, targets)
     stepper, steps = fast(model), []
 
     class Watched:
@@ -50,8 +52,8 @@ def test_a_few_tokens_at_a_time_are_as_probable(
             return stepper.step(tokens, state)
 
     size, width = 20, 2
-    monkeypatch.setattr("regard.search.force.MOST", width * size * len(targets))
-    parts = force(Watched(), source, targets, size=size)
+    monkeypatch.setattr("regard.search.forced_decoding.MOST", width * size * len(targets))
+    parts = score_targets(Watched(), source, targets, size=size)
     longest = 1 + max(map(len, targets))
     assert max(steps) == width and sum(steps) == longest and len(steps) > 1
     for one, other in zip(whole, parts, strict=True):
@@ -67,9 +69,9 @@ def test_alignments_are_the_attention_of_the_steps(
     targets = [row[:-1] for row in TARGETS]
     if options.decoder.cross.kind == "none":
         with pytest.raises(UserError, match="no attention to its source"):
-            align(model, source, targets)
+            cross_attention(model, source, targets)
         return
-    found = align(fast(model), source, targets)
+    found = cross_attention(fast(model), source, targets)
     for row, weights in enumerate(found):
         size = int(source.mask[row].sum())
         assert weights.shape == (len(targets[row]) + 1, size)
@@ -87,7 +89,7 @@ def test_what_may_follow_a_beginning(model: nn.Module, source: Padded) -> None:
     assert logp.exp().sum(1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
     for token in (5, 6, EOS):
         ends = [[5, 7]] * 4 if token == EOS else [[5, 7, token]] * 4
-        found = force(model, source, ends)
+        found = score_targets(model, source, ends)
         assert logp[:, token].tolist() == pytest.approx(
             [one.token_logprobs[2] for one in found], abs=1e-4
         )

@@ -15,7 +15,7 @@ from regard.exchange.export.onnx import write_graphs
 from regard.inference.onnx_engine import OnnxEngine
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.search import Beam, Hypothesis, SearchRequest
-from regard.search.force import align, force
+from regard.search.forced_decoding import cross_attention, score_targets
 
 from .conftest import FEW, MODELS, NAMES, SOURCES, tiny
 
@@ -44,7 +44,7 @@ def engine(options: EncoderDecoderOptions) -> OnnxEngine:
 def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
     """Token for token; scores as far as float32 goes."""
     assert [one.tokens for one in found] == [one.tokens for one in wanted]
-    assert [one.cut for one in found] == [one.cut for one in wanted]
+    assert [one.truncated for one in found] == [one.truncated for one in wanted]
     for one, other in zip(found, wanted, strict=True):
         assert one.score == pytest.approx(other.score, abs=1e-4)
         assert one.token_logprobs == pytest.approx(other.token_logprobs, abs=1e-4)
@@ -76,18 +76,18 @@ def test_each_alone_as_in_the_batch(engine: OnnxEngine, source: Padded) -> None:
 def test_given_outputs_have_the_same_scores(
     model: nn.Module, engine: OnnxEngine, source: Padded
 ) -> None:
-    same(force(engine, source, TARGETS), force(model, source, TARGETS))  # type: ignore[arg-type]
+    same(score_targets(engine, source, TARGETS), score_targets(model, source, TARGETS))  # type: ignore[arg-type]
 
 
 @every
 def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded) -> None:
     try:
-        wanted = align(model, source, TARGETS)  # type: ignore[arg-type]
+        wanted = cross_attention(model, source, TARGETS)  # type: ignore[arg-type]
     except UserError:  # there is none
         with pytest.raises(UserError, match="no attention"):
-            align(engine, source, TARGETS)
+            cross_attention(engine, source, TARGETS)
         return
-    for one, other in zip(align(engine, source, TARGETS), wanted, strict=True):
+    for one, other in zip(cross_attention(engine, source, TARGETS), wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
     search = Beam(beam=3, coverage_penalty=0.3)  # beams of a sentence, each with its own attention
     request = SearchRequest(source, LIMITS)

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from regard.data.reading.read import Pair
 from regard.estimators import Estimator
-from regard.search.callbacks import Begun
+from regard.search.callbacks import PartialHypothesis
 from regard.serve.streaming import Growth
 
 Events = Callable[[str], list[tuple[str, Any]]]
@@ -97,7 +97,7 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
         found = predictor.predict(
-            sources, predictor.search_options(**search), work=Work(follower=follow)
+            sources, predictor.search_options(**search), work=Work(step_callback=follow)
         )
         assert set(told) == {0, 1, 2}
         for place, answer in enumerate(found):
@@ -113,8 +113,8 @@ def test_who_reads_slowly_gets_the_last() -> None:
     async def read() -> Any:
         growth = Growth()
         for tokens in ([5], [5, 6], [5, 6, 7]):
-            growth.put(Begun(tokens))
+            growth.put(PartialHypothesis(tokens))
         await growth.there.wait()
         return growth.take(), growth.take()
 
-    assert asyncio.run(read()) == (Begun([5, 6, 7]), None)
+    assert asyncio.run(read()) == (PartialHypothesis([5, 6, 7]), None)

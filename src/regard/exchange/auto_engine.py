@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from regard.core.errors import UserError, info
 from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.fallback_engine import Fitting
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class EngineChoice(NamedTuple):
@@ -44,7 +44,7 @@ class AutoEngine(Engine):
         self.engine, self.device, self.load = engine, engine.device, load
         self.torch, self.chosen = engine, NOT_YET
 
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self.engine.run(search, request)
 
     def stepper(self) -> Any:

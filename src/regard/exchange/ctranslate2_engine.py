@@ -24,11 +24,11 @@ from regard.inference.engine import Engine
 from regard.inference.packages import need
 from regard.nn.fast import fast
 from regard.search.callbacks import remap_rows
-from regard.search.hypothesis import NEVER, Hypothesis
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
+from regard.search.search import Search, SearchRequest, SearchResult
 
 Row = list[str]  # tokens by their numbers
-ENDS = [EOS, *NEVER]
+ENDS = [EOS, *NON_OUTPUT_IDS]
 NO_ALPHA = 1e-9  # 0 would make CTranslate2 stop earlier
 
 
@@ -61,7 +61,7 @@ class CTranslate2Engine(Engine):
                 f"{self.source_places - 1:,}; use the run folder that it was made from"
             )
 
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         request, plain = self.own(request), search.plain_beam()
         if request.constraints is not None or plain is None:
             return search.run(self.stepper(), request)

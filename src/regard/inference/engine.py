@@ -16,7 +16,7 @@ from regard.core.workers import in_workers, workers_there
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 from regard.tasks.batches import FEW
 
 WORTH = 32  # sources for which copies of this process are worth their start
@@ -46,7 +46,7 @@ class Engine(ABC):
             raise too_long(length, self.source_places, "model.encoder.positions")
 
     @abstractmethod
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         """Return what the search finds for each row of a request."""
 
     def stepper(self) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from regard.inference.engine import BatchWork, Engine, Result
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class Fitting(Engine):
@@ -26,7 +26,7 @@ class Fitting(Engine):
         )
         return self.engine if enough else self.other
 
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self._fitting(request).run(search, request)
 
     def stepper(self) -> Any:

@@ -17,7 +17,7 @@ from regard.inference.engine import Engine
 from regard.inference.packages import need
 from regard.nn.capture_hooks import active_recorder, record_attention
 from regard.nn.positions import too_long
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class OnnxEngine(Engine):
@@ -44,7 +44,7 @@ class OnnxEngine(Engine):
         }
         self._counts = any(value.name == "at" for value in inputs)
 
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return search.run(self, self.own(request))
 
     def stepper(self) -> "OnnxEngine":

@@ -17,10 +17,10 @@ from regard.data.reading.read import Example, Pair
 from regard.inference.engine import Engine
 from regard.inference.open_engine import exported, open_engine
 from regard.inference.torch_engine import TorchEngine
-from regard.search.callbacks import Follower, Unwanted, remap_rows
-from regard.search.constrained import Unmet
-from regard.search.force import align as attention
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.callbacks import SearchCancelled, StepCallback, remap_rows
+from regard.search.constrained import ConstraintsNotMet
+from regard.search.forced_decoding import cross_attention
+from regard.search.search import Search, SearchRequest, SearchResult
 from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model
 from regard.storage.run_files import read_config
@@ -109,7 +109,7 @@ class Predictor:
         encoded = task.rows(sources)
         indices = work.numbers or range(work.first, work.first + len(sources))
 
-        def made(found: Mapping[int, Found]) -> list[Prediction]:
+        def made(found: Mapping[int, SearchResult]) -> list[Prediction]:
             answer = task.answer
             return [answer(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
 
@@ -119,15 +119,15 @@ class Predictor:
                 nbest=nbest,
                 constraints=None if tokens is None else [tokens[i] for i in part],
                 indices=[indices[i] for i in part],
-                on_step=None if work.follower is None else remap_rows(work.follower, part),
+                on_step=remap_rows(work.step_callback, part),
             )
             try:
                 found = engine.run(search, request)
-            except Unmet as error:
-                raise Unmet(part[error.row]) from error
-            except Unwanted as error:
+            except ConstraintsNotMet as error:
+                raise ConstraintsNotMet(part[error.row]) from error
+            except SearchCancelled as error:
                 settled = {
-                    part[row]: one for row, one in error.settled.items() if not return_alignment
+                    part[row]: one for row, one in error.finished.items() if not return_alignment
                 }
                 work.answered([*settled], made(settled))
                 raise
@@ -141,11 +141,11 @@ class Predictor:
         most = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
         return self._spread(encoded, predicted, most, work)
 
-    def find(self, sources: Sequence[Any]) -> list[Found]:
+    def find(self, sources: Sequence[Any]) -> list[SearchResult]:
         """Return what the search finds for each source, as it is."""
         encoded, search = self.task.rows(sources), self.config.search
 
-        def found(engine: Engine, part: list[int]) -> list[Found]:
+        def found(engine: Engine, part: list[int]) -> list[SearchResult]:
             return engine.run(search, self.task.request(encoded, part, search))
 
         return self._spread(encoded, found, ROWS, ALL)
@@ -188,7 +188,7 @@ class Predictor:
         constraints: Constraints,
         count: int,
         search: Any = None,
-        on_step: Follower | None = None,
+        on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
         """Return how a prediction may continue after a prefix: token, probability, prediction."""
         task: Any = self.task
@@ -207,12 +207,12 @@ class Predictor:
 
 
 def _aligned(
-    engine: Engine, request: SearchRequest, found: list[Found], predictions: list[Prediction]
+    engine: Engine, request: SearchRequest, found: list[SearchResult], predictions: list[Prediction]
 ) -> list[Prediction]:
     """Return the predictions with the attention of their tokens to their sources."""
     request = request.to(engine.device)
     targets = [list(hypotheses[0].tokens) for hypotheses in found]
-    weights = attention(engine.for_alignment(request), request.sequences()[0], targets)
+    weights = cross_attention(engine.for_alignment(request), request.sequences()[0], targets)
     return [
         replace(prediction, alignment=tuple(tuple(row) for row in one.tolist()))
         for prediction, one in zip(predictions, weights, strict=True)

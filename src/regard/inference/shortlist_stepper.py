@@ -20,8 +20,8 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import PAD
 from regard.data.tensors.state import State
 from regard.models.heads import Head
-from regard.search.callbacks import Begun, Follower, Outputs, Unwanted
-from regard.search.hypothesis import NOTHING, Hypothesis, TokenConstraints
+from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled, StepCallback
+from regard.search.hypothesis import NO_CONSTRAINTS, Hypothesis, TokenConstraints
 from regard.search.search import Search, SearchRequest
 from regard.search.shortlist import Shortlist
 
@@ -77,9 +77,9 @@ def narrow_search(
     """Return what the search finds in the lists of the sentences; constraints join them."""
     (source, _), constraints = request.sequences(), request.constraints
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
-    asked = constraints or [NOTHING] * len(source.data)
+    asked = constraints or [NO_CONSTRAINTS] * len(source.data)
     lists = [
-        shortlist.of(ids[:length], {*one.prefix, *(s for phrase in one.must for s in phrase)})
+        shortlist.of(ids[:length], {*one.prefix, *(s for phrase in one.require for s in phrase)})
         for (ids, length), one in zip(rows, asked, strict=True)
     ]
     if constraints is not None:
@@ -88,8 +88,8 @@ def narrow_search(
     request = replace(request, constraints=constraints, on_step=on_step)
     try:
         found = search.run(Narrowed(inner, head, lists), request)
-    except Unwanted as error:
-        error.settled = {row: _whole(one, lists[row]) for row, one in error.settled.items()}
+    except SearchCancelled as error:
+        error.finished = {row: _whole(one, lists[row]) for row, one in error.finished.items()}
         raise
     return [_whole(row, own) for row, own in zip(found, lists, strict=True)]
 
@@ -99,7 +99,7 @@ def _whole(found: Sequence[Hypothesis], own: np.ndarray) -> list[Hypothesis]:
     return [replace(one, tokens=tuple(own[list(one.tokens)].tolist())) for one in found]
 
 
-def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower | None:
+def _translated(follower: StepCallback | None, lists: list[np.ndarray]) -> StepCallback | None:
     """The follower, told of tokens as all know them."""
     if follower is None:
         return None
@@ -108,7 +108,7 @@ def _translated(follower: Follower | None, lists: list[np.ndarray]) -> Follower 
         follower(
             rows,
             lambda: [
-                Begun(lists[row][list(one.tokens)].tolist(), one.token_logprobs)
+                PartialHypothesis(lists[row][list(one.tokens)].tolist(), one.token_logprobs)
                 for row, one in zip(rows, outputs(), strict=True)
             ],
         )
@@ -127,8 +127,8 @@ def _within(wish: TokenConstraints, own: np.ndarray) -> TokenConstraints:
 
     return TokenConstraints(
         places(wish.prefix),
-        tuple(map(places, wish.must)),
+        tuple(map(places, wish.require)),
         possible(wish.banned),
-        possible(wish.glued),
-        frozenset(np.flatnonzero(np.isin(own, list(wish.ends))).tolist()),
+        possible(wish.banned_after_boundary),
+        frozenset(np.flatnonzero(np.isin(own, list(wish.boundary_tokens))).tolist()),
     )

@@ -10,7 +10,7 @@ from regard.inference.engine import BatchWork, Engine, Result
 from regard.inference.shortlist_stepper import narrow_search, output_layer
 from regard.models.max_length import SIDES, places
 from regard.nn.fast import fast
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 from regard.search.shortlist import Shortlist
 from regard.tasks.task_loss import device_of
 
@@ -33,7 +33,7 @@ class TorchEngine(Engine):
         self.source_places, self.target_places = (places(model, side) for side in SIDES)
         self._fast: tuple[Any, Any] | None = None
 
-    def run(self, search: Search, request: SearchRequest) -> list[Found]:
+    def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         stepper = self.stepper()
         if self.source_places or self.target_places or self.device.type != "cpu":
             request = self.own(request)

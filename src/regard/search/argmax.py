@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from regard.search.search import Found, Search, SearchRequest
+from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class Argmax(Search):
@@ -19,7 +19,7 @@ class Argmax(Search):
         0.5, gt=0, lt=1, description="minimum probability for a label to be predicted"
     )
 
-    def run(self, model: Any, request: SearchRequest) -> list[Found]:
+    def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:
         """Return for each row its scores (C,), or for each position the best label and its p."""
         import torch
 

@@ -13,17 +13,24 @@ from torch import Tensor
 from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import recording
-from regard.search.callbacks import Begun, Follower, tell
-from regard.search.constrained import Must, Unmet
+from regard.search.callbacks import PartialHypothesis, StepCallback, notify_step
+from regard.search.constrained import ConstraintsNotMet, Must
 from regard.search.finished import Finished
 from regard.search.greedy import greedy_search
 from regard.search.hypothesis import Hypothesis, Stopping
 from regard.search.live_beams import LiveBeams
-from regard.search.rules import Rules, only_the_end, strike_specials, with_room
+from regard.search.logit_masks import LogitMasks, force_eos, mask_specials, raise_limits
 from regard.search.scoring import Scoring
 from regard.search.search import SearchRequest
 from regard.search.selection import Best, Choose, Chosen, Continuations, Diverse
-from regard.search.top import Step, joint, joint_fits, largest, log_normaliser, refuse_nan
+from regard.search.top import (
+    Step,
+    beam_topk,
+    can_use_beam_topk,
+    fast_topk,
+    log_normalizer,
+    refuse_nan,
+)
 from regard.search.trace import Trace
 
 
@@ -35,11 +42,11 @@ class Plan:
     nbest: int = 1
     scoring: Scoring = field(default_factory=Scoring)
     stopping: Stopping = "beam_full"
-    rules: Rules = field(default_factory=Rules)
+    masks: LogitMasks = field(default_factory=LogitMasks)
     choose: Choose | None = None
     mask: Tensor | None = None
     trace: Trace | None = None
-    on_step: Follower | None = None
+    on_step: StepCallback | None = None
 
 
 @torch.inference_mode()
@@ -55,25 +62,25 @@ def run_beam(
     if options.beam_groups > 1:
         choose = Diverse(beam, options.beam_groups, options.diversity_penalty)
     if options.min_length or constraints is not None:
-        limits = with_room(limits, options.min_length, constraints)
-    must = constraints is not None and any(one.must for one in constraints)
+        limits = raise_limits(limits, options.min_length, constraints)
+    must = constraints is not None and any(one.require for one in constraints)
     if constraints is not None and must:
         choose = Must(choose, constraints, limits.tolist())
-    rules, scoring = (
-        Rules(options.min_length, options.no_repeat_ngram, constraints),
+    masks, scoring = (
+        LogitMasks(options.min_length, options.no_repeat_ngram, constraints),
         options.scoring,
     )
     if beam == 1 and trace is None and not options.coverage_penalty and not must:
         start = model.start(source)
-        return greedy_search(model.step, start, limits, scoring, rules, request.on_step)
+        return greedy_search(model.step, start, limits, scoring, masks, request.on_step)
     cover = source.mask if options.coverage_penalty else None
     plan = Plan(
-        beam, nbest, scoring, options.stopping, rules, choose, cover, trace, request.on_step
+        beam, nbest, scoring, options.stopping, masks, choose, cover, trace, request.on_step
     )
     found = beam_search(model.step, model.start(source), limits, plan)
     for row, hypotheses in enumerate(found):
         if not hypotheses:
-            raise Unmet(row)
+            raise ConstraintsNotMet(row)
     return found
 
 
@@ -94,7 +101,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
             logits, state = step(last, state)
         else:
             logits, state = _covered(step, last, state, live)
-        found = continuations(live, logits[:, -1].float(), plan.rules, choose)
+        found = continuations(live, logits[:, -1].float(), plan.masks, choose)
         refuse_nan(found.total)
         chosen = choose(found, plan.beam, live.rows)
         if plan.trace is not None:
@@ -103,7 +110,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
         parent = _go_on(live, found, chosen)
         if plan.on_step is not None:
             best = partial(_best_so_far, live, finished)
-            tell(plan.on_step, live.rows, best, partial(finished.without, live.rows))
+            notify_step(plan.on_step, live.rows, best, partial(finished.without, live.rows))
         going = finished.going(live)  # (B,)
         if going is None:  # all of them
             state = state.select(_flat(parent, logits))
@@ -117,7 +124,7 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
         last = live.tokens[:, :, -1].reshape(-1, 1)
 
 
-def _best_so_far(live: LiveBeams, finished: Finished) -> list[Begun]:
+def _best_so_far(live: LiveBeams, finished: Finished) -> list[PartialHypothesis]:
     """For each sentence what it would be answered with now: an output that ended, or goes on."""
     now = finished.scoring.score(live.total[:, :1], max(1, live.tokens.shape[-1]), None)[:, 0]
     best = []
@@ -125,9 +132,9 @@ def _best_so_far(live: LiveBeams, finished: Finished) -> list[Begun]:
     for row, tokens, scores, score in zip(live.rows, *going, strict=True):
         ended = max(finished.found[row], key=lambda one: one.score, default=None)
         if ended is None or ended.score < score:
-            best.append(Begun(tokens, scores))
+            best.append(PartialHypothesis(tokens, scores))
         else:
-            best.append(Begun(ended.tokens, ended.token_logprobs))
+            best.append(PartialHypothesis(ended.tokens, ended.token_logprobs))
     return best
 
 
@@ -140,20 +147,22 @@ def _covered(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[T
     return logits, state
 
 
-def continuations(live: LiveBeams, logits: Tensor, rules: Rules, choose: Choose) -> Continuations:
+def continuations(
+    live: LiveBeams, logits: Tensor, masks: LogitMasks, choose: Choose
+) -> Continuations:
     """The best tokens after the beams, from logits (B*W, V), which are used up."""
     full = live.limits <= live.tokens.shape[-1] + 1
     ending = bool(full.any())
-    if choose.joint and rules.none and not ending and joint_fits(logits, choose.spare):
-        return Continuations(*joint(logits, live.total, choose.spare))
-    logp = logits - log_normaliser(logits)[:, None]  # over all tokens, also those struck out
-    strike_specials(logp)
+    if choose.joint and masks.is_empty and not ending and can_use_beam_topk(logits, choose.spare):
+        return Continuations(*beam_topk(logits, live.total, choose.spare))
+    logp = logits - log_normalizer(logits)[:, None]  # over all tokens, also those struck out
+    mask_specials(logp)
     beams = logp.unflatten(0, live.total.shape)
-    if not rules.none:
-        rules.apply(beams, live.tokens, live.rows)
+    if not masks.is_empty:
+        masks.apply(beams, live.tokens, live.rows)
     if ending:
-        only_the_end(beams, full)
-    top, token = largest(logp, min(choose.spare, logp.shape[-1]))
+        force_eos(beams, full)
+    top, token = fast_topk(logp, min(choose.spare, logp.shape[-1]))
     if isinstance(choose, Must):
         top, token = _wished(choose, live, logp, top, token)
     B, W = live.total.shape

@@ -1,4 +1,4 @@
-"""The door through which a search is followed, step by step, while it goes on."""
+"""Callbacks that observe a search after each step, and may cancel it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
@@ -6,69 +6,69 @@ from typing import NamedTuple, Protocol
 from regard.search.hypothesis import Hypothesis
 
 
-class Begun(NamedTuple):
-    """An output so far, or one that has ended. token_logprobs: log probabilities, as those of a
-    hypothesis: that of EOS is among them where it has ended; empty where a search keeps none."""
+class PartialHypothesis(NamedTuple):
+    """An unfinished or finished output. token_logprobs: as in a hypothesis, that of EOS included
+    if it is finished; empty if the search keeps none."""
 
     tokens: Sequence[int]
     token_logprobs: Sequence[float] = ()
 
 
-Outputs = Callable[[], Sequence[Begun]]
-Settled = Mapping[int, Sequence[Hypothesis]]  # what a search found, by row
+Outputs = Callable[[], Sequence[PartialHypothesis]]
+FinishedRows = Mapping[int, Sequence[Hypothesis]]  # the results of a search by row
 
 
-class Follower(Protocol):
-    """Is told after each step which rows of the batch go on.
+class StepCallback(Protocol):
+    """Called after each step with the unfinished rows of the batch.
 
-    outputs: makes the best output so far of each of these rows. What a follower raises ends the
-    search; `Unwanted` says that nobody waits for its outputs any more.
+    outputs: returns the best output so far of each of these rows. Exceptions end the search;
+    `SearchCancelled` means that the caller no longer needs its outputs.
     """
 
     def __call__(self, rows: Sequence[int], outputs: Outputs, /) -> None: ...
 
 
-class Unwanted(Exception):
-    """Nobody waits for the outputs of a search any more. settled: those that were there before."""
+class SearchCancelled(Exception):
+    """The caller no longer needs the outputs of a search. finished: those completed before."""
 
-    settled: Settled = {}  # noqa: RUF012, replaced and never changed
+    finished: FinishedRows = {}  # noqa: RUF012, replaced and never changed
 
 
-def tell(
-    follower: Follower | None,
+def notify_step(
+    callback: StepCallback | None,
     rows: Sequence[int],
     outputs: Outputs,
-    settled: Callable[[], Settled] | None = None,
+    finished: Callable[[], FinishedRows] | None = None,
 ) -> None:
-    """Tells a step to whoever follows. settled: makes what is found of rows that do not go on."""
-    if follower is None or not rows:
+    """Call the callback after a step. finished: returns the results of the finished rows."""
+    if callback is None or not rows:
         return
     try:
-        follower(rows, outputs)
-    except Unwanted as error:
-        if settled is not None:
-            error.settled = settled()
+        callback(rows, outputs)
+    except SearchCancelled as error:
+        if finished is not None:
+            error.finished = finished()
         raise
 
 
-def tell_rows(
-    follower: Follower | None,
+def notify_rows(
+    callback: StepCallback | None,
     rows: Sequence[int],
     tokens: Sequence[Sequence[int]],
-    scores: Sequence[Sequence[float]] | None = None,
-    settled: Callable[[], Settled] | None = None,
+    logprobs: Sequence[Sequence[float]] | None = None,
+    finished: Callable[[], FinishedRows] | None = None,
 ) -> None:
-    """Tells a step after which tokens[row] and scores[row] are those of each row so far."""
+    """Call the callback after a step; tokens[row] and logprobs[row] are those of the row so far."""
 
-    def outputs() -> list[Begun]:
-        own = [()] * len(tokens) if scores is None else scores
-        return [Begun(tuple(tokens[row]), tuple(own[row])) for row in rows]
+    def outputs() -> list[PartialHypothesis]:
+        row_logprobs = [()] * len(tokens) if logprobs is None else logprobs
+        return [PartialHypothesis(tuple(tokens[row]), tuple(row_logprobs[row])) for row in rows]
 
-    tell(follower, rows, outputs, settled)
+    notify_step(callback, rows, outputs, finished)
 
 
-def remap_rows(follower: Follower | None, indices: Sequence[int]) -> Follower | None:
-    """Return the follower of a search whose row r is indices[r] for the caller."""
-    if follower is None:
+def remap_rows(callback: StepCallback | None, indices: Sequence[int]) -> StepCallback | None:
+    """Return the callback for a search whose row r is indices[r] for the caller."""
+    if callback is None:
         return None
-    return lambda rows, outputs: follower([indices[row] for row in rows], outputs)
+    return lambda rows, outputs: callback([indices[row] for row in rows], outputs)

@@ -14,19 +14,18 @@ from regard.data.tensors.special import EOS
 from regard.search.hypothesis import TokenConstraints
 from regard.search.selection import Choose, Chosen, Continuations
 
-UNMET = (
-    "no hypothesis contains all required words; drop a required word, a ban or the prefix, or "
-    "increase the beam"
-)
 Met = tuple[int, ...]  # how many tokens of each phrase stand at the end of a beam; all: it is met
 
 
-class Unmet(UserError):
-    """A source has no answer with the words that it must have. row: which source, from 0."""
+class ConstraintsNotMet(UserError):
+    """No hypothesis for a source contains all required words. row: index of the source."""
 
-    def __init__(self, row: int) -> None:
-        super().__init__(f"source {row + 1}: {UNMET}")
-        self.args = (row,)  # for pickle
+    def __init__(self, row: int, where: str = "") -> None:
+        super().__init__(
+            f"{where or f'source {row + 1}'}: no hypothesis contains all required words",
+            help="drop a required word or a ban, or increase --beam",
+        )
+        self.args = (row, where)  # for pickle
         self.row = row
 
 
@@ -54,7 +53,7 @@ class Must:
     ) -> None:
         self.usual, self.limits = usual, limits
         self.spare = max(usual.spare, 2)
-        self.phrases = {row: wish.must for row, wish in enumerate(wishes) if wish.must}
+        self.phrases = {row: wish.require for row, wish in enumerate(wishes) if wish.require}
         self.met: dict[int, list[Met]] = {r: [(0,) * len(p)] for r, p in self.phrases.items()}
         self.length = 0
 

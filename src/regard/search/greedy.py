@@ -11,13 +11,13 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
-from regard.search.callbacks import Follower, tell_rows
-from regard.search.hypothesis import NEVER, Hypothesis
-from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.callbacks import StepCallback, notify_rows
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
+from regard.search.logit_masks import LogitMasks, force_eos, mask_specials
 from regard.search.scoring import Scoring
-from regard.search.top import NOT_FINITE, Step, largest, log_normaliser
+from regard.search.top import NOT_FINITE, Step, fast_topk, log_normalizer
 
-FORBIDDEN = frozenset(NEVER)
+FORBIDDEN = frozenset(NON_OUTPUT_IDS)
 
 
 @torch.inference_mode()
@@ -26,8 +26,8 @@ def greedy_search(
     state: State,
     limits: Tensor,
     scoring: Scoring,
-    rules: Rules,
-    on_step: Follower | None = None,
+    masks: LogitMasks,
+    on_step: StepCallback | None = None,
 ) -> list[list[Hypothesis]]:
     """The output of each sentence that takes the most probable token each time."""
     limits = limits.clamp(min=1)
@@ -38,7 +38,7 @@ def greedy_search(
     last, t = torch.full((len(rows), 1), BOS, device=limits.device), 0
     while rows:
         logits, state = step(last, state)
-        best, last = _best(logits[:, -1].float(), t, rows, ends, tokens, rules)
+        best, last = _best(logits[:, -1].float(), t, rows, ends, tokens, masks)
         found = last[:, 0].tolist()
         for row, token, score in zip(rows, found, best.tolist(), strict=True):
             if score != score:  # nan; asked of a number, since tensors take longer
@@ -53,7 +53,7 @@ def greedy_search(
                 at = torch.tensor(kept, device=last.device)
                 state, last = state.select(at, at), last.index_select(0, at)
         settled = partial(_settled, rows, tokens, scores, ends, scoring)
-        tell_rows(on_step, rows, tokens, scores, settled)
+        notify_rows(on_step, rows, tokens, scores, settled)
     return [*_settled([], tokens, scores, ends, scoring).values()]
 
 
@@ -63,27 +63,27 @@ def _best(
     rows: list[int],
     ends: list[int],
     tokens: list[list[int]],
-    rules: Rules,
+    masks: LogitMasks,
 ) -> tuple[Tensor, Tensor]:
     """The best tokens (B, 1) and their log probabilities (B,)."""
     full = [ends[row] <= t + 1 for row in rows]
-    if rules.none and not any(full):
+    if masks.is_empty and not any(full):
         p = logits.softmax(-1)
-        top, token = largest(p, 1)
+        top, token = fast_topk(p, 1)
         if not FORBIDDEN.isdisjoint(token.view(-1).tolist()):
-            p[:, NEVER] = 0.0
-            top, token = largest(p, 1)
+            p[:, NON_OUTPUT_IDS] = 0.0
+            top, token = fast_topk(p, 1)
         return top[:, 0].log_(), token
-    logp = logits - log_normaliser(logits)[:, None]
-    strike_specials(logp)
-    if not rules.none:
+    logp = logits - log_normalizer(logits)[:, None]
+    mask_specials(logp)
+    if not masks.is_empty:
         so_far = torch.empty(len(rows), 1, t, dtype=torch.long, device=logp.device)
-        if rules.look_back and t:
+        if masks.needs_tokens and t:
             so_far[:, 0] = torch.tensor([tokens[row] for row in rows], device=logp.device)
-        rules.apply(logp.unsqueeze(1), so_far, rows)
+        masks.apply(logp.unsqueeze(1), so_far, rows)
     if any(full):
-        only_the_end(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
-    top, token = largest(logp, 1)
+        force_eos(logp.unsqueeze(1), torch.tensor(full, device=logp.device))
+    top, token = fast_topk(logp, 1)
     return top[:, 0], token
 
 

@@ -1,4 +1,4 @@
-"""What a search finds, and what may be wished of it."""
+"""The results of a search, and the constraints on them."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -7,36 +7,36 @@ from regard.data.tensors.special import BOS, MASK, PAD, UNK
 
 LengthNorm = Literal["average", "gnmt", "none"]  # how scores depend on length
 Stopping = Literal["no_gain", "beam_full", "optimal", "first"]  # when a sentence is done
-NEVER = [PAD, UNK, BOS, MASK]  # tokens that are no output
+NON_OUTPUT_IDS = [PAD, UNK, BOS, MASK]  # tokens that are never generated
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One output. score: as the search ranks; the closing EOS counts in all three."""
+    """One output. score: the search ranks by it; EOS counts in score and token_logprobs."""
 
     tokens: tuple[int, ...]
     score: float
-    token_logprobs: tuple[float, ...]  # log probabilities; empty where an engine gives none
-    cut: bool = False  # ended because it came to its limit
+    token_logprobs: tuple[float, ...]  # empty if the engine returns none
+    truncated: bool = False  # whether it reached its maximum length
 
     @property
     def log_probability(self) -> float:
-        """The sum over the tokens, EOS among them."""
+        """Return the sum over the tokens, EOS included."""
         return sum(self.token_logprobs)
 
 
 @dataclass(frozen=True)
 class TokenConstraints:
-    """What one output must be like: how it begins, what is in it, what is not.
+    """Constraints on one output: its prefix, required phrases and banned phrases.
 
-    glued: not in it at the beginning or right behind one of the tokens `ends`.
+    banned_after_boundary: phrases banned at the start and right after one of `boundary_tokens`.
     """
 
     prefix: tuple[int, ...] = ()
-    must: tuple[tuple[int, ...], ...] = ()
+    require: tuple[tuple[int, ...], ...] = ()
     banned: tuple[tuple[int, ...], ...] = ()
-    glued: tuple[tuple[int, ...], ...] = ()
-    ends: frozenset[int] = frozenset()
+    banned_after_boundary: tuple[tuple[int, ...], ...] = ()
+    boundary_tokens: frozenset[int] = frozenset()
 
 
-NOTHING = TokenConstraints()
+NO_CONSTRAINTS = TokenConstraints()

@@ -11,29 +11,29 @@ import torch
 
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
-from regard.search.callbacks import remap_rows, tell_rows
-from regard.search.draw import chances, draw
+from regard.search.callbacks import notify_rows, remap_rows
 from regard.search.filters import filter_logits, pick
-from regard.search.hypothesis import NEVER, Hypothesis
-from regard.search.rules import Rules, with_room
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
+from regard.search.logit_masks import LogitMasks, raise_limits
 from regard.search.search import SearchRequest
+from regard.search.sequence_sampling import chances, draw
 
 
 @torch.inference_mode()
 def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
     """Return outputs for each row of the source as they are drawn. options: of `Sample`."""
     (source, limits), constraints = request.sequences(), request.constraints
-    if constraints is not None and any(one.must for one in constraints):
+    if constraints is not None and any(one.require for one in constraints):
         raise UserError("words that must appear: sampling cannot promise them; use a beam")
-    limits = with_room(limits, options.min_length, constraints)
+    limits = raise_limits(limits, options.min_length, constraints)
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     sentences = [ids[:length] for ids, length in rows]
     chance = chances(options.seed, sentences, request.nbest, int(limits.max()))
-    rules, start = (
-        Rules(options.min_length, options.no_repeat_ngram, constraints),
+    masks, start = (
+        LogitMasks(options.min_length, options.no_repeat_ngram, constraints),
         model.start(source),
     )
-    return draw(model.step, start, limits, chance, options.filters, rules, request.on_step)
+    return draw(model.step, start, limits, chance, options.filters, masks, request.on_step)
 
 
 @torch.inference_mode()
@@ -45,16 +45,16 @@ def run_continuation(options: Any, model: Any, request: SearchRequest) -> list[l
     indices = [count * index + copy for index in each for copy in range(count)]
     follower = remap_rows(request.on_step, [row // count for row in range(len(copies))])
     outputs: list[list[int]] = [[] for _ in copies]
-    for drawn in continued(model, copies, indices, options, request.context):
+    for drawn in continue_prompts(model, copies, indices, options, request.context):
         for row, token in drawn.items():
             outputs[row].append(token)
-        tell_rows(follower, list(drawn), outputs)
+        notify_rows(follower, list(drawn), outputs)
     found = [Hypothesis(tuple(tokens), 0.0, ()) for tokens in outputs]
     return [found[at : at + count] for at in range(0, len(found), count)]
 
 
 @torch.inference_mode()
-def continued(
+def continue_prompts(
     model: Any,
     prompts: Sequence[Sequence[int]],
     indices: Sequence[int],
@@ -85,7 +85,9 @@ def continued(
         logits, state = model.step(fed, state)
         taken += fed.shape[1]
 
-        scores = logits[:, -1].float().cpu().index_fill(1, torch.tensor(NEVER), float("-inf"))
+        scores = (
+            logits[:, -1].float().cpu().index_fill(1, torch.tensor(NON_OUTPUT_IDS), float("-inf"))
+        )
         tokens = pick(filter_logits(scores, options.filters), chance[:, t])  # (B,)
         going = (tokens != EOS).nonzero().flatten()
         rows = [rows[b] for b in going.tolist()]

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from regard.data.tensors.padded import Padded
-    from regard.search.callbacks import Follower
+    from regard.search.callbacks import StepCallback
     from regard.search.explore import SearchTree
     from regard.search.hypothesis import Hypothesis, TokenConstraints
 
 
-Found = Any  # what a search finds for one row: hypotheses, best first, or the scores of labels
+SearchResult = (
+    Any  # what a search finds for one row: hypotheses, best first, or the scores of labels
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class SearchRequest:
     constraints: Sequence[TokenConstraints] | None = None
     indices: Sequence[int] = ()
     context: int | None = None
-    on_step: Follower | None = None
+    on_step: StepCallback | None = None
 
     def to(self, device: torch.device) -> SearchRequest:
         """Return the same request on another device."""
@@ -77,7 +79,7 @@ class Search(Options):
     kind: str
 
     @abstractmethod
-    def run(self, model: Any, request: SearchRequest) -> list[Found]:
+    def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:
         """Return what is found for each row of the request."""
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.core.errors import UserError
 from regard.data.tensors.state import State
-from regard.search.hypothesis import NEVER
+from regard.search.hypothesis import NON_OUTPUT_IDS
 
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
 
@@ -28,7 +28,7 @@ def refuse_nan(numbers: Tensor) -> None:
         raise UserError(NOT_FINITE)
 
 
-def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def fast_topk(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row (R, V), largest first, and their places: as `topk`, but faster.
 
     The k largest lie in the k chunks with the largest maxima, so only these are looked into.
@@ -47,17 +47,17 @@ def largest(values: Tensor, k: int) -> tuple[Tensor, Tensor]:
     return best.values, places.gather(1, best.indices)
 
 
-def log_normaliser(logits: Tensor) -> Tensor:
+def log_normalizer(logits: Tensor) -> Tensor:
     """log sum exp of each row (R, V): by the softmax of the largest, which is fused and faster."""
     return logits.amax(-1) - logits.softmax(-1).amax(-1).log()
 
 
-def joint_fits(logits: Tensor, k: int) -> bool:
-    """Whether `joint` can be used: on a CPU, for a vocabulary of many chunks."""
+def can_use_beam_topk(logits: Tensor, k: int) -> bool:
+    """Whether `beam_topk` can be used: on a CPU, for a vocabulary of many chunks."""
     return logits.device.type == "cpu" and logits.shape[1] // CHUNK >= k
 
 
-def joint(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
+def beam_topk(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
     """The k best continuations of each sentence, best first: parent, token, gained, total (B, k).
 
     logits: (B*W, V) after each beam; total: (B, W), log probabilities of the beams. All beams of
@@ -66,7 +66,7 @@ def joint(logits: Tensor, total: Tensor, k: int) -> tuple[Tensor, ...]:
     """
     (B, W), (R, V) = total.shape, logits.shape
     p = logits.softmax(-1)
-    p[:, NEVER] = 0.0
+    p[:, NON_OUTPUT_IDS] = 0.0
     C = V // CHUNK
     chunks = p[:, : C * CHUNK].view(R, C, CHUNK).amax(-1).log_()  # (R, C)
     first = (chunks.view(B, W, C) + total[..., None]).view(B, -1).topk(k).indices  # (B, k)

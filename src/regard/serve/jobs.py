@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from regard.core.errors import UserError
-from regard.search.callbacks import Begun, Outputs, Unwanted
+from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
 from regard.serve.api_errors import later
 from regard.serve.served_models import Served
 from regard.tasks.batches import Work, rows_together
@@ -36,7 +36,7 @@ class Job:
     number: int = 0
     several: bool = False
     ahead: int = 0
-    grow: Callable[[Begun], None] | None = None
+    grow: Callable[[PartialHypothesis], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
     outcome: Any = None
 
@@ -59,7 +59,7 @@ class Asking:
         rows = rows_together(len(jobs), threads) if task.spreads else len(jobs)
         work = Work(
             numbers=[job.number for job in jobs],
-            follower=partial(_follow, jobs, until),
+            step_callback=partial(_follow, jobs, until),
             done=lambda count: _stop_when_gone(jobs, until),
             answered=partial(_keep, jobs),
         )
@@ -70,7 +70,7 @@ class Asking:
             predict = self.model.predictor.predict
             found = predict(sources, self.search, self.nbest, constraints, self.align, rows, work)
             _keep(jobs, range(len(jobs)), found)
-        except Unwanted:
+        except SearchCancelled:
             for job in jobs:
                 if job.outcome is None:  # others were answered before the time was over
                     job.outcome = later(TOO_LONG)
@@ -95,7 +95,7 @@ class Errand:
         (job,) = jobs
         try:
             job.outcome = self.call(lambda: _stop_when_gone(jobs, until))
-        except Unwanted:
+        except SearchCancelled:
             job.outcome = later(TOO_LONG)
         except Exception as error:
             job.outcome = error
@@ -104,7 +104,7 @@ class Errand:
 def _stop_when_gone(jobs: Sequence[Job], until: float) -> None:
     """End a search that nobody waits for, or that takes too long."""
     if time.monotonic() > until or all(job.future.done() for job in jobs):
-        raise Unwanted
+        raise SearchCancelled
 
 
 def _follow(jobs: Sequence[Job], until: float, places: Sequence[int], outputs: Outputs) -> None:

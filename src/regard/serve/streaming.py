@@ -11,7 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from regard.core.errors import UserError
-from regard.search.callbacks import Begun
+from regard.search.callbacks import PartialHypothesis
 from regard.serve.api_errors import DAMAGE, Refused, shortened
 from regard.serve.jobs import Job
 from regard.serve.served_models import Served
@@ -28,14 +28,14 @@ class Growth:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.there = asyncio.Event()
-        self.last: Begun | None = None
+        self.last: PartialHypothesis | None = None
 
-    def put(self, found: Begun) -> None:
+    def put(self, found: PartialHypothesis) -> None:
         """Keep the output so far; called in the thread."""
         self.last = found
         self.loop.call_soon_threadsafe(self.there.set)
 
-    def take(self) -> Begun | None:
+    def take(self) -> PartialHypothesis | None:
         """Return what is new, if anything is."""
         self.there.clear()
         found, self.last = self.last, None

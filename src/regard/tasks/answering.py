@@ -16,9 +16,9 @@ from regard.data.tensors.special import EOS, SPECIALS, UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.search import Beam, TokenConstraints
-from regard.search.callbacks import Begun, Follower
-from regard.search.force import force, next_token_logprobs
-from regard.search.hypothesis import NEVER, Hypothesis
+from regard.search.callbacks import PartialHypothesis, StepCallback
+from regard.search.forced_decoding import next_token_logprobs, score_targets
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import SearchRequest
 from regard.tasks.banning import bans
 from regard.tasks.batches import plan
@@ -67,7 +67,7 @@ class Answering:
         if not all((*require, *map(encode, constraints.ban))):
             raise UserError("require, ban: expected a word, found an empty text")
         banned = bans(self.target, constraints.ban)
-        return replace(banned, prefix=tuple(encode(constraints.prefix)), must=require)
+        return replace(banned, prefix=tuple(encode(constraints.prefix)), require=require)
 
     def score_targets(
         self, engine: Any, pairs: Sequence[Pair], rows: int
@@ -80,7 +80,9 @@ class Answering:
         found: dict[int, tuple[dict[str, Any], Prediction]] = {}
         for part in plan([max(both) for both in sides], rows):
             source = encoded.pad(np.asarray(part)).to(engine.device)
-            scored = force(engine.stepper(), source, [targets[i] for i in part], scoring, size)
+            scored = score_targets(
+                engine.stepper(), source, [targets[i] for i in part], scoring, size
+            )
             for i, one in zip(part, scored, strict=True):
                 prediction = self.answer(pairs[i].source, encoded.row(i), [one], None, 1)
                 found[i] = (_statistics(prediction), prediction)
@@ -93,7 +95,7 @@ class Answering:
         constraints: Constraints,
         count: int,
         search: Any,
-        on_step: Follower | None = None,
+        on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
         """How a prediction may continue after a prefix: token, probability, the best such one.
 
@@ -104,8 +106,11 @@ class Answering:
         begun = wish.prefix
         source_row = encoded.all().to(engine.device)
         logp = next_token_logprobs(engine.stepper(), source_row, begun)[0].clone()  # (V,)
-        banned = [*wish.banned, *(wish.glued if not begun or begun[-1] in wish.ends else ())]
-        struck = {*NEVER, *(phrase[0] for phrase in banned if len(phrase) == 1)}
+        banned = [
+            *wish.banned,
+            *(wish.banned_after_boundary if not begun or begun[-1] in wish.boundary_tokens else ()),
+        ]
+        struck = {*NON_OUTPUT_IDS, *(phrase[0] for phrase in banned if len(phrase) == 1)}
         logp[[*struck]] = float("-inf")
         best = logp.topk(min(count, len(self.target) - len(struck)))
         tokens, chances = best.indices.tolist(), best.values.exp().tolist()
@@ -120,11 +125,11 @@ class Answering:
             for token, p, one in zip(tokens, chances, found, strict=True)
         ]
 
-    def growing(self, source: Any) -> Callable[[Begun], Prediction]:
+    def growing(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
         """What makes a prediction of an output that is not complete; each token is named once."""
         name = cache(self.target.name)
 
-        def grown(so_far: Begun) -> Prediction:
+        def grown(so_far: PartialHypothesis) -> Prediction:
             text, names = self.target.decode(so_far.tokens), tuple(map(name, so_far.tokens))
             return Prediction(text, None, tuple(so_far.token_logprobs), names, value=text)
 
@@ -140,7 +145,7 @@ class Answering:
                 h.score,
                 h.token_logprobs,
                 tuple(self.target.name(id) for id in h.tokens),
-                truncated=h.cut,
+                truncated=h.truncated,
                 value=self.target.decode(h.tokens),
             )
             for h in found

@@ -27,7 +27,9 @@ def bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
         for phrases in (banned, glued)
     )
     return TokenConstraints(
-        banned=possible, glued=there, ends=word_ends(tokenizer) if there else frozenset()
+        banned=possible,
+        banned_after_boundary=there,
+        boundary_tokens=word_ends(tokenizer) if there else frozenset(),
     )
 
 

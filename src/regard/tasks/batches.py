@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regard.search.callbacks import Follower
+from regard.search.callbacks import StepCallback
 
 TOKENS = 8192  # maximum tokens per batch, padding included
 ROWS = 64  # sources per batch
@@ -24,16 +24,16 @@ class Work:
     tokens: maximum tokens per batch, padding included; a longer source is alone. first: the index
     of the first source, if there were others before; samples are drawn by it. numbers: the index
     of each source, if they do not follow each other. done: is told how many more sources are
-    predicted. follower: is told of each step of a search, with the indices of the sources that go
-    on. answered: is told of predictions as soon as they are made, with the indices of their
-    sources, in the thread that found them; if the follower ends the work, of those made before.
+    predicted. step_callback: is called after each step of a search, with the indices of the
+    unfinished sources. answered: is called with predictions as soon as they are made and
+    the indices of their sources, in the thread that made them; also if the callback ends the work.
     """
 
     tokens: int = TOKENS
     first: int = 0
     done: Callable[[int], None] = _ignore
     numbers: Sequence[int] | None = None
-    follower: Follower | None = None
+    step_callback: StepCallback | None = None
     answered: Callable[[Sequence[int], Sequence[Any]], None] = _ignore
 
 

@@ -17,7 +17,7 @@ from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
 from regard.metrics.numbers import Measured
 from regard.models.encoder_model import EncoderModel, PooledOptions
-from regard.search.search import Found
+from regard.search.search import SearchResult
 from regard.tasks.labeled_data import source_stats, text_or_vector
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.whole_question import LabelQuestion, label_question
@@ -95,7 +95,7 @@ class Classify(Task):
         return label_question(asked)
 
     def answer(
-        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+        self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The label or labels of a source, with calibrated probabilities. found: (C,) scores."""
         logits = torch.from_numpy(found) / self.temperature

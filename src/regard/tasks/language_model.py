@@ -25,9 +25,9 @@ from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs import token_input
 from regard.objectives import Objective
 from regard.search import Sample
-from regard.search.callbacks import Begun
-from regard.search.sample import continued
-from regard.search.search import Found, SearchRequest
+from regard.search.callbacks import PartialHypothesis
+from regard.search.sample import continue_prompts
+from regard.search.search import SearchRequest, SearchResult
 from regard.tasks.questions.language_question import continued_by, language_question
 from regard.tasks.questions.masked_question import masked_question
 from regard.tasks.questions.question import Asked, Question
@@ -120,7 +120,9 @@ class LanguageModelTask(Task):
         """What a search is asked about these prompts."""
         return SearchRequest(prompts=[rows.prompts[i] for i in part], context=self.options.context)
 
-    def answer(self, source: str, row: Any, found: Found, search: Any, nbest: int) -> Prediction:
+    def answer(
+        self, source: str, row: Any, found: SearchResult, search: Any, nbest: int
+    ) -> Prediction:
         """How a text continues, the first way with all others as alternatives."""
         prompt, unknown = row.tolist(), self.source.unknown(source, row)
         before = len(self.tokenizer.decode(prompt))
@@ -131,12 +133,12 @@ class LanguageModelTask(Task):
             texts.append(Prediction(text, None, tokens=names, unknown_tokens=unknown, value=text))
         return replace(texts[0], nbest=tuple(texts))
 
-    def growing(self, source: str) -> Callable[[Begun], Prediction]:
+    def growing(self, source: str) -> Callable[[PartialHypothesis], Prediction]:
         """What makes an answer of an output that is not whole yet; each token is named once."""
         name, prompt = cache(self.tokenizer.name), self.tokenizer.encode(source)
         before = len(self.tokenizer.decode(prompt))
 
-        def grown(so_far: Begun) -> Prediction:
+        def grown(so_far: PartialHypothesis) -> Prediction:
             text = source + self.tokenizer.decode([*prompt, *so_far.tokens])[before:]
             return Prediction(text, None, tokens=tuple(map(name, so_far.tokens)), value=text)
 
@@ -145,7 +147,7 @@ class LanguageModelTask(Task):
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""
         (ids,) = self.rows([prompt]).prompts
-        return self._pieces(continued(model, [ids], [row], search, self.reach(model)), ids)
+        return self._pieces(continue_prompts(model, [ids], [row], search, self.reach(model)), ids)
 
     def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
         tokens, done, before = list(prompt), "", len(self.tokenizer.decode(prompt))

@@ -27,7 +27,7 @@ from regard.inputs.vectors import standard
 from regard.metrics.numbers import Measured, measure_numbers, number_table
 from regard.models.encoder_model import EncoderModel, LabelHead, PooledOptions
 from regard.objectives import Objective
-from regard.search.search import Found
+from regard.search.search import SearchResult
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats, text_or_vector
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.whole_question import NumberQuestion, number_question
@@ -121,7 +121,7 @@ class Regress(Task):
         return number_question(asked)
 
     def answer(
-        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+        self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The numbers of a source, in the unit of the data. found: around zero."""
         numbers = found.astype(np.float64) * self.deviation + self.mean

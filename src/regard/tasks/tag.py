@@ -24,7 +24,7 @@ from regard.metrics.label_metrics import class_table, confusion
 from regard.metrics.numbers import Measured
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.encoder_model import EncoderModel, TaggerOptions
-from regard.search.search import Found
+from regard.search.search import SearchResult
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.tag_question import TagQuestion, tag_question
@@ -138,7 +138,7 @@ class Tag(Task):
         return tag_question(asked)
 
     def answer(
-        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+        self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The tags of a sentence with the probability of each."""
         labels, sure = found

@@ -24,9 +24,9 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.metrics.numbers import Measured
 from regard.objectives import Objective
-from regard.search.callbacks import Begun
+from regard.search.callbacks import PartialHypothesis
 from regard.search.hypothesis import TokenConstraints
-from regard.search.search import Found, SearchRequest
+from regard.search.search import SearchRequest, SearchResult
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.task_loss import losses
@@ -95,7 +95,7 @@ class Task(ABC):
 
     @abstractmethod
     def answer(
-        self, source: Any, row: np.ndarray | None, found: Found, search: Any, nbest: int
+        self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """Return the prediction for a source, from what the search found. row: its tokens."""
 
@@ -103,7 +103,7 @@ class Task(ABC):
         """Return what is asked of a prediction, as tokens."""
         raise UserError(ONLY_TRANSDUCERS)
 
-    def growing(self, source: Any) -> Callable[[Begun], Prediction]:
+    def growing(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
         """Return what makes a prediction of an output that is not complete yet."""
         raise UserError("only transducers and language models give an output token by token")
 

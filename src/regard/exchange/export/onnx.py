@@ -25,7 +25,7 @@ from regard.inference.onnx_engine import OnnxEngine
 from regard.inference.packages import need
 from regard.inference.predictor import Predictor
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.search.force import Stepper
+from regard.search.forced_decoding import Stepper
 
 GRAPHS = ("encoder", "step")
 QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are rounded

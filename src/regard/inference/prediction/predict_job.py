@@ -25,7 +25,7 @@ from regard.inference.prediction.prediction_warnings import Oddities
 from regard.inference.prediction.sink import Stream, opened
 from regard.inference.prediction.windows import fixed_windows, live_windows
 from regard.inference.predictor import Predictor
-from regard.search.constrained import UNMET, Unmet
+from regard.search.constrained import ConstraintsNotMet
 from regard.tasks.batches import Work
 from regard.tasks.values import Constraints, InputItem
 
@@ -131,10 +131,10 @@ class PredictJob:
                 asked.batch_size,
                 Work(asked.batch_tokens, first, done),
             )
-        except Unmet as error:
+        except ConstraintsNotMet as error:
             text = repr(window[error.row].text)
             line = f"{show_path(asked.input)} line {first + error.row + 1}"
-            raise UserError(f"{text if asked.texts else line}: {UNMET}") from error
+            raise ConstraintsNotMet(error.row, text if asked.texts else line) from error
         for prediction in found:
             self.odd.add(prediction)
         tokens = self.predictor.task.source.names
@@ -147,8 +147,8 @@ class PredictJob:
             found = self.predictor.alternatives(
                 item.source, constraints, form.alternatives, self.search
             )
-        except Unmet as error:  # there the rows are the alternatives
-            raise Unmet(row) from error
+        except ConstraintsNotMet as error:  # there the rows are the alternatives
+            raise ConstraintsNotMet(row) from error
         for _, _, prediction in found[:1]:
             self.odd.add(prediction)
         done(1)

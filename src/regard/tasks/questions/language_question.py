@@ -12,8 +12,8 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.data.tensors.padded import shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
-from regard.search.hypothesis import NEVER
-from regard.search.sample import continued
+from regard.search.hypothesis import NON_OUTPUT_IDS
+from regard.search.sample import continue_prompts
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import Asked, QuestionFacts, TokenizedText
 from regard.tasks.questions.token_question import TokenQuestion, tokens_of, unknown_notes
@@ -64,7 +64,7 @@ def language_question(asked: Asked) -> LanguageQuestion:
     what = "text and what follows"
     asked.refuse_longer(what, len(tokens), "give a shorter text or length")
     question = LanguageQuestion(asked=asked, tokens=tokens)
-    steps = question.steps(tokenizer.name, NEVER, names)
+    steps = question.steps(tokenizer.name, NON_OUTPUT_IDS, names)
     counts = [Note("counts")] if asked.model.only_counts else []
     facts = QuestionFacts(
         source=TokenizedText(text, tuple(names[: len(prompt)])),
@@ -95,7 +95,7 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
         notes.append(Note("follows.room", room=room, reach=reach))
         search = search.model_copy(update={"max_length": room})
     found = list[int]()
-    for tokens in continued(asked.model, [prompt], [0], search, reach):
+    for tokens in continue_prompts(asked.model, [prompt], [0], search, reach):
         found += tokens.values()
         asked.on_step()
     return (found if len(found) == search.max_new_tokens else [*found, EOS]), notes

@@ -15,7 +15,7 @@ from regard.data.tensors.padded import Batch, Padded, pad
 from regard.data.tensors.special import MASK, UNK
 from regard.data.tokenizers.display_names import printable
 from regard.nn.quantize import num_parameters
-from regard.search.hypothesis import NEVER
+from regard.search.hypothesis import NON_OUTPUT_IDS
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import Asked, Question, QuestionFacts, TokenizedText
 from regard.tasks.questions.token_question import log_odds, steps_of, tokens_of, unknown_notes
@@ -106,7 +106,7 @@ def masked_question(asked: Asked) -> MaskedQuestion:
     facts = QuestionFacts(
         source=shown,
         target=shown,
-        steps=steps_of(torch.cat(found), tokens, task.tokenizer.name, NEVER, names),
+        steps=steps_of(torch.cat(found), tokens, task.tokenizer.name, NON_OUTPUT_IDS, names),
         unknown=unknown,
         notes=(Note("gaps.hidden"), *unknown_notes(unknown)),
     )

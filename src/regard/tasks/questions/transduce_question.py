@@ -12,8 +12,8 @@ from regard.data.tensors.padded import Padded, shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.models.max_length import refuse_longer
 from regard.search.explore import SearchTree
-from regard.search.force import force
-from regard.search.hypothesis import NEVER, Hypothesis
+from regard.search.forced_decoding import score_targets
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.scoring import Scoring
 from regard.tasks.questions.notes import Note
 from regard.tasks.questions.question import Asked, QuestionFacts, TokenizedText
@@ -63,11 +63,11 @@ def transduce_question(asked: Asked) -> TransduceQuestion:
     facts = QuestionFacts(
         source=TokenizedText(text, tuple(names)),
         target=TokenizedText(asked.target or task.target.decode(output.ids), tokens),
-        steps=question.steps(task.target.name, NEVER, tokens),
+        steps=question.steps(task.target.name, NON_OUTPUT_IDS, tokens),
         given=asked.given,
         inputs=(SPECIALS[BOS], *tokens[:-1]),
         score=best.score,
-        cut=best.cut,
+        cut=best.truncated,
         unknown=(*task.source.unknown(text), *output.unknown),
         tree=None if tree is None else tree.as_dict(task.target),
         notes=tuple(notes),
@@ -80,7 +80,7 @@ def _forced(
 ) -> tuple[Hypothesis, list[Note]]:
     """Return a given target as if the search had found it, and what must be known of that."""
     scoring: Scoring = getattr(asked.search, "scoring", Scoring("none"))
-    (forced,) = force(asked.predictor.engine.stepper(), source, [output.ids], scoring)
+    (forced,) = score_targets(asked.predictor.engine.stepper(), source, [output.ids], scoring)
     notes = [Note("target.given")]
     if tree is not None:
         notes.append(Note("target.tree"))

@@ -1,4 +1,4 @@
-"""Words that must appear, worked out by hand and against all outputs there are."""
+"""Required words, worked out by hand and compared with all possible outputs."""
 
 import pytest
 
@@ -23,39 +23,39 @@ FREE = {
 def test_one_word(beam: int) -> None:
     search = Beam(beam=beam, length_penalty=0, stopping="optimal")
     assert text(run(search, TABLE)[0][0]) == "a"
-    ((found,),) = run(search, TABLE, wishes=[wish(must="c")])
+    ((found,),) = run(search, TABLE, wishes=[wish(require="c")])
     if beam > 1:
         assert text(found) == "c" and chances([found]) == pytest.approx([0.08])
     assert "c" in text(found)
 
 
 @pytest.mark.parametrize(
-    "must",
+    "require",
     ["d", "c d", "bc", "ab bc", "ab ac", "aab", "aba bab", "cc", "d d", "a b c d", "dcb"],
 )
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("room", [0, 2])
-def test_all_words_are_there(must: str, beam: int, room: int) -> None:
+def test_all_words_are_there(require: str, beam: int, room: int) -> None:
     """Several, long, overlapping, with a common beginning; also where they just fit."""
-    words = must.split()
+    words = require.split()
     limit = sum(map(len, words)) + 1 + room
-    (found,) = run(Beam(beam=beam), FREE, limit=limit, nbest=beam, wishes=[wish(must=must)])
+    (found,) = run(Beam(beam=beam), FREE, limit=limit, nbest=beam, wishes=[wish(require=require)])
     assert found and all(word in text(one) for one in found for word in words)
     assert all(len(one.tokens) < limit for one in found)
     assert len(set(texts(found))) == len(found)
 
 
-@pytest.mark.parametrize("must", ["d", "bc", "ab bc", "ab ac", "aab"])
-def test_a_wide_beam_finds_the_best_that_has_them(must: str) -> None:
+@pytest.mark.parametrize("require", ["d", "bc", "ab bc", "ab ac", "aab"])
+def test_a_wide_beam_finds_the_best_that_has_them(require: str) -> None:
     """Among all outputs of at most four letters, counted out."""
     limit = 5
     true = {
         output: p
         for output, p in everything(FREE, limit - 1).items()
-        if all(word in output for word in must.split())
+        if all(word in output for word in require.split())
     }
     wide = Beam(beam=400, length_penalty=0, stopping="optimal")
-    ((found,),) = run(wide, FREE, limit=limit, wishes=[wish(must=must)])
+    ((found,),) = run(wide, FREE, limit=limit, wishes=[wish(require=require)])
     assert chances([found])[0] == pytest.approx(max(true.values()))
     assert true[text(found)] == pytest.approx(max(true.values()))
 
@@ -63,14 +63,14 @@ def test_a_wide_beam_finds_the_best_that_has_them(must: str) -> None:
 def test_an_overlap_is_enough() -> None:
     """abc has ab and bc in three letters: nothing is said twice."""
     table = {"": {"a": 1.0}, "a": {"b": 1.0}, "b": {"c": 0.9, "a": 0.1}, "c": {".": 0.9, "a": 0.1}}
-    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish(must="ab bc")])
+    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish(require="ab bc")])
     assert text(found) == "abc"
 
 
 def test_a_phrase_that_began_too_early() -> None:
     """aaab ends in aab, though its first aa was in vain."""
     table = {"": {"a": 1.0}, "a": {"a": 0.5, "b": 0.5}, "b": {".": 0.99, "a": 0.01}}
-    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish("aaa", must="aab")])
+    ((found,),) = run(Beam(beam=2, length_penalty=0), table, wishes=[wish("aaa", require="aab")])
     assert text(found) == "aaab"
 
 
@@ -82,16 +82,16 @@ def test_a_common_beginning_is_no_trap() -> None:
         "b": {"a": 0.5, ".": 0.5},
         "c": {"a": 0.5, ".": 0.5},
     }
-    ((found,),) = run(Beam(beam=1), table, limit=5, wishes=[wish(must="ab ac")])
+    ((found,),) = run(Beam(beam=1), table, limit=5, wishes=[wish(require="ab ac")])
     assert text(found) == "abac"
 
 
 def test_with_a_beginning_and_bans() -> None:
     """The beginning may hold a word already; a ban may forbid the nearest way to another."""
     search = Beam(beam=4, length_penalty=0, stopping="optimal")
-    ((found,),) = run(search, FREE, limit=7, wishes=[wish("d", must="d")])
+    ((found,),) = run(search, FREE, limit=7, wishes=[wish("d", require="d")])
     assert text(found) == "da"  # .1 x .6 x .2 = .012, more than d alone: .1 x .1
-    ((found,),) = run(search, FREE, limit=7, wishes=[wish("b", must="d", ban="bd ad")])
+    ((found,),) = run(search, FREE, limit=7, wishes=[wish("b", require="d", ban="bd ad")])
     assert text(found).startswith("b") and "d" in text(found)
     assert "bd" not in text(found) and "ad" not in text(found)
 
@@ -99,7 +99,7 @@ def test_with_a_beginning_and_bans() -> None:
 def test_sentences_with_and_without_wishes_in_one_batch() -> None:
     """Each as if it were alone: also where the end is likely, and may take the place of b."""
     ends = {"": {".": 0.4, "a": 0.35, "b": 0.25}, "a": {"c": 0.5, "d": 0.5}}
-    wishes = [wish(), wish(must="d c"), wish("b"), wish(must="bc"), wish(), wish()]
+    wishes = [wish(), wish(require="d c"), wish("b"), wish(require="bc"), wish(), wish()]
     for beam, nbest, groups in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 2, 2)):
         search = Beam(beam=beam, beam_groups=groups, stopping="optimal")
         tables = [FREE, FREE, FREE, FREE, TABLE, ends]
@@ -112,6 +112,6 @@ def test_sentences_with_and_without_wishes_in_one_batch() -> None:
 
 def test_what_cannot_be() -> None:
     with pytest.raises(UserError, match="no hypothesis contains all required words"):
-        run(Beam(beam=3), FREE, wishes=[wish(must="d", ban="d")])
+        run(Beam(beam=3), FREE, wishes=[wish(require="d", ban="d")])
     with pytest.raises(UserError, match="sampling cannot promise them"):
-        run(Sample(), FREE, wishes=[wish(must="d")])
+        run(Sample(), FREE, wishes=[wish(require="d")])

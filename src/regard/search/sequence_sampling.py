@@ -11,10 +11,10 @@ from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, PAD
 from regard.data.tensors.state import State
-from regard.search.callbacks import Begun, Follower, tell
+from regard.search.callbacks import PartialHypothesis, StepCallback, notify_step
 from regard.search.filters import Filters, filter_logits, pick
 from regard.search.hypothesis import Hypothesis
-from regard.search.rules import Rules, only_the_end, strike_specials
+from regard.search.logit_masks import LogitMasks, force_eos, mask_specials
 from regard.search.top import Step
 
 
@@ -54,8 +54,8 @@ def draw(
     limits: Tensor,
     chance: Tensor,
     filters: Filters,
-    rules: Rules,
-    on_step: Follower | None = None,
+    masks: LogitMasks,
+    on_step: StepCallback | None = None,
 ) -> list[list[Hypothesis]]:
     """N outputs of each sentence, in the order they are drawn; N is that of `chance`.
 
@@ -71,7 +71,7 @@ def draw(
     rows = torch.arange(B, device=limits.device).repeat_interleave(N)
     logits, state = logits.index_select(0, rows), state.select(rows)
     while True:
-        _extend(live, logits[:, -1].float().cpu(), filters, rules)
+        _extend(live, logits[:, -1].float().cpu(), filters, masks)
         last = live.tokens[:, :, -1]  # (B, N)
         going = ((last != EOS) & (last != PAD)).any(1)
         for b in (~going).nonzero().flatten().tolist():
@@ -84,22 +84,22 @@ def draw(
             rows = (there[:, None] * N + torch.arange(N, device=there.device)).flatten()
             state = state.select(rows, there)
             live.keep(kept)
-        tell(on_step, live.rows, lambda: _first_so_far(live), lambda: _there(found))
+        notify_step(on_step, live.rows, lambda: _first_so_far(live), lambda: _there(found))
         fed = live.tokens[:, :, -1].reshape(-1, 1).to(limits.device)
         logits, state = step(fed, state)
 
 
-def _extend(live: SampledSequences, logits: Tensor, filters: Filters, rules: Rules) -> None:
+def _extend(live: SampledSequences, logits: Tensor, filters: Filters, masks: LogitMasks) -> None:
     """Draws one token more for every output, from logits (B*N, V)."""
     logp = logits.log_softmax(-1)
     allowed = logits.clone()
-    strike_specials(allowed)
+    mask_specials(allowed)
     shape = live.tokens.shape[:2]
     beams = allowed.unflatten(0, shape)
-    if not rules.none:
-        rules.apply(beams, live.tokens, live.rows)
+    if not masks.is_empty:
+        masks.apply(beams, live.tokens, live.rows)
     t = live.tokens.shape[-1]
-    only_the_end(beams, live.limits <= t + 1)
+    force_eos(beams, live.limits <= t + 1)
     last = live.tokens[..., t - 1] if t else torch.full(shape, BOS)
     over = (last == EOS) | (last == PAD)
     beams.masked_fill_(over[..., None], 0.0)  # what is drawn behind the end is thrown away
@@ -115,18 +115,18 @@ def _there(found: list[list[Hypothesis]]) -> dict[int, list[Hypothesis]]:
     return {row: outputs for row, outputs in enumerate(found) if outputs}
 
 
-def _first_so_far(live: SampledSequences) -> list[Begun]:
+def _first_so_far(live: SampledSequences) -> list[PartialHypothesis]:
     """The first output of each sentence."""
     drawn = zip(live.tokens[:, 0].tolist(), live.scores[:, 0].tolist(), strict=True)
     return [_begun(tokens, scores) for tokens, scores in drawn]
 
 
-def _begun(tokens: list[int], scores: list[float]) -> Begun:
+def _begun(tokens: list[int], scores: list[float]) -> PartialHypothesis:
     """The tokens before the end, where there is one already, and their scores with that of it."""
     if EOS not in tokens:
-        return Begun(tokens, scores)
+        return PartialHypothesis(tokens, scores)
     length = tokens.index(EOS)
-    return Begun(tokens[:length], scores[: length + 1])
+    return PartialHypothesis(tokens[:length], scores[: length + 1])
 
 
 def _collect(live: SampledSequences, b: int) -> list[Hypothesis]:

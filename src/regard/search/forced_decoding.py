@@ -27,7 +27,7 @@ class Stepper(Protocol):
 
 
 @torch.inference_mode()
-def force(
+def score_targets(
     stepper: Stepper,
     source: Padded,
     targets: list[list[int]],
@@ -59,7 +59,7 @@ def force(
 
 
 @torch.inference_mode()
-def align(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
+def cross_attention(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
     """For each target the attention (T + 1, S) of its tokens and EOS to its source tokens."""
     true = pad([[*target, EOS] for target in targets])
     inputs = shifted(true.data).to(source.data.device)

@@ -107,7 +107,7 @@ def test_limits_and_rules_hold() -> None:
     endless = {"": {"a": 0.9, "b": 0.1}, "a": after, "b": after}
     (found,) = run(Sample(), endless, limit=4, nbest=40)
     assert max(len(one.tokens) for one in found) == 3
-    assert all(one.cut == (len(one.tokens) == 3) for one in found)
+    assert all(one.truncated == (len(one.tokens) == 3) for one in found)
     (found,) = run(Sample(no_repeat_ngram=1), endless, limit=9, nbest=40)
     assert {text(one) for one in found} <= {"a", "ab", "b", "ba"}
     (found,) = run(Sample(min_length=3), endless, limit=4, nbest=20)
