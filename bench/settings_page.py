@@ -178,7 +178,7 @@ def page() -> str:
     del rows["task.kind"]
     kinds = dict[str, set[str]]()  # by section all kinds that it can have
     for key, same in rows.items():
-        kinds.setdefault(_parent(key), {"auto"}).update(kind for one in same for kind in one.slot)
+        kinds.setdefault(_parent(key), set()).update(kind for one in same for kind in one.slot)
     auto, prefixes = auto_keys(), [p for names, _ in SECTIONS.values() for p in names]
     text = list[str]()
     for heading, (names, intro) in SECTIONS.items():
@@ -196,8 +196,8 @@ def page() -> str:
 
 
 def _parent(key: str) -> str:
-    """Return the section of a key."""
-    return key.rpartition(".")[0]
+    """Return the section that a key belongs to: the slot itself for the kind of a slot."""
+    return key.removesuffix(".kind").rpartition(".")[0]
 
 
 def _row(key: str, same: list[Setting], every: set[str], auto: bool) -> list[str]:
