@@ -1,4 +1,4 @@
-"""`regard diagnose`: works on every kind of run, repeats, changes nothing, says it in words."""
+"""`regard diagnose`: works for every task, is reproducible, changes nothing."""
 
 import hashlib
 import json
@@ -54,13 +54,21 @@ def test_every_task_can_be_diagnosed(
     assert digests(run) == before
     assert json.loads((run / "diagnosis.json").read_text()) == found
     assert said.code == int(any(f["severity"] == "problem" for f in found["findings"]))
-    assert all(f["name"] in ORDER and f["evidence"] and f["change"] for f in found["findings"])
-    probes = {"curve", "tokens", "likeness", "dependence", "losses", "source", "answers"}
-    probes |= {"inside", "trials"}
-    assert found["figures"].keys() | found["left_out"].keys() == probes
-    assert not found["figures"].keys() & found["left_out"].keys()
+    assert all(f["name"] in ORDER and f["evidence"] and f["fix"] for f in found["findings"])
+    probes = {
+        "curve",
+        "tokens",
+        "distribution_shift",
+        "dependence",
+        "losses",
+        "source",
+        "predictions",
+    }
+    probes |= {"internals", "trials"}
+    assert found["statistics"].keys() | found["skipped"].keys() == probes
+    assert not found["statistics"].keys() & found["skipped"].keys()
     if task == "language-model":
-        assert {"dependence", "source", "answers"} <= found["left_out"].keys()
+        assert {"dependence", "source", "predictions"} <= found["skipped"].keys()
 
 
 def test_the_same_run_gets_the_same_diagnosis(
@@ -70,14 +78,14 @@ def test_the_same_run_gets_the_same_diagnosis(
     assert command("diagnose", run, "--json").out == command("diagnose", run, "--json").out
 
 
-def test_quick_reads_record_and_data_only(
+def test_quick_reads_log_and_data_only(
     copy: Callable[[str], Path], command: Callable[..., Any]
 ) -> None:
     run = copy("tag")
     (run / "model.safetensors").unlink()
     found = json.loads(command("diagnose", run, "--quick", "--json").out)
-    assert {"losses", "source", "answers", "inside", "trials"} == found["left_out"].keys()
-    assert found["figures"]["curve"]["steps"] == corpora.STEPS["tag"]
+    assert {"losses", "source", "predictions", "internals", "trials"} == found["skipped"].keys()
+    assert found["statistics"]["curve"]["steps"] == corpora.STEPS["tag"]
 
 
 def test_text_and_report_name_the_findings(
@@ -91,10 +99,10 @@ def test_text_and_report_name_the_findings(
     for finding in findings:
         assert f"{finding['severity']}: {finding['name']}" in said.out
         assert f"<strong>{finding['name']}</strong>" in page
-    assert "looking at losses on both parts" in said.err
+    assert "checking losses on train and dev" in said.err
 
 
-def test_data_that_is_gone_leaves_the_record(
+def test_without_data_the_log_is_diagnosed(
     copy: Callable[[str], Path], command: Callable[..., Any]
 ) -> None:
     run = copy("classify")
@@ -103,10 +111,10 @@ def test_data_that_is_gone_leaves_the_record(
     (run / "run.json").write_text(json.dumps(facts))
     said = command("diagnose", run)
     assert said.code in (0, 1)
-    assert "not looked at: losses (the data cannot be read" in said.out
+    assert "skipped: losses (the data cannot be read" in said.out
 
 
-def test_a_run_that_broke_off_is_diagnosed_without_a_model(
+def test_an_aborted_run_is_diagnosed_without_a_model(
     tmp_path: Path, trained: Any, command: Callable[..., Any]
 ) -> None:
     run = Path(shutil.copytree(trained.run, tmp_path / "run"))
@@ -118,11 +126,11 @@ def test_a_run_that_broke_off_is_diagnosed_without_a_model(
     said = command("diagnose", run, "--json")
     assert said.code == 1
     found = json.loads(said.out)
-    assert "training-broke-off" in [f["name"] for f in found["findings"]]
-    assert "losses" in found["left_out"] and "trials" in found["figures"]
+    assert "training-aborted" in [f["name"] for f in found["findings"]]
+    assert "losses" in found["skipped"] and "trials" in found["statistics"]
 
 
-def test_what_cannot_be_diagnosed_is_refused(tmp_path: Path, command: Callable[..., Any]) -> None:
+def test_what_cannot_be_diagnosed_is_an_error(tmp_path: Path, command: Callable[..., Any]) -> None:
     for run, words in (
         (tmp_path / "none", "no such model folder"),
         (tmp_path, "not a model folder"),

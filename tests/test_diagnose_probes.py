@@ -6,23 +6,30 @@ import random
 import torch
 
 from regard.data.tensors.padded import Batch, Padded, pad
+from regard.experiments.diagnose.curves import gain_at_end, spikes
 from regard.experiments.diagnose.data import _dependence, _presence
-from regard.experiments.diagnose.distribution_shift import CharBigramModel, fit
-from regard.experiments.diagnose.losses import mixed, other, reordered, same_loss, same_right, usual
+from regard.experiments.diagnose.distribution_shift import CharBigramModel, cross_entropy
+from regard.experiments.diagnose.losses import (
+    baseline_accuracy,
+    constant_loss,
+    constant_prediction,
+    shuffle_order,
+    shuffle_tokens,
+    swap_sources,
+)
 from regard.experiments.diagnose.model_stats import _entropy, layer_of
 from regard.experiments.diagnose.prediction_stats import repeats
-from regard.experiments.diagnose.record import gain_at_end, spikes
-from regard.experiments.diagnose.trials import best_rate, warmed
+from regard.experiments.diagnose.trials import best_rate, warmup_schedule
 from regard.objectives import CrossEntropy, Squared
 
 
 def test_letters_are_a_distribution_over_what_may_come() -> None:
-    letters = CharBigramModel(["ab", "aab", "b"])
+    chars = CharBigramModel(["ab", "aab", "b"])
     known = ["a", "b", "\n"]
     for before in known:
-        seen = letters.pairs[before]
-        alone = {c: (letters.alone[c] + 3 / 4) / (letters.total + 3) for c in known}
-        unseen = (3 / 4) / (letters.total + 3)  # all other letters together count as one
+        seen = chars.pairs[before]
+        alone = {c: (chars.alone[c] + 3 / 4) / (chars.total + 3) for c in known}
+        unseen = (3 / 4) / (chars.total + 3)  # all swap_sources chars together count as one
         total = sum((seen[c] + len(seen) * alone[c]) / (seen.total() + len(seen)) for c in known)
         rest = len(seen) * unseen / (seen.total() + len(seen))
         assert math.isclose(total + rest, 1.0)
@@ -32,33 +39,33 @@ def test_letters_prefer_their_own_language() -> None:
     draw = random.Random(1)
     texts = ["".join(draw.choices("ab", k=8)) for _ in range(200)]
     others = ["".join(draw.choices("bc", k=8)) for _ in range(100)]
-    letters = CharBigramModel(texts[:100])
-    same, other_fit = fit(letters, texts[100:]), fit(letters, others)
-    assert abs(same.nats - (8 * math.log(2) + 0.0) / 9) < 0.4
-    assert other_fit.nats > same.nats + 10 * (same.error + other_fit.error)
+    chars = CharBigramModel(texts[:100])
+    baseline, other_fit = cross_entropy(chars, texts[100:]), cross_entropy(chars, others)
+    assert abs(baseline.nats - (8 * math.log(2) + 0.0) / 9) < 0.4
+    assert other_fit.nats > baseline.nats + 10 * (baseline.error + other_fit.error)
 
 
 def test_the_same_answer_costs_its_entropy() -> None:
     batch = Batch(pad([[5], [5]]), pad([[5, 5, 6], [6]]))
-    same = usual([batch])
-    assert same is not None and same[5] == 2 and same[6] == 2
-    loss = same_loss(same, [batch], CrossEntropy())
+    baseline = constant_prediction([batch])
+    assert baseline is not None and baseline[5] == 2 and baseline[6] == 2
+    loss = constant_loss(baseline, [batch], CrossEntropy())
     assert loss is not None and 0.6 < loss < math.log(2) + 0.7  # ln 2, and a little for the rest
-    assert same_right(same, [batch]) == 0.5
+    assert baseline_accuracy(baseline, [batch]) == 0.5
     numbers = Batch(pad([[5], [5]]), labels=torch.tensor([[1.0], [3.0]]))
-    assert same_loss(usual([numbers]), [numbers], Squared()) == 1.0
+    assert constant_loss(constant_prediction([numbers]), [numbers], Squared()) == 1.0
 
 
 def test_changed_sources_keep_what_they_must() -> None:
     source = pad([[5, 6, 7], [8, 9]])
-    turned = other(source)
+    turned = swap_sources(source)
     assert turned.data[0].tolist() == [8, 9, 0] and turned.mask[0].tolist() == [True, True, False]
     torch.manual_seed(0)
-    dealt = mixed(source)
+    dealt = shuffle_tokens(source)
     assert torch.equal(dealt.mask, source.mask)
     assert sorted(dealt.data[dealt.mask].tolist()) == [5, 6, 7, 8, 9]
     for _ in range(5):
-        again = reordered(source)
+        again = shuffle_order(source)
         assert sorted(again.data[0].tolist()) == [5, 6, 7]
         assert again.data[1].tolist() in ([8, 9, 0], [9, 8, 0])
 
@@ -81,7 +88,7 @@ def test_presence_counts_tokens_once_and_lengths() -> None:
 def test_entropy_is_a_share_of_the_largest() -> None:
     weights = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [1 / 3, 1 / 3, 1 / 3]])
     found = _entropy(weights)
-    assert found is not None and torch.allclose(found, torch.ones(2))  # one place says nothing
+    assert found is not None and torch.allclose(found, torch.ones(2))  # one position says nothing
     assert _entropy(torch.tensor([[1.0, 0.0]])) is None
     sharp = _entropy(torch.tensor([[0.999, 0.001]]))
     assert sharp is not None and float(sharp) < 0.02
@@ -93,7 +100,7 @@ def test_repeats_are_runs_of_up_to_three_tokens() -> None:
 
 
 def test_the_best_rate_lies_below_the_lowest_loss() -> None:
-    rates = [10.0 ** (-6 + place / 10) for place in range(60)]
+    rates = [10.0 ** (-6 + position / 10) for position in range(60)]
     losses = [abs(math.log10(rate) + 2) for rate in rates]  # lowest at 0.01
     found = best_rate(rates, losses)
     assert 0.005 < found["lowest"] < 0.02 and found["found"] < found["lowest"] / 5
@@ -102,7 +109,7 @@ def test_the_best_rate_lies_below_the_lowest_loss() -> None:
 
 
 def test_a_trial_warms_up_and_anneals() -> None:
-    rate = warmed(1.0, 100)
+    rate = warmup_schedule(1.0, 100)
     assert rate(0) == 0.1 and rate(50) == 1.0 and 0 < rate(99) < 0.05
 
 

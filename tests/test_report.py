@@ -294,10 +294,10 @@ def test_durations():
 def test_a_diagnosis_is_shown_and_escaped(folder: Path) -> None:
     assert "<h2>Diagnosis</h2>" not in write_report(folder).read_text("utf-8")
     finding = {"name": "too-<few>", "severity": "problem", "evidence": "50 & less"}
-    diagnosis = {"step": 40, "findings": [finding], "left_out": {"trials": "--quick"}}
+    diagnosis = {"step": 40, "findings": [finding], "skipped": {"trials": "--quick"}}
     (folder / "diagnosis.json").write_text(json.dumps(diagnosis))
     page = write_report(folder).read_text("utf-8")
     assert "too-&lt;few&gt;" in page and "50 &amp; less" in page
-    assert "After step 40." in page and "Not looked at: trials (--quick)." in page
+    assert "After step 40." in page and "Skipped: trials (--quick)." in page
     (folder / "diagnosis.json").write_text(json.dumps({"findings": []}))
     assert "Nothing found." in write_report(folder).read_text("utf-8")

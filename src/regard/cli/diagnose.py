@@ -44,12 +44,12 @@ def diagnose(
 
 
 def _lines(diagnosis: "Diagnosis") -> list[str]:
-    """The findings as text."""
+    """Return the findings as lines of text."""
     wrapped = textwrap.TextWrapper(96, initial_indent="  ", subsequent_indent="  ").wrap
     found = []
     for finding in diagnosis.findings:
         found.append(f"{finding.severity}: {finding.name}")
-        found += [*wrapped(finding.evidence), *wrapped(f"do: {finding.change}")]
+        found += [*wrapped(finding.evidence), *wrapped(f"help: {finding.fix}")]
     if not diagnosis.problems:
-        found.insert(0, "no problem found" + (", but:" if diagnosis.findings else ""))
-    return found + [f"not looked at: {name} ({why})" for name, why in diagnosis.left_out.items()]
+        found.insert(0, "no problems" + ("; warnings:" if diagnosis.findings else " found"))
+    return found + [f"skipped: {name} ({reason})" for name, reason in diagnosis.skipped.items()]

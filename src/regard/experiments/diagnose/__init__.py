@@ -1,1 +1,1 @@
-"""Why a model is bad, in words: figures of the record, of the data and of probes, then verdicts."""
+"""Diagnosis of a run: statistics of its log, data and model, then findings with fixes."""

@@ -1,4 +1,4 @@
-"""Figures of the data as the model sees them: unknown tokens, lengths, what answers depend on."""
+"""Statistics of the data as the model reads it: unknown tokens, lengths, dependence."""
 
 from collections.abc import Sequence
 
@@ -8,30 +8,30 @@ import torch
 from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Batch, Padded
 from regard.data.tensors.special import UNK
-from regard.experiments.diagnose.findings import Figures
-from regard.experiments.diagnose.subject import Subject
+from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
+from regard.experiments.diagnose.findings import Statistics
 
-COMMON = 300  # tokens of a side whose presence is compared
-PAIRS = 2000  # examples that are compared
+MAX_TOKENS = 300  # per side, whose presence is compared
+MAX_EXAMPLES = 2000  # that are compared
 SHUFFLES = 20
-ENOUGH = 200  # examples below which chance hides what depends on what
+MIN_EXAMPLES = 200  # below which dependence is not significant
 
 
-def token_statistics(subject: Subject) -> Figures:
-    """Fractions of unknown tokens and usual lengths, of each side and part."""
-    figures: Figures = {"examples": subject.examples}
+def token_statistics(subject: DiagnosedRun) -> Statistics:
+    """Return fractions of unknown tokens and median lengths, per side and set."""
+    stats: Statistics = {"examples": subject.examples}
     for part, pairs in subject.parts.items():
         for side, rows in _rows(subject, pairs).items():
             lengths = [len(row) for row in rows]
             unknown = sum(int((row == UNK).sum()) for row in rows)
-            figures[f"{side}_{part}"] = {"unknown": unknown / max(1, sum(lengths))}
-            if subject.task.reads_source and lengths:  # how long a document is does not matter
-                figures[f"{side}_{part}"]["length"] = float(np.median(lengths))
-    return figures
+            stats[f"{side}_{part}"] = {"unknown": unknown / max(1, sum(lengths))}
+            if subject.task.reads_source and lengths:  # the length of a document does not matter
+                stats[f"{side}_{part}"]["length"] = float(np.median(lengths))
+    return stats
 
 
-def _rows(subject: Subject, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]]:
-    """The token ids of each example, by side; labels and vectors have none."""
+def _rows(subject: DiagnosedRun, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]]:
+    """Return the token ids of each example, by side; labels and vectors have none."""
     task, rows = subject.task, dict[str, list[np.ndarray] | None]()
     if task.reads_source:
         spelled = getattr(getattr(subject.config.model, "frontend", None), "spelled", False)
@@ -42,38 +42,40 @@ def _rows(subject: Subject, pairs: Sequence[Pair]) -> dict[str, list[np.ndarray]
     return {side: found for side, found in rows.items() if found is not None}
 
 
-def dependence_figures(subject: Subject) -> Figures:
-    """How far answers depend on what goes in, beyond chance, in each part.
+def dependence_statistics(subject: DiagnosedRun) -> Statistics:
+    """Return how strongly targets depend on sources, in each set.
 
-    Which tokens (and how many) stand in a source and in its answer is counted over all examples,
-    and counted again with the answers dealt out at random. `sure` is how many deviations lie
-    between.
+    The summed squared correlations between tokens (and lengths) of sources and targets are compared
+    with those of shuffled targets; `z_score` is the difference in standard deviations.
     """
-    figures: Figures = {}
+    stats: Statistics = {}
     for part, pairs in subject.parts.items():
-        if len(pairs) >= ENOUGH:
-            figures[part] = {"examples": min(PAIRS, len(pairs)), "sure": _sure(subject, pairs)}
-    return figures
+        if len(pairs) >= MIN_EXAMPLES:
+            stats[part] = {
+                "examples": min(MAX_EXAMPLES, len(pairs)),
+                "z_score": _z_score(subject, pairs),
+            }
+    return stats
 
 
-def _sure(subject: Subject, pairs: Sequence[Pair]) -> float:
-    """Deviations between the dependence of these pairs and that of pairs dealt out at random."""
-    corpus = subject.task.corpus(pairs[:PAIRS])
+def _z_score(subject: DiagnosedRun, pairs: Sequence[Pair]) -> float:
+    """Return the standard deviations between these pairs and shuffled ones."""
+    corpus = subject.task.corpus(pairs[:MAX_EXAMPLES])
     batch = corpus.batch(np.arange(len(corpus)))
-    source, target = _presence(batch.source), _answers(batch)
-    random = np.random.default_rng(0)
+    source, target = _presence(batch.source), _targets(batch)
+    rng = np.random.default_rng(0)
     real = _dependence(source, target)
-    chance = [_dependence(source, target[random.permutation(len(target))]) for _ in range(SHUFFLES)]
-    return float((real - np.mean(chance)) / max(float(np.std(chance)), 1e-9))
+    shuffled = [_dependence(source, target[rng.permutation(len(target))]) for _ in range(SHUFFLES)]
+    return float((real - np.mean(shuffled)) / max(float(np.std(shuffled)), 1e-9))
 
 
 def _dependence(source: np.ndarray, target: np.ndarray) -> float:
-    """The summed squares of all correlations between columns of both."""
+    """Return the summed squares of all correlations between the columns of both."""
     return float(np.square(source.T @ target / len(source)).sum())
 
 
-def _answers(batch: Batch) -> np.ndarray:
-    """What is to be answered, a row an example, each column around zero with deviation one."""
+def _targets(batch: Batch) -> np.ndarray:
+    """Return the targets, one row per example, columns standardized."""
     if batch.target is not None:
         return _presence(batch.target)
     assert batch.labels is not None
@@ -84,25 +86,25 @@ def _answers(batch: Batch) -> np.ndarray:
 
 
 def _presence(side: Padded | None) -> np.ndarray:
-    """How often each common token stands in each row, and how long the row is; or its numbers."""
+    """Return which common tokens occur in each row and its length; or its numbers."""
     assert side is not None
     data, mask = side.data, side.mask
     if data.is_floating_point():
         return _standard(data.flatten(1).double().numpy())
-    if data.dim() == 3:  # words: their numbers
+    if data.dim() == 3:  # words: their ids
         data = data[..., 0]
     counts = torch.bincount(data[mask])
-    common = counts.argsort(descending=True)[:COMMON]
-    place = torch.full((len(counts),), len(common), dtype=torch.long)
-    place[common] = torch.arange(len(common))
+    common = counts.argsort(descending=True)[:MAX_TOKENS]
+    column = torch.full((len(counts),), len(common), dtype=torch.long)
+    column[common] = torch.arange(len(common))
     columns = torch.zeros(len(data), len(common) + 1, dtype=torch.double)
-    columns.scatter_add_(1, place[data.clamp(max=len(counts) - 1)], mask.double())
+    columns.scatter_add_(1, column[data.clamp(max=len(counts) - 1)], mask.double())
     columns = columns[:, :-1].clamp(max=1)
     return _standard(np.hstack([columns.numpy(), mask.sum(1, keepdim=True).double().numpy()]))
 
 
 def _standard(columns: np.ndarray) -> np.ndarray:
-    """Columns around zero with deviation one; those that never change are left out."""
+    """Return the columns standardized, without constant ones."""
     deviation = columns.std(0)
     kept = deviation > 1e-9
     return (columns[:, kept] - columns[:, kept].mean(0)) / deviation[kept]

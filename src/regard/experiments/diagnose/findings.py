@@ -1,97 +1,97 @@
-"""What a diagnosis says: findings, the figures they rest on, and what could not be looked at."""
+"""The result of a diagnosis: findings, the statistics behind them, and skipped probes."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-Severity = Literal["problem", "hint", "note"]
-SEVERITIES: tuple[Severity, ...] = ("problem", "hint", "note")
-Figures = dict[str, Any]  # of one probe, ready for JSON
+Severity = Literal["problem", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("problem", "warning", "note")
+Statistics = dict[str, Any]  # of one probe, ready for JSON
 
-# Causes before what follows from them: the first problem in this order is the one to mend first.
+# Causes before consequences: fix the first problem in this order first.
 ORDER = (
-    "source-tokens-unknown",
-    "target-tokens-unknown",
+    "source-oov",
+    "target-oov",
     "source-and-target-swapped",
-    "dev-of-another-kind",
-    "targets-unrelated-to-sources",
+    "dev-distribution-shift",
+    "targets-independent-of-sources",
     "learning-rate-too-high",
     "learning-rate-too-low",
     "dropout-too-high",
     "model-too-small",
-    "training-broke-off",
-    "source-not-used",
-    "too-few-examples",
-    "overfits",
-    "nothing-learned",
-    "cannot-learn-one-batch",
-    "answers-collapsed",
-    "answers-empty",
-    "answers-cut",
-    "answers-repeat",
+    "training-aborted",
+    "source-ignored",
+    "too-little-data",
+    "overfitting",
+    "no-better-than-baseline",
+    "cannot-overfit-one-batch",
+    "predictions-collapsed",
+    "predictions-empty",
+    "predictions-truncated",
+    "predictions-repetitive",
     "too-few-steps",
-    "still-improving",
+    "not-converged",
     "loss-spikes",
     "gradient-always-clipped",
-    "gradient-vanishes",
-    "attention-uniform",
-    "units-dead",
-    "gates-saturated",
+    "vanishing-gradients",
+    "uniform-attention",
+    "dead-units",
+    "saturated-gates",
     "dev-lengths-differ",
     "long-inputs-worse",
-    "late-tokens-worse",
+    "late-positions-worse",
     "weights-frozen",
 )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong or odd. evidence: a sentence with figures; change: what to do."""
+    """A problem, warning or note. evidence: a sentence with numbers; fix: what to change."""
 
     name: str
     severity: Severity
     evidence: str
-    change: str
-    weight: float = 0.0  # among rivals that explain the same thing, the heavier one comes first
+    fix: str
+    weight: float = 0.0  # of competing explanations, the one with the larger weight comes first
 
 
 @dataclass
 class Diagnosis:
-    """All findings, worst and most basic first; figures by probe; why a probe was left out."""
+    """All findings, most severe and most basic first; statistics and skipped probes by name."""
 
     findings: list[Finding]
-    figures: dict[str, Figures] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
-    step: int = 0  # of the run when it was looked at
+    statistics: dict[str, Statistics] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    step: int = 0  # of the run when it was diagnosed
 
     @property
     def problems(self) -> list[Finding]:
-        """The findings that make a model bad."""
+        """Return the findings that explain a bad model."""
         return [finding for finding in self.findings if finding.severity == "problem"]
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Return everything, ready for JSON."""
         findings = [asdict(finding) for finding in self.findings]
         for finding in findings:
             del finding["weight"]
-        figures = {name: found for name, found in self.figures.items() if name != "facts"}
-        left = {"left_out": self.left_out}
-        return {"step": self.step, "findings": findings, "figures": figures} | left
+        stats = {name: found for name, found in self.statistics.items() if name != "metadata"}
+        report = {"step": self.step, "findings": findings, "statistics": stats}
+        return report | {"skipped": self.skipped}
 
 
 RIVALS = ("learning-rate-too-high", "learning-rate-too-low", "dropout-too-high", "model-too-small")
 
 
 def ranked(findings: list[Finding]) -> list[Finding]:
-    """Problems first, and among them causes before what follows from them.
+    """Return the findings sorted: problems first, and causes before consequences.
 
-    Of several changes that would each mend the training loss the one that mends most comes first;
-    those that mend less than half as much are hints.
+    If several changes would each lower the training loss, the one that lowers it most comes first;
+    those with less than half of its effect become warnings.
     """
     rivals = sorted((f for f in findings if f.name in RIVALS), key=lambda f: -f.weight)
     weak = [f for f in rivals if f.weight < rivals[0].weight / 2]
-    findings = [replace(f, severity="hint") if f in weak else f for f in findings]
-    places = {f.name: ORDER.index(f.name) for f in findings}
+    findings = [replace(f, severity="warning") if f in weak else f for f in findings]
+    positions = {f.name: ORDER.index(f.name) for f in findings}
     if rivals:
-        first = min(places[f.name] for f in rivals)
-        places |= {f.name: first + place / 10 for place, f in enumerate(rivals)}  # type: ignore[misc]
-    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), places[f.name]))
+        first = min(positions[f.name] for f in rivals)
+        positions |= {f.name: first + position / 10 for position, f in enumerate(rivals)}  # type: ignore[misc]
+    return sorted(findings, key=lambda f: (SEVERITIES.index(f.severity), positions[f.name]))

@@ -1,225 +1,227 @@
-"""Verdicts about the fit: underfitting and its causes, a source that is not used, overfitting.
+"""Verdicts about the fit: underfitting and its causes, an ignored source, overfitting.
 
-The general guide of courses, as a program. The loss on the training part is large: another rate, no
-dropout or a wider model is tried from fresh weights for a few steps, and what does better in these
-few steps than the whole run is the cause. It is small, but large on dev: overfitting, unless dev
-is of another kind.
+The usual debugging guide, as a program. If the training loss is large, short trials from random
+initialization change the learning rate, the dropout or the width; a trial that beats the full run
+names the cause. If only the dev loss is large, the model overfits, unless dev has another
+distribution.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from regard.experiments.diagnose.findings import Figures, Finding
-from regard.experiments.diagnose.verdicts_data import BY_CHANCE, gives_nothing, same_of
+from regard.experiments.diagnose.findings import Finding, Statistics
+from regard.experiments.diagnose.verdicts_data import (
+    MIN_DEPENDENCE,
+    baseline_loss,
+    source_is_ignored,
+)
 
-GAIN = 0.1  # of the loss of always the same answer, by which a trial must beat the whole run
-LEARNED = 0.9  # a loss below this share of it: something was learned
-MOVED = 1e-3  # outputs that move less do not see the source
-CARRIED = 0.33  # share of what was learned on training that must hold on dev
-CARRIED_WELL = 0.6
-FEW = 1000  # examples
-ONE_BATCH = 0.75  # share of the loss of always the same answer that must be undercut
-NOT_LEARNED = 0.97
-Cure = tuple[str, str, str]  # the name of a finding, what to change, and what was tried
-SETTLED = 0.03  # of the whole fall of the dev loss, in the last fifth of the run
-
-
-def fit_verdicts(figures: dict[str, Figures], settings: dict[str, Any]) -> Iterator[Finding]:
-    """All that is wrong with how the model fits."""
-    if not figures.get("curve", {}).get("finished", True) and "losses" not in figures:
-        yield _broke_off(figures["curve"])
-    yield from _trials(figures, settings)
-    yield from _source(figures)
-    yield from _overfits(figures)
-    yield from _one_batch(figures)
+GAIN = 0.1  # of the baseline loss, by which a trial must beat the full run
+MAX_LOSS_RATIO = 0.9  # of the baseline loss: below it, the model learned something
+MIN_OUTPUT_SHIFT = 1e-3  # outputs that change less do not depend on the source
+MIN_GENERALIZATION = 0.33  # fraction of the gain on train that must carry over to dev
+GOOD_GENERALIZATION = 0.6
+SMALL_DATA = 1000  # examples
+ONE_BATCH = 0.75  # of the baseline loss, to be reached on one batch
+NO_BETTER = 0.97
+Fix = tuple[str, str, str]  # the name of a finding, its fix, and what the trial changed
+CONVERGED = 0.03  # of the total decrease of the dev loss, in the last fifth of the run
 
 
-def _broke_off(curve: Figures) -> Finding:
+def fit_verdicts(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[Finding]:
+    """Yield all findings about the fit."""
+    if not stats.get("curve", {}).get("finished", True) and "losses" not in stats:
+        yield _aborted(stats["curve"])
+    yield from _trials(stats, settings)
+    yield from _source(stats)
+    yield from _overfitting(stats)
+    yield from _one_batch(stats)
+
+
+def _aborted(curve: Statistics) -> Finding:
     return Finding(
-        "training-broke-off",
+        "training-aborted",
         "problem",
-        f"training ended after {curve['steps']} steps, and no model was kept; its last loss was "
+        f"training ended after {curve['steps']} steps without a saved model; its last loss was "
         f"{_nats(curve['last'])}",
-        f"--set training.lr={(curve['lr'] or 1e-3) / 10:.1g} (now {curve['lr']:g}), or go on with "
-        "--resume if it was stopped from outside",
+        f"--set training.lr={(curve['lr'] or 1e-3) / 10:.1g} (now {curve['lr']:g}), or --resume "
+        "if the process was killed",
     )
 
 
-def run_loss(figures: dict[str, Figures]) -> float | None:
-    """The loss of the run on the training part: of its model, else the last that was written."""
-    found = figures.get("losses", {}).get("train", {}).get("loss")
-    return found if found is not None else figures.get("curve", {}).get("last")
+def run_loss(stats: dict[str, Statistics]) -> float | None:
+    """Return the training loss: of the saved model, otherwise the last one in the log."""
+    found = stats.get("losses", {}).get("train", {}).get("loss")
+    return found if found is not None else stats.get("curve", {}).get("last")
 
 
-def _trials(figures: dict[str, Figures], settings: dict[str, Any]) -> Iterator[Finding]:
-    """What a short training with one setting changed does better than the whole run."""
-    trials, curve = figures.get("trials", {}).get("trials", {}), figures.get("curve", {})
-    loss, steps = run_loss(figures), figures.get("trials", {}).get("steps", 0)
-    same = same_of(figures, "train") or loss
-    if loss is None or not same:
+def _trials(stats: dict[str, Statistics], settings: dict[str, Any]) -> Iterator[Finding]:
+    """Yield settings whose short trial beats the full run."""
+    trials, curve = stats.get("trials", {}).get("trials", {}), stats.get("curve", {})
+    loss, steps = run_loss(stats), stats.get("trials", {}).get("steps", 0)
+    baseline = baseline_loss(stats, "train") or loss
+    if loss is None or not baseline:
         return
     own = trials.get("own", {})
-    if too_short(figures) and own["loss"] < loss - GAIN * same:
+    if too_short(stats) and own["loss"] < loss - GAIN * baseline:
         yield Finding(
             "too-few-steps",
-            "hint",
-            f"the run had {curve['steps']} steps and came to a training loss of {loss:.2f}; "
-            f"{steps} steps with the same settings come to {own['loss']:.2f}",
+            "warning",
+            f"the run had {curve['steps']} steps and reached a training loss of {loss:.2f}; "
+            f"{steps} steps with the same settings reach {own['loss']:.2f}",
             f"train longer: --steps {10 * steps}",
         )
-    for tried, cure in (("rate", _rate), ("dropout", _dropout), ("wide", _wide)):
+    for tried, fix_of in (("lr", _learning_rate), ("dropout", _dropout), ("width", _width)):
         found = trials.get(tried, {}).get("loss")
         limit = min(loss, own["loss"] if own.get("loss") is not None else loss)
-        if found is None or found > limit - GAIN * same:
+        if found is None or found > limit - GAIN * baseline:
             continue
-        name, change, what = cure(trials, settings)
+        name, fix, change = fix_of(trials, settings)
         yield Finding(
             name,
-            "hint" if too_short(figures) else "problem",
-            f"{steps} steps from fresh weights with {what} come to a training loss of "
-            f"{found:.2f}; the whole run of {curve.get('steps', 0)} steps came to {loss:.2f} "
-            f"(always the same answer: {same:.2f})",
-            change,
+            "warning" if too_short(stats) else "problem",
+            f"{steps} steps from random initialization with {change} reach a training loss of "
+            f"{found:.2f}; the full run ({curve.get('steps', 0)} steps) reached {loss:.2f} "
+            f"(constant baseline {baseline:.2f})",
+            fix,
             weight=loss - found,
         )
 
 
-def too_short(figures: dict[str, Figures]) -> bool:
-    """Whether the run had too few steps to judge it, while its settings do learn in a few more."""
-    trials, same = figures.get("trials", {}), same_of(figures, "train") or run_loss(figures)
+def too_short(stats: dict[str, Statistics]) -> bool:
+    """Return whether the run is too short to judge, but its settings learn in more steps."""
+    trials, baseline = stats.get("trials", {}), baseline_loss(stats, "train") or run_loss(stats)
     own = trials.get("trials", {}).get("own", {}).get("loss")
-    few = figures.get("curve", {}).get("steps", 0) < 2 * trials.get("steps", 0)
-    return few and own is not None and same is not None and own < LEARNED * same
+    few = stats.get("curve", {}).get("steps", 0) < 2 * trials.get("steps", 0)
+    return few and own is not None and baseline is not None and own < MAX_LOSS_RATIO * baseline
 
 
-def _rate(trials: Figures, settings: dict[str, Any]) -> Cure:
-    own, found = trials["own"]["lr"], trials["rate"]["lr"]
+def _learning_rate(trials: Statistics, settings: dict[str, Any]) -> Fix:
+    own, found = trials["own"]["lr"], trials["lr"]["lr"]
     name = f"learning-rate-too-{'high' if own > found else 'low'}"
-    change = f"--set training.lr={found:.1g} (now {own:g})"
-    return name, change, f"a learning rate of {found:.1g} instead of {own:g}"
+    fix = f"--set training.lr={found:.1g} (now {own:g})"
+    return name, fix, f"a learning rate of {found:.1g} instead of {own:g}"
 
 
-def _dropout(trials: Figures, settings: dict[str, Any]) -> Cure:
+def _dropout(trials: Statistics, settings: dict[str, Any]) -> Fix:
     keys = [key for key in settings if key.startswith("model.") and settings[key] is not None]
-    named = [key for key in keys if key.endswith(".dropout")]
-    change = " ".join(f"--set {key}=0.1" for key in named)
-    return "dropout-too-high", f"{change} (now {_values(settings, named)})", "no dropout"
+    dropouts = [key for key in keys if key.endswith(".dropout")]
+    fix = " ".join(f"--set {key}=0.1" for key in dropouts)
+    return "dropout-too-high", f"{fix} (now {_values(settings, dropouts)})", "no dropout"
 
 
-def _wide(trials: Figures, settings: dict[str, Any]) -> Cure:
-    width = trials["wide"]["width"]
-    named = [f"model.{side}.width" for side in ("encoder", "decoder")]
-    named = [key for key in named if settings.get(key) and settings[key] < width]
-    change = " ".join(f"--set {key}={width}" for key in named)
-    was = _values(settings, named)
-    return "model-too-small", f"{change} (now {was})", f"a width of {width} instead of {was}"
+def _width(trials: Statistics, settings: dict[str, Any]) -> Fix:
+    width = trials["width"]["width"]
+    keys = [f"model.{side}.width" for side in ("encoder", "decoder")]
+    keys = [key for key in keys if settings.get(key) and settings[key] < width]
+    fix = " ".join(f"--set {key}={width}" for key in keys)
+    now = _values(settings, keys)
+    return "model-too-small", f"{fix} (now {now})", f"a width of {width} instead of {now}"
 
 
 def _values(settings: dict[str, Any], keys: list[str]) -> str:
     return " and ".join(dict.fromkeys(f"{settings[key]:g}" for key in keys))
 
 
-def _source(figures: dict[str, Figures]) -> Iterator[Finding]:
-    """A model that learns the answers but not from what goes in."""
-    source, losses = figures.get("source", {}).get("train"), figures.get("losses", {})
-    same, loss = same_of(figures, "train"), run_loss(figures)
-    if source is None or not same or loss is None or not gives_nothing(figures, "train"):
+def _source(stats: dict[str, Statistics]) -> Iterator[Finding]:
+    """Yield a finding if the model learns the targets but ignores the source."""
+    source, losses = stats.get("source", {}).get("train"), stats.get("losses", {})
+    baseline, loss = baseline_loss(stats, "train"), run_loss(stats)
+    if source is None or not baseline or loss is None or not source_is_ignored(stats, "train"):
         return
-    dependence = figures.get("dependence", {}).get("train")
-    if dependence is not None and dependence["sure"] < BY_CHANCE:
-        return  # there is nothing in it to be used
-    blind = source["change"] is not None and source["change"] < MOVED
-    if not blind and losses["train"]["loss"] > LEARNED * same:
-        return  # nothing was learned at all, so this says nothing about the source
-    without = " although answers depend on sources" if dependence is not None else ""
-    frozen = figures.get("inside", {}).get("frozen")
-    moved = source.get("other", source["mixed"])
-    gain = figures.get("curve", {}).get("dev_gain_at_end")
-    settled = gain is not None and gain < SETTLED
+    dependence = stats.get("dependence", {}).get("train")
+    if dependence is not None and dependence["z_score"] < MIN_DEPENDENCE:
+        return  # the source carries no information
+    blind = source["output_shift"] is not None and source["output_shift"] < MIN_OUTPUT_SHIFT
+    if not blind and losses["train"]["loss"] > MAX_LOSS_RATIO * baseline:
+        return  # nothing was learned at all, which says nothing about the source
+    although = ", although targets depend on sources" if dependence is not None else ""
+    frozen = stats.get("internals", {}).get("frozen")
+    change = source.get("other_source", source["shuffled_tokens"])
+    gain = stats.get("curve", {}).get("dev_gain_at_end")
+    converged = gain is not None and gain < CONVERGED
     yield Finding(
-        "source-not-used",
-        "problem" if blind or settled else "hint",  # what stands in targets is learned first
-        f"with the source of another example the loss changes by {moved:+.3f} nats an answer, "
-        f"next to nothing{without}; outputs move by "
-        f"{source['change'] or 0.0:.1%} of how far they differ anyway",
-        f"nothing of the source reaches the answers: training.freeze holds {frozen}; train these "
-        "weights too"
+        "source-ignored",
+        "problem" if blind or converged else "warning",  # the target's own statistics come first
+        f"replacing the source by another example's changes the loss by only {change:+.3f} nats "
+        f"per token{although}; outputs change by {source['output_shift'] or 0.0:.1%} of their "
+        "spread over examples",
+        f"training.freeze={frozen} cuts the source off from the output; train these weights too"
         if frozen
-        else "look at attention and at what the encoder is given; try model.decoder.cross=additive,"
-        " or another --set model.decoder.kind",
+        else "inspect the attention and the encoder input; try model.decoder.cross=additive, "
+        "or another --set model.decoder.kind",
     )
 
 
-def carried(figures: dict[str, Figures]) -> float | None:
-    """The share of what was learned on training that holds on dev, by loss or by right answers."""
-    train, dev = (figures.get("losses", {}).get(part, {}) for part in ("train", "dev"))
-    shares = []
-    for key, same in (("loss", "same"), ("right", "same_right")):
-        values = [part.get(name) for part in (train, dev) for name in (same, key)]
+def generalization_ratio(stats: dict[str, Statistics]) -> float | None:
+    """Return the fraction of the gain on train (loss or accuracy) that carries over to dev."""
+    train, dev = (stats.get("losses", {}).get(part, {}) for part in ("train", "dev"))
+    ratios = []
+    for key, baseline in (("loss", "baseline"), ("accuracy", "baseline_accuracy")):
+        values = [part.get(name) for part in (train, dev) for name in (baseline, key)]
         if any(value is None for value in values):
             continue
-        learned, kept = values[0] - values[1], values[2] - values[3]
-        if abs(learned) > GAIN * max(abs(values[0]), 1e-9):
-            shares.append(kept / learned)
-    return max(shares, default=None)
+        on_train, on_dev = values[0] - values[1], values[2] - values[3]
+        if abs(on_train) > GAIN * max(abs(values[0]), 1e-9):
+            ratios.append(on_dev / on_train)
+    return max(ratios, default=None)
 
 
-def _overfits(figures: dict[str, Figures]) -> Iterator[Finding]:
-    """Little of what was learned on training holds on dev."""
-    share = carried(figures)
-    if share is None or share >= CARRIED_WELL or figures.get("facts", {}).get("counted"):
+def _overfitting(stats: dict[str, Statistics]) -> Iterator[Finding]:
+    """Yield a finding if little of the gain on train carries over to dev."""
+    ratio, metadata = generalization_ratio(stats), stats.get("metadata", {})
+    if ratio is None or ratio >= GOOD_GENERALIZATION or metadata.get("count_model"):
         return
-    train, dev = (figures["losses"][part] for part in ("train", "dev"))
-    examples = figures.get("tokens", {}).get("examples", 0)
-    few = examples < FEW and not figures.get("facts", {}).get("running")
-    right = ""
-    if train["right"] is not None and dev["right"] is not None:
-        right = f", right answers {train['right']:.0%} and {dev['right']:.0%}"
+    train, dev = (stats["losses"][part] for part in ("train", "dev"))
+    examples = stats.get("tokens", {}).get("examples", 0)
+    small = examples < SMALL_DATA and not metadata.get("plain_text")
+    accuracy = ""
+    if train["accuracy"] is not None and dev["accuracy"] is not None:
+        accuracy = f", accuracy {train['accuracy']:.0%} and {dev['accuracy']:.0%}"
     yield Finding(
-        "too-few-examples" if few else "overfits",
-        "problem" if share < CARRIED else "hint",
-        f"loss {train['loss']:.2f} on training and {dev['loss']:.2f} on dev{right} (always the "
-        f"same answer: {dev['same']:.2f}); {max(share, 0.0):.0%} of what was learned on "
-        "training holds on dev",
-        (f"more training data: {examples:,} examples are few; " if few else "more training data, ")
+        "too-little-data" if small else "overfitting",
+        "problem" if ratio < MIN_GENERALIZATION else "warning",
+        f"loss {train['loss']:.2f} on train and {dev['loss']:.2f} on dev{accuracy} (constant "
+        f"baseline {dev['baseline']:.2f}); {max(ratio, 0.0):.0%} of the gain over the baseline "
+        "carries over to dev",
+        (f"more training data than {examples:,} examples, " if small else "more training data, ")
         + "more dropout (--set model.encoder.dropout=0.3), a smaller model, or fewer epochs",
     )
 
 
-def _one_batch(figures: dict[str, Figures]) -> Iterator[Finding]:
-    """A model that cannot even learn a few examples by heart."""
-    found = figures.get("trials", {}).get("one_batch")
-    if not found or not found["same"]:
+def _one_batch(stats: dict[str, Statistics]) -> Iterator[Finding]:
+    """Yield a finding if the model cannot memorize a single batch."""
+    found = stats.get("trials", {}).get("one_batch")
+    if not found or not found["baseline"]:
         return
-    loss, same = found["after"], found["same"]
-    if loss is not None and loss < ONE_BATCH * same:
+    loss, baseline = found["after"], found["baseline"]
+    if loss is not None and loss < ONE_BATCH * baseline:
         return
-    reached = run_loss(figures)
-    base = same_of(figures, "train")
-    if reached is not None and base is not None and reached < LEARNED * base:
-        return  # with more steps it learned all of them
+    reached, base = run_loss(stats), baseline_loss(stats, "train")
+    if reached is not None and base is not None and reached < MAX_LOSS_RATIO * base:
+        return  # with more steps it learned the whole training set
     yield Finding(
-        "cannot-learn-one-batch",
-        "hint",
-        f"{found['steps']} steps on one batch, without dropout, end at a loss of {_nats(loss)} "
-        f"(always the same answer: {same:.2f})",
+        "cannot-overfit-one-batch",
+        "warning",
+        f"{found['steps']} steps on one batch, without dropout, reach a loss of {_nats(loss)} "
+        f"(constant baseline {baseline:.2f})",
         "a wider or deeper model, or another kind: --set model.encoder.kind=recurrent",
     )
 
 
-def nothing_learned(figures: dict[str, Figures]) -> Iterator[Finding]:
-    """The last word where nothing else explains a large loss."""
-    loss, same = run_loss(figures), same_of(figures, "train")
-    if loss is None or not same or loss < NOT_LEARNED * same:
+def no_better_than_baseline(stats: dict[str, Statistics]) -> Iterator[Finding]:
+    """Yield a finding if the loss is large and nothing else explains it."""
+    loss, baseline = run_loss(stats), baseline_loss(stats, "train")
+    if loss is None or not baseline or loss < NO_BETTER * baseline:
         return
-    improving = (figures.get("curve", {}).get("dev_gain_at_end") or 0.0) > GAIN
+    improving = (stats.get("curve", {}).get("dev_gain_at_end") or 0.0) > GAIN
     yield Finding(
-        "nothing-learned",
-        "hint" if improving or too_short(figures) else "problem",
-        f"the training loss is {loss:.2f}, and always the same answer has {same:.2f}",
+        "no-better-than-baseline",
+        "warning" if improving or too_short(stats) else "problem",
+        f"the training loss is {loss:.2f}, the constant baseline {baseline:.2f}",
         "train longer, or try another kind of model",
     )
 
 
 def _nats(loss: float | None) -> str:
-    return "no finite number" if loss is None else f"{loss:.2f}"
+    return "not finite" if loss is None else f"{loss:.2f}"

@@ -139,20 +139,20 @@ def _diagnosis(diagnosis: Record) -> str:
     if not isinstance(findings, list):
         return ""
     rows = [_finding(finding) for finding in findings if isinstance(finding, dict)]
-    step, left = diagnosis.get("step"), diagnosis.get("left_out") or {}
+    step, skipped = diagnosis.get("step"), diagnosis.get("skipped") or {}
     notes = [f"After step {step}."] if step is not None else []
-    notes += [f"Not looked at: {name} ({why})." for name, why in left.items()]
+    notes += [f"Skipped: {name} ({reason})." for name, reason in skipped.items()]
     found = table("findings", "", rows) if rows else "<p>Nothing found.</p>"
     return section("Diagnosis", note(escape(" ".join(notes))), found)
 
 
 def _finding(finding: Record) -> str:
-    severity, name, evidence, change = (
-        escape(str(finding.get(key, ""))) for key in ("severity", "name", "evidence", "change")
+    severity, name, evidence, fix = (
+        escape(str(finding.get(key, ""))) for key in ("severity", "name", "evidence", "fix")
     )
     return (
         f'<tr class="{severity}"><td>{severity}</td><td><strong>{name}</strong><br>{evidence}'
-        f'<br><span class="note">{change}</span></td></tr>'
+        f'<br><span class="note">{fix}</span></td></tr>'
     )
 
 

@@ -1,18 +1,18 @@
-"""Figures of what the run wrote down while it trained: its curves."""
+"""Statistics of the training log: its curves."""
 
 import itertools
 import statistics
 
-from regard.experiments.diagnose.findings import Figures
-from regard.experiments.diagnose.subject import Subject
+from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
+from regard.experiments.diagnose.findings import Statistics
 from regard.storage.run_folder import points
 
-SPIKE = 1.5  # times the loss around it, and as many of its usual jumps
-END = 0.2  # the share of a run whose slope says whether it still improves
+SPIKE = 1.5  # times the median loss before it
+END = 0.2  # fraction of the run that shows whether it still improves
 
 
-def curve_figures(subject: Subject) -> Figures:
-    """Losses at the beginning and the end, slope, spikes, clipping."""
+def curve_statistics(subject: DiagnosedRun) -> Statistics:
+    """Return first and last losses, slope, spikes and clipping."""
     record, training = subject.record, subject.config.training
     name = "nll" if any("nll" in line for line in record.train) else "loss"
     losses = [loss for _, loss in points(record.train, name)]
@@ -38,27 +38,27 @@ def curve_figures(subject: Subject) -> Figures:
 
 
 def gain_at_end(dev: list[tuple[float, float]]) -> float | None:
-    """By how much the dev loss fell in the last part of the run, as a share of its whole fall."""
+    """Return the decrease of the dev loss at the end of the run, relative to its total decrease."""
     if len(dev) < 4:
         return None
-    whole = dev[0][1] - min(loss for _, loss in dev)
+    total = dev[0][1] - min(loss for _, loss in dev)
     start = dev[-1][0] - END * (dev[-1][0] - dev[0][0])
     before = min(loss for step, loss in dev if step <= start)
-    return (before - dev[-1][1]) / whole if whole > 0 else 0.0
+    return (before - dev[-1][1]) / total if total > 0 else 0.0
 
 
 def spikes(losses: list[float]) -> int:
-    """How often the loss jumps far above the lines around it and comes back."""
+    """Count jumps of the loss far above the median of the previous values."""
     jumps = [abs(b - a) for a, b in itertools.pairwise(losses)]
-    usual = statistics.median(jumps) if jumps else 0.0
+    typical = statistics.median(jumps) if jumps else 0.0
     count = 0
-    for place in range(5, len(losses)):
-        around = statistics.median(losses[place - 5 : place])
-        count += losses[place] > SPIKE * around and losses[place] - around > 10 * usual
+    for position in range(5, len(losses)):
+        around = statistics.median(losses[position - 5 : position])
+        count += losses[position] > SPIKE * around and losses[position] - around > 10 * typical
     return count
 
 
 def _clipped(norms: list[float], clip: float) -> float | None:
-    """The share of lines after the first tenth whose mean gradient norm is above the limit."""
+    """Return the fraction of log lines after the first tenth with a gradient norm above clip."""
     later = norms[len(norms) // 10 :]
     return sum(norm > clip for norm in later) / len(later) if clip and later else None

@@ -1,4 +1,4 @@
-"""What is diagnosed: the run folder, its data and its model, and samples of both parts."""
+"""The run under diagnosis: its folder, data, model, and samples of train and dev."""
 
 import itertools
 import math
@@ -27,15 +27,15 @@ from regard.storage.weights import load_weights
 from regard.tasks.task import Task
 from regard.training.transfer import freeze
 
-EXAMPLES = 4000  # of the training part that are looked at, at most
-SAMPLE = 320  # examples whose loss is measured, at most
-ROWS = 32  # of a batch
-WINDOWS = 10  # batches of running text whose loss is measured
+MAX_TRAIN = 4000  # training examples
+SAMPLE = 320  # examples whose loss is computed
+ROWS = 32  # per batch
+WINDOWS = 10  # batches of plain text whose loss is computed
 
 
 @dataclass
-class Subject:
-    """A run as far as it could be read. train, dev: random examples of both parts."""
+class DiagnosedRun:
+    """A run as far as it could be read. train, dev: random examples."""
 
     folder: Path
     config: Config
@@ -44,34 +44,34 @@ class Subject:
     device: torch.device
     train: list[Pair]
     dev: list[Pair]
-    examples: int  # of the whole training part
+    examples: int  # in the training set
     model: nn.Module | None
     why_no_data: str = ""
     why_no_model: str = ""
 
     @property
     def trained(self) -> nn.Module:
-        """The model, where there is one."""
+        """Return the trained model."""
         assert self.model is not None
         return self.model.eval()
 
     @property
     def predictor(self) -> Predictor:
-        """What predicts with the model."""
+        """Return a predictor for the model."""
         return Predictor.of(self.task, self.config, self.trained, self.folder)
 
     @property
     def parts(self) -> dict[str, list[Pair]]:
-        """Both parts by name."""
+        """Return both sets by name."""
         return {"train": self.train, "dev": self.dev}
 
     @property
-    def counted(self) -> bool:
-        """Whether the model has no weights, only counts: it memorizes its training text."""
+    def is_count_model(self) -> bool:
+        """Return whether the model has counts only, no weights: it memorizes its text."""
         return self.model is not None and next(self.model.parameters(), None) is None
 
-    def fresh(self, options: Any = None) -> nn.Module:
-        """The model as it was before its first step, or of other options."""
+    def new_model(self, options: Any = None) -> nn.Module:
+        """Return the model as initialized before the first step, or one with other options."""
         torch.manual_seed(self.config.training.seed)
         model = self.task.build(options or self.config.model)
         self.config.training.init.apply(model)
@@ -79,12 +79,12 @@ class Subject:
         return model.to(self.device)
 
     def batches(self, pairs: Sequence[Pair]) -> list[Batch]:
-        """A sample of the examples as batches, by length; of running text some windows."""
+        """Return a sample of the examples as batches, by length; of plain text some windows."""
         corpus = self.task.corpus(pairs[:SAMPLE])
         return [batch.to(self.device) for batch in corpus.sample(ROWS, WINDOWS)]
 
     def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
-        """Batches to train on, without end, always the same ones."""
+        """Yield batches to train on, forever, always the same ones."""
         corpus = self.task.suited(self.task.corpus(pairs), model)
         for epoch in itertools.count():
             for rows in corpus.order(tokens, self.config.training.seed, epoch):
@@ -92,30 +92,29 @@ class Subject:
 
     @property
     def objective(self) -> Any:
-        """The objective without label smoothing, so that losses are nats."""
+        """Return the objective without label smoothing, so that losses are in nats."""
         objective: Any = self.config.objective
         if getattr(objective, "smoothing", 0):
             return objective.model_copy(update={"smoothing": 0.0})
         return objective
 
     def loss_of(self, model: nn.Module, batch: Batch) -> Loss:
-        """The loss of a batch as training computes it."""
+        """Return the loss of a batch as training computes it."""
         objective: Any = self.config.objective
         found: Loss = objective(model, objective.prepare(model, batch))
         return found
 
     @torch.no_grad()
     def loss(self, model: nn.Module, batches: Sequence[Batch]) -> float | None:
-        """The loss an answer over some batches; None where nothing is asked, or it is not
-        finite."""
+        """Return the mean loss over batches; None without labels, or if it is not finite."""
         objective = self.objective
         losses = [objective(model, objective.prepare(model, batch)) for batch in batches]
         total, count = sum(float(loss.sum) for loss in losses), sum(loss.count for loss in losses)
         return total / count if count and math.isfinite(total) else None
 
 
-def read_subject(folder: Path) -> Subject:
-    """The run of a folder; refused where there is nothing to diagnose."""
+def read_run(folder: Path) -> DiagnosedRun:
+    """Read the run of a folder; raise UserError if it cannot be diagnosed."""
     if not folder.is_dir():
         raise UserError(not_a_model(folder))
     config = read_config(folder)
@@ -135,23 +134,23 @@ def read_subject(folder: Path) -> Subject:
     device = parallel.device()
     model, why_no_model = _model(folder, config, task, device)
     examples = len(train)
-    draw = random.Random(0)
-    train, dev = (draw.sample(part, min(EXAMPLES, len(part))) for part in (train, dev))
+    rng = random.Random(0)
+    train, dev = (rng.sample(part, min(MAX_TRAIN, len(part))) for part in (train, dev))
     why = why_no_data, why_no_model
-    return Subject(folder, config, record, task, device, train, dev, examples, model, *why)
+    return DiagnosedRun(folder, config, record, task, device, train, dev, examples, model, *why)
 
 
 def _data(
     folder: Path, config: Config, record: RunFolder, task: Task
 ) -> tuple[list[Pair], list[Pair], str]:
-    """Training and dev examples as the run saw them, or why they are not there."""
-    place, dev = (record.facts.get(part) for part in ("data", "dev"))
-    if not isinstance(place, dict) or not DataSpec(**place).is_given():
-        return [], [], "run.json does not say where the data lie"
-    if place.get("data") == "-":
+    """Return the train and dev examples of the run, or why they are missing."""
+    spec, dev = (record.facts.get(part) for part in ("data", "dev"))
+    if not isinstance(spec, dict) or not DataSpec(**spec).is_given():
+        return [], [], "run.json does not name the data files"
+    if spec.get("data") == "-":
         return [], [], "the data came from standard input"
     try:
-        data = config.task.open(DataSpec(**place), DataSpec(**(dev or {})))
+        data = config.task.open(DataSpec(**spec), DataSpec(**(dev or {})))
         surely = read_pseudo(folder)
         train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:
@@ -162,16 +161,16 @@ def _data(
 def _model(
     folder: Path, config: Config, task: Task, device: torch.device
 ) -> tuple[nn.Module | None, str]:
-    """The best model, else the last one, or why there is none."""
-    places = [folder / "model.safetensors", folder / "last" / "model.safetensors"]
-    place = next((path for path in places if path.exists()), None)
-    if place is None:
+    """Return the best model, otherwise the last one, or why there is none."""
+    paths = [folder / "model.safetensors", folder / "last" / "model.safetensors"]
+    path = next((p for p in paths if p.exists()), None)
+    if path is None:
         return None, "no model was saved: training ended before its first validation"
     model = task.build(config.model).to(device)
-    load_weights(model, place)
+    load_weights(model, path)
     return model, ""
 
 
-def spread(batches: list[Batch], count: int) -> list[Batch]:
-    """So many of the batches, from the short to the long ones."""
+def spaced(batches: list[Batch], count: int) -> list[Batch]:
+    """Return `count` batches, evenly spaced from short to long."""
     return batches[len(batches) // (2 * count) :: max(1, len(batches) // count)][:count]
