@@ -11,7 +11,7 @@ from typing import Any
 from surroundings import regard_command
 
 TRANSLATION = [
-    *("task.shared=true", "task.source.tokenizer=bpe", "task.target.tokenizer=bpe"),
+    *("task.shared_vocab=true", "task.source.tokenizer=bpe", "task.target.tokenizer=bpe"),
     *("task.source.vocab_size=8000", "task.target.vocab_size=8000"),
 ]
 

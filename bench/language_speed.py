@@ -34,7 +34,7 @@ def ours(text: str) -> Step:
     from regard.training.start import start_run
 
     settings = [
-        *("task.kind=language-model", f"task.context={CONTEXT}", "training.steps=1000000"),
+        *("task.kind=language-model", f"task.context_length={CONTEXT}", "training.steps=1000000"),
         *(f"training.tokens={ROWS * CONTEXT}", "model.decoder.kind=transformer"),
         *(f"model.decoder.layers={LAYERS}", f"model.decoder.width={WIDTH}"),
         *(f"model.decoder.heads={HEADS}", "model.decoder.dropout=0", "training.lr=1e-3"),

@@ -46,7 +46,7 @@ SETTINGS = {
         "task.target.tokenizer=bpe",
         "task.source.vocab_size=8000",
         "task.target.vocab_size=8000",
-        "task.shared=true",
+        "task.shared_vocab=true",
         "training.tokens=4275",
     ],
 }

@@ -44,7 +44,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "unscaled": both(embedding_scale=False),
     "uneven": {"model.encoder.layers": 1, "model.decoder.heads": 2, "model.encoder.width": 24},
     "mixed": {"model.encoder.norm_position": "post", "model.decoder.activation": "gelu"},
-    "shared": {"task.shared": True, "task.source.tokenizer": "bpe", "task.target.tokenizer": "bpe"},
+    "shared": {
+        "task.shared_vocab": True,
+        "task.source.tokenizer": "bpe",
+        "task.target.tokenizer": "bpe",
+    },
 }
 for kind in get_args(get_args(Positions)[0]):
     name = kind.model_fields["kind"].default

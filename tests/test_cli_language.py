@@ -129,7 +129,7 @@ def test_an_ngram_is_counted_in_one_step(command: Command, models: Any) -> None:
 
 def test_documents_are_scored_one_by_one(command: Command, models: Any) -> None:
     Path("lines.txt").write_text(corpora.running(40))
-    task = (*corpora.small("language-model"), "--set", "task.documents=line", "--steps", "3")
+    task = (*corpora.small("language-model"), "--set", "task.document_unit=line", "--steps", "3")
     assert command("train", "lines.txt", *task, "--out", "run").code == 0
     said = command("evaluate", "run", "lines.txt")
     assert said.out.startswith("40 documents\n") and "document" in said.out.splitlines()[5]

@@ -166,7 +166,7 @@ def test_labels_with_probabilities(command: Command, models: Any) -> None:
 def test_several_labels_and_a_threshold(command: Command) -> None:
     rows = [f"{text}\t{label};{text[0]}\n" for text, label in corpora.labeled(120)]
     Path("several.tsv").write_text("".join(rows))
-    train = ("train", "several.tsv", *corpora.small("classify"), "--set", "task.several=;")
+    train = ("train", "several.tsv", *corpora.small("classify"), "--set", "task.label_separator=;")
     assert command(*train, "--out", "run").code == 0
     few, many = (
         lines(command("predict", "run", "lovely tree", "--threshold", at))[0].split(", ")

@@ -103,7 +103,11 @@ def keys(part: Any, path: str = "") -> Iterator[str]:
 
 def test_settings_named_in_the_documentation_exist() -> None:
     known = {key for config in CONFIGS.values() for key in keys(config)}
-    assert {"model.decoder.cross", "training.optimizer.betas", "task.confidence"} <= known
+    assert {
+        "model.decoder.cross",
+        "training.optimizer.betas",
+        "task.pseudo_label_threshold",
+    } <= known
     for page in PAGES:
         named = r"`((?:task|model|objective|training|search)\.[a-z_.]+)[`=]"
         for key in re.findall(named, page.read_text("utf-8")):

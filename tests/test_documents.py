@@ -36,12 +36,12 @@ def write(name: str, content: str | bytes) -> str:
     ("documents", "found"),
     [
         ("file", [(1, TEXT)]),
-        ("blank", [(1, "One.\nTwo."), (6, "Three.")]),
+        ("paragraph", [(1, "One.\nTwo."), (6, "Three.")]),
         ("line", [(1, "One."), (2, "Two."), (6, "Three.")]),
     ],
 )
 def test_text(
-    name: str, documents: Literal["file", "blank", "line"], found: list[tuple[int, str]]
+    name: str, documents: Literal["file", "paragraph", "line"], found: list[tuple[int, str]]
 ) -> None:
     for content in (TEXT, TEXT.replace("\n", "\r\n")):
         read = read_documents(write(name, content), documents)
@@ -113,5 +113,5 @@ def test_misuse(name: str, content: str | bytes, column: str | None, message: st
 
 
 def test_unknown_divisions_are_refused() -> None:
-    with pytest.raises(UserError, match="'file', 'blank' or 'line' expected, 'page' found"):
+    with pytest.raises(UserError, match="expected 'file', 'paragraph' or 'line', found 'page'"):
         read_documents(write("a.txt", "a\n"), "page")  # type: ignore[arg-type]

@@ -33,7 +33,7 @@ def classifier(steps: int = 40, **settings: Any) -> Classifier:
 @pytest.fixture(scope="module")
 def fitted() -> dict[type[Estimator], Estimator]:
     """Fitted once for all tests here; none may change them."""
-    decoder = {"model.decoder.width": 32, "training.lr": 0.01, "task.context": 16}
+    decoder = {"model.decoder.width": 32, "training.lr": 0.01, "task.context_length": 16}
     return {
         Tagger: Tagger(steps=30, settings=SMALL | {"training.lr": 0.02}).fit(WORDS, TAGS),
         Classifier: classifier().fit(TEXTS, LABELS),
@@ -178,25 +178,25 @@ def test_weights_of_classes() -> None:
     few = [number % 10 == 0 for number in range(120)]
     texts = ["same text"] * 120
     plain, balanced = (
-        classifier(30, **{"task.weights": weights}).fit(texts, few, dev=(texts, few))
+        classifier(30, **{"task.class_weight": weights}).fit(texts, few, dev=(texts, few))
         for weights in ("none", "balanced")
     )
     rare = [float(model.predict_proba(["same text"])[0, 1]) for model in (plain, balanced)]
-    assert plain.config_.task.weights == "none" and rare[0] != rare[1]
+    assert plain.config_.task.class_weight == "none" and rare[0] != rare[1]
     raw = [model.predictor_.find(["same text"])[0] for model in (plain, balanced)]
     assert raw[1][1] - raw[1][0] > raw[0][1] - raw[0][0] + 0.5
 
 
 def test_unlabeled_examples() -> None:
     more = [text for text, _ in corpora.labeled(40, seed=6)]
-    steps, few = {"task.confidence": 0.5}, slice(30)
+    steps, few = {"task.pseudo_label_threshold": 0.5}, slice(30)
     model = classifier(**steps).fit(TEXTS[few], LABELS[few], unlabeled=more)
     assert model.score(TEXTS, LABELS) > 0.5
     alone = classifier(**steps).fit(TEXTS[few], LABELS[few])
     assert not np.array_equal(model.predict_proba(TEXTS), alone.predict_proba(TEXTS))
-    tagger = Tagger(steps=3, settings=SMALL | {"task.confidence": 0.01})
+    tagger = Tagger(steps=3, settings=SMALL | {"task.pseudo_label_threshold": 0.01})
     assert tagger.fit(WORDS, TAGS, unlabeled=WORDS[:5]).predict(WORDS)
-    with pytest.raises(UserError, match="of use to the tasks tag and classify only"):
+    with pytest.raises(UserError, match="only supported for tasks tag and classify"):
         Regressor(steps=1).fit(VECTORS, NUMBERS, unlabeled=VECTORS)
 
 

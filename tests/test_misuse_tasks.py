@@ -122,17 +122,21 @@ SETTINGS = [
     ("tag", ("model.decoder.kind=transformer",), "model.decoder: no such setting"),
     ("tag", ("search.beam=3",), "search.beam: no such setting; known here: kind, threshold"),
     ("classify", ("task.target.tokenizer=char",), "task.target: no such setting"),
-    ("classify", ("task.metric=f1",), "task.metric=f1: texts here have one label"),
+    ("classify", ("task.metric=f1",), "task.metric=f1: not available for single-label data"),
     ("classify", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
     ("tag", ("training.optimizer.kind=exact",), "training.optimizer.kind=exact: only linear"),
     ("classify", ("training.freeze=[nope]",), "training.freeze: no weight begins with 'nope'"),
     ("classify", ("training.freeze=[frontend,encoder,head]",), "training.freeze: every weight is"),
     ("classify", ("training.freeze=encoder",), "training.freeze: Input should be a valid list"),
-    ("language-model", ("task.context=8", "task.overlap=8"), "overlap 8 must be less than"),
     (
         "language-model",
-        ("task.order=sequential", "model.decoder.kind=transformer"),
-        "\n  task.order=sequential carries memory on, which a Transformer lacks; choose random",
+        ("task.context_length=8", "task.eval_overlap=8"),
+        "eval_overlap 8 must be less than",
+    ),
+    (
+        "language-model",
+        ("task.window_order=sequential", "model.decoder.kind=transformer"),
+        "\n  task.window_order=sequential: a Transformer has no state; use shuffled",
     ),
     (
         "language-model",
@@ -190,7 +194,7 @@ def test_unlabeled_examples_where_they_are_of_no_use(train: Command, models: Any
     for task in ("regress", "language-model", "transduce"):
         data, _ = corpora.write(task, Path())
         said = train(data, "--task", task, "--unlabeled", data)
-        assert "of use to the tasks tag and classify only" in refusal(said)
+        assert "only supported for tasks tag and classify" in refusal(said)
     data, _ = corpora.write("classify", Path())
     said = train(data, "--task", "classify", "--unlabeled", "nowhere.txt")
     assert "nowhere.txt: no such file" in refusal(said)

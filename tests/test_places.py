@@ -57,7 +57,7 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
     tree = {"model": {"decoder": decoder}, "training": {"steps": 1}}
     text = [Pair("", "abcabcabcabcabc", 1)]
     for context, fits in ((6, True), (7, False)):
-        task = {"kind": "language-model", "tokenizer": "char", "context": context}
+        task = {"kind": "language-model", "tokenizer": "char", "context_length": context}
         config = check_config(tree | {"task": task}, "test")
         if fits:
             start_run(Path("nowhere"), config, text, text)
@@ -75,7 +75,7 @@ def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_p
     model.head = Head(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would go on for ever
     (found,) = predictor.predict(["abcd"], Beam(beam=1))
-    assert len(found.tokens) == 4 and found.cut  # and the end
+    assert len(found.tokens) == 4 and found.truncated  # and the end
 
 
 def test_places_are_tables_that_neither_decay_nor_count_as_hidden_matrices() -> None:

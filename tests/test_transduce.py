@@ -26,7 +26,7 @@ def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
     task, filled, _ = options.model_copy(update={"target": SideOptions(tokenizer="bpe")}).fit(
         sentences(0)
     )
-    assert filled.shared
+    assert filled.shared_vocab
     assert filled.source.vocab_size == filled.target.vocab_size == 60
     assert task.source_tokenizer() is task.target
 
@@ -34,14 +34,14 @@ def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
 def test_two_given_sizes_are_two_vocabularies() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
-    assert not filled.shared
+    assert not filled.shared_vocab
     assert task.source_tokenizer() is not task.target
 
 
 def test_sharing_that_was_asked_for_needs_equal_sides() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
-    options = TransduceOptions(source=sides[0], target=sides[1], shared=True)
-    with pytest.raises(UserError, match=r"task\.shared: both sides must have the same"):
+    options = TransduceOptions(source=sides[0], target=sides[1], shared_vocab=True)
+    with pytest.raises(UserError, match=r"task\.shared_vocab: both sides must have the same"):
         options.fit(sentences(0))
 
 

@@ -152,13 +152,13 @@ def test_model_and_objective_of_a_language_model(settings: Any, told: tuple[str,
         (
             {
                 "model": {"decoder": {"kind": "transformer"}},
-                "task": {"kind": "language-model", "order": "sequential"},
+                "task": {"kind": "language-model", "window_order": "sequential"},
             },
-            "choose random",
+            "use shuffled",
         ),
         (
-            {"task": {"kind": "language-model", "context": 8, "overlap": 8}},
-            "overlap 8 must be less than context 8",
+            {"task": {"kind": "language-model", "context_length": 8, "eval_overlap": 8}},
+            "eval_overlap 8 must be less than context_length 8",
         ),
     ],
     ids=["ngram", "sequential", "overlap"],

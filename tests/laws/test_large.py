@@ -79,7 +79,7 @@ SETTINGS: dict[str, list[str]] = {
     ],
     "bpe apart": [
         "task.source.tokenizer=bpe",
-        "task.shared=false",
+        "task.shared_vocab=false",
         "task.target.tokenizer=whitespace",
     ],
 }

@@ -144,7 +144,7 @@ PERIOD = "abacd "  # after an a one must know what came before it
 @pytest.mark.parametrize("kind", ["transformer", "recurrent", "window"])
 def test_language_model(kind: str) -> None:
     """A periodic text has no surprise left, and is written on."""
-    task = {"task.context": 24, "task.overlap": 12, "search.max_length": 20}
+    task = {"task.context_length": 24, "task.eval_overlap": 12, "search.max_length": 20}
     found = settings("decoder", kind, 80, 0.01, 400, **task)
     model = regard.LanguageModel(settings=found).fit(PERIOD * 60, dev=[PERIOD * 4])
     nats = model.task_.surprise(model.model_, [PERIOD * 6], 4)[0]
@@ -170,7 +170,7 @@ def test_masked(kind: str, tokens: str) -> None:
     text = "red green blue " if tokens == "words" else "abcde"
     sizes = {"model.frontend.width": 16, "model.frontend.char_width": 16}
     words = sizes if tokens == "words" else {}
-    task = {"model.kind": "masked", "task.tokenizer": tokens, "task.context": 15}
+    task = {"model.kind": "masked", "task.tokenizer": tokens, "task.context_length": 15}
     found = settings("encoder", kind, 200, 0.01, 600, **task, **words)
     model = regard.LanguageModel(settings=found).fit([text * 40], dev=[text * 9])
     assert model.evaluate([text * 12])["loss"] < 0.05

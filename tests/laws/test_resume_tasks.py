@@ -37,7 +37,7 @@ def test_resume_is_exact(case: Case, tmp_path: Path) -> None:
 def test_memory_that_is_carried_on(case: Case, accumulate: int, tmp_path: Path) -> None:
     """In the middle of an epoch it is not nothing, and it comes back; a new epoch has none."""
     training = TRAINING | {"epochs": 2, "accumulate": accumulate}
-    config = case.config(training=training, task={"order": "sequential"})
+    config = case.config(training=training, task={"window_order": "sequential"})
     pairs = TOYS[case.toy].pairs
     whole, first, again = in_parts(tmp_path, config, pairs, stop=2)
     check_same(whole, again)

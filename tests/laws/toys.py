@@ -69,7 +69,7 @@ TOYS = {
     ),
     "classify": Toy("classify", number(list(zip(TEXTS, LABELS, strict=True)))),
     "balanced": Toy(
-        "classify", number(list(zip(TEXTS, LABELS, strict=True))), {"weights": "balanced"}
+        "classify", number(list(zip(TEXTS, LABELS, strict=True))), {"class_weight": "balanced"}
     ),
     "several": Toy("classify", number(list(zip(TEXTS, SEVERAL, strict=True)))),
     "classify-vectors": Toy(
@@ -80,12 +80,12 @@ TOYS = {
         "regress", number(list(zip(VECTORS, NUMBERS, strict=True))), reads="vectors"
     ),
     "language-model": Toy(
-        "language-model", number([("", text) for text in DOCUMENTS]), {"context": 6}
+        "language-model", number([("", text) for text in DOCUMENTS]), {"context_length": 6}
     ),
     "words": Toy(
         "language-model",
         number([("", text) for text in SENTENCES]),
-        {"context": 6, "tokenizer": "word_char"},
+        {"context_length": 6, "tokenizer": "word_char"},
         MaskedOptions,
         reads="words",
     ),

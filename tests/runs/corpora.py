@@ -12,7 +12,7 @@ SETTINGS = {
     "regress": ("model.encoder.width=16", "training.lr=0.01"),
     "language-model": (
         *("model.decoder.width=32", "model.decoder.layers=1", "training.lr=0.01"),
-        *("task.context=32", "search.max_length=30"),
+        *("task.context_length=32", "search.max_length=30"),
     ),
 }
 STEPS = {"transduce": 20, "tag": 60, "classify": 40, "regress": 120, "language-model": 40}

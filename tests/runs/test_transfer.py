@@ -130,7 +130,14 @@ def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, ta
     words = ("train", train, "--dev", dev, *corpora.small(task), "--unlabeled", unlabeled(task))
     least, sure = 0.3, list[list[Any]]()
     for _ in range(2):
-        more = ("--teacher", teacher, "--set", f"task.confidence={least}", "--out", str(least))
+        more = (
+            "--teacher",
+            teacher,
+            "--set",
+            f"task.pseudo_label_threshold={least}",
+            "--out",
+            str(least),
+        )
         said = command(*words, *more)
         assert said.code == 0, said.err
         lines = (Path(str(least)) / "pseudo.jsonl").read_text().splitlines()
@@ -146,7 +153,7 @@ def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, ta
 @pytest.mark.parametrize("task", ["tag", "classify"])
 def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, task: str) -> None:
     _, train, dev, _ = models(task)
-    more = ("--set", "task.confidence=0.1", "--unlabeled", unlabeled(task))
+    more = ("--set", "task.pseudo_label_threshold=0.1", "--unlabeled", unlabeled(task))
     said = command("train", train, "--dev", dev, *corpora.small(task), *more, "--out", "run")
     assert said.code == 0 and "first a teacher, in run-teacher" in said.err
     half = json.loads(Path("run-teacher/last/progress.json").read_text())["step"]
@@ -165,6 +172,13 @@ def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, t
 def test_a_teacher_that_is_never_sure(command: Command, models: Any) -> None:
     teacher, train, dev, _ = models("tag")
     words = ("train", train, "--dev", dev, *corpora.small("tag"), "--teacher", teacher)
-    more = ("--unlabeled", unlabeled("tag"), "--set", "task.confidence=1.0", "--out", "run")
+    more = (
+        "--unlabeled",
+        unlabeled("tag"),
+        "--set",
+        "task.pseudo_label_threshold=1.0",
+        "--out",
+        "run",
+    )
     said = command(*words, *more)
     assert said.code == 2 and "is not 100% sure of any of its 21 examples" in said.err

@@ -34,7 +34,7 @@ TASKS: dict[str, Task] = {
     "recurrent": {"task": CHARACTERS, "model": {"encoder": RECURRENT, "decoder": RECURRENT}},
     "tag": {"task": {"kind": "tag"}, "model": {"encoder": RECURRENT, "head": "crf"}},
     "language-model": {
-        "task": {"kind": "language-model", "tokenizer": "char", "context": 4},
+        "task": {"kind": "language-model", "tokenizer": "char", "context_length": 4},
         "model": {"decoder": RECURRENT | {"dropout": 0.0}},  # rows of a batch have their own noise
     },
 }

@@ -130,9 +130,9 @@ class LanguageModelConfig(Config):
     @model_validator(mode="after")
     def _memory_is_carried(self) -> "LanguageModelConfig":
         decoder = getattr(self.model, "decoder", None)
-        if self.task.order == "sequential" and not getattr(decoder, "carries", True):
+        if self.task.window_order == "sequential" and not getattr(decoder, "carries", True):
             raise ValueError(
-                "task.order=sequential carries memory on, which a Transformer lacks; choose random"
+                "task.window_order=sequential: a Transformer has no state; use shuffled"
             )
         return self
 

@@ -94,7 +94,7 @@ class Estimator:
         if held_out is None:
             pairs, held_out = config.task.hold_back(pairs)
         if unlabeled is not None:
-            threshold = config.task.surely()
+            threshold = config.task.get_pseudo_label_threshold()
             teacher = type(self)(**self.get_params() | {"out": None})
             teacher._train(config, pairs, held_out, init_from)
             labeled = pseudo_label(teacher.predictor_, teacher._to_sources(unlabeled), threshold)

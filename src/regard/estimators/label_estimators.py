@@ -134,7 +134,7 @@ class Classifier(InputEstimator):
     def predict(self, X: Any, batch_size: int = 64) -> Any:
         """Return the label of each source as an array; for multi-label data, lists of labels."""
         found = self.predict_detailed(X, batch_size=batch_size)
-        if self.task_.several:  # type: ignore[attr-defined]
+        if self.task_.is_multi_label:  # type: ignore[attr-defined]
             return [list(prediction.value) for prediction in found]
         indices = {str(label): index for index, label in enumerate(self.classes_)}
         return self.classes_[np.array([indices[p.value[0]] for p in found], int)]

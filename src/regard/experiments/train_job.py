@@ -69,7 +69,9 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
         if not wish.teacher and (budget := config.training.budget):
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
-        surely = _label_file(teacher, wish.unlabeled, config.task.kind, config.task.surely())
+        surely = _label_file(
+            teacher, wish.unlabeled, config.task.kind, config.task.get_pseudo_label_threshold()
+        )
     train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
@@ -101,7 +103,7 @@ def _refuse_labeling(wish: TrainArgs, config: Config) -> None:
     if wish.teacher and not wish.unlabeled:
         raise UserError("--teacher labels the examples of --unlabeled FILE, which is missing")
     if wish.unlabeled:
-        config.task.surely()  # a task without labels refuses
+        config.task.get_pseudo_label_threshold()  # a task without labels refuses
         if wish.unlabeled != "-":
             next(read_lines(wish.unlabeled), None)
 
@@ -132,7 +134,7 @@ def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[
     if not found:
         raise UserError(
             f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "
-            "lower task.confidence, or leave --unlabeled out"
+            "lower task.pseudo_label_threshold, or leave --unlabeled out"
         )
     info(
         f"{path}: {len(found):,} of {len(sources):,} examples labeled by {teacher}, at least "

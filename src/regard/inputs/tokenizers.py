@@ -53,24 +53,24 @@ def choose_sides(
     for side in texts:
         choose_side(tree[side], f"task.{side}", texts[side], auto_settings)
     kinds = [tree[side]["tokenizer"] for side in texts]
-    if tree["shared"] is None:
+    if tree["shared_vocab"] is None:
         sizes = {tree[side]["vocab_size"] for side in texts} - {None}
         alike = kinds[0] == kinds[1] and kinds[0] in SUBWORDS and len(sizes) < 2
         share = alike and _same_script(texts)
-        tree["shared"] = share
+        tree["shared_vocab"] = share
         if share:
             reason = "both sides are written in the same characters"
-            auto_settings.append(AutoSetting("task.shared", True, reason))
+            auto_settings.append(AutoSetting("task.shared_vocab", True, reason))
             for side in texts:
                 tree[side]["vocab_size"] = next(iter(sizes), None)
     for side in texts:
-        counted = side_texts(pairs, *texts) if tree["shared"] else texts[side]
+        counted = side_texts(pairs, *texts) if tree["shared_vocab"] else texts[side]
         choose_size(tree[side], f"task.{side}", counted, auto_settings)
     choose_metric(tree)
     source, target = ({key: tree[s][key] for key in ("tokenizer", "vocab_size")} for s in texts)
-    if tree["shared"] and source != target:
+    if tree["shared_vocab"] and source != target:
         raise UserError(
-            "task.shared: both sides must have the same tokens and size, but the source has "
+            "task.shared_vocab: both sides must have the same tokens and size, but the source has "
             f"{source}, the target {target}"
         )
 
@@ -79,9 +79,9 @@ def choose_target(
     tree: dict[str, Any], texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
     """Fills the same for targets whose sources are no texts."""
-    if tree["shared"]:
-        raise UserError("task.shared: only texts can share a vocabulary; leave it out")
-    tree["shared"] = False
+    if tree["shared_vocab"]:
+        raise UserError("task.shared_vocab: only texts can share a vocabulary; leave it out")
+    tree["shared_vocab"] = False
     choose_side(tree["target"], "task.target", texts, auto_settings)
     choose_size(tree["target"], "task.target", texts, auto_settings)
     choose_metric(tree)

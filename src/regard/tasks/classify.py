@@ -24,7 +24,13 @@ from regard.tasks.questions.whole_question import LabelQuestion, label_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import columns
 
-FACTS = ("labels", "several", "metric", "weights", "temperature")  # what task.json holds
+FACTS = (
+    "labels",
+    "is_multi_label",
+    "metric",
+    "class_weights",
+    "temperature",
+)  # what task.json holds
 
 
 class Classify(Task):
@@ -37,16 +43,16 @@ class Classify(Task):
         self,
         source: Input,
         labels: list[str],
-        several: bool,
+        is_multi_label: bool,
         metric: str,
-        weights: dict[str, float] | None = None,
+        class_weights: dict[str, float] | None = None,
         temperature: float = 1.0,
     ) -> None:
         self.source = source
         self.labels = labels
-        self.several = several
+        self.is_multi_label = is_multi_label
         self.metric = metric
-        self.weights = weights
+        self.class_weights = class_weights
         self.temperature = temperature
         self.numbers = {label: number for number, label in enumerate(labels)}
 
@@ -57,15 +63,15 @@ class Classify(Task):
     def corpus(self, pairs: Sequence[Pair]) -> LabelCorpus:
         """The examples as numbers; those whose labels training never saw are left out."""
         known = [p for p in pairs if all(label in self.numbers for label in p.target)]
-        if self.several:
+        if self.is_multi_label:
             labels = np.zeros((len(known), len(self.labels)), np.float32)
             for row, pair in enumerate(known):
                 labels[row, [self.numbers[label] for label in pair.target]] = 1
         else:
             labels = np.array([self.numbers[pair.target[0]] for pair in known], np.int64)
         weight = None
-        if self.weights is not None:
-            each = [[self.weights[label] for label in p.target] or [1.0] for p in known]
+        if self.class_weights is not None:
+            each = [[self.class_weights[label] for label in p.target] or [1.0] for p in known]
             weight = np.array([np.mean(row) for row in each], np.float32)
         return LabelCorpus(self.source.encode([pair.source for pair in known]), labels, weight)
 
@@ -77,7 +83,7 @@ class Classify(Task):
         """Each pair; one with several labels only where training had such."""
         pairs = list(pairs)
         odd = [pair for pair in pairs if len(pair.target) != 1]
-        if odd and not self.several:
+        if odd and not self.is_multi_label:
             raise UserError(
                 f"line {odd[0].line}: one label expected, as in training, {len(odd[0].target)} "
                 f"found, as in {len(odd):,} of {len(pairs):,} examples"
@@ -99,15 +105,15 @@ class Classify(Task):
     ) -> Prediction:
         """The label or labels of a source, with calibrated probabilities. found: (C,) scores."""
         logits = torch.from_numpy(found) / self.temperature
-        p = (logits.sigmoid() if self.several else logits.softmax(-1)).numpy()
+        p = (logits.sigmoid() if self.is_multi_label else logits.softmax(-1)).numpy()
         order, threshold = np.argsort(-p, kind="stable"), search.threshold
-        given = [i for i in order if p[i] >= threshold] if self.several else [order[0]]
+        given = [i for i in order if p[i] >= threshold] if self.is_multi_label else [order[0]]
         value = tuple(self.labels[i] for i in given)
         others = tuple(
             Prediction(self.labels[i], float(np.log(max(p[i], 1e-30))), value=(self.labels[i],))
             for i in order[:nbest]
         )
-        sure = np.where(p >= threshold, p, 1 - p).prod() if self.several else p[order[0]]
+        sure = np.where(p >= threshold, p, 1 - p).prod() if self.is_multi_label else p[order[0]]
         return Prediction(
             ", ".join(value),
             float(np.log(max(sure, 1e-30))),
@@ -116,12 +122,12 @@ class Classify(Task):
             value=value,
             confidence=float(sure),
             probabilities={self.labels[i]: float(p[i]) for i in order},
-            is_scalar=not self.several,
+            is_scalar=not self.is_multi_label,
         )
 
     def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
         """accuracy and macro-F1; of several labels F1."""
-        return measure.measure_labels(*columns(predictions, examples), self.several)
+        return measure.measure_labels(*columns(predictions, examples), self.is_multi_label)
 
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
@@ -141,7 +147,7 @@ class Classify(Task):
         """The table of classes, what is taken for what, and how true probabilities are."""
         given, wanted = columns(predictions, examples)
         found: dict[str, Any] = {"classes": measure.class_table(given, wanted)}
-        if not self.several:
+        if not self.is_multi_label:
             found["confusion"] = measure.confusion(given, wanted)
             right = [a == b for a, b in zip(given, wanted, strict=True)]
             sure = [prediction.confidence or 0.0 for prediction in predictions]
@@ -155,7 +161,7 @@ class Classify(Task):
             return False
         logits = np.stack(predictor.find([example.source for example in known]))  # (N, C)
         labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels
-        fit = measure.fit_temperature_several if self.several else measure.fit_temperature
+        fit = measure.fit_temperature_several if self.is_multi_label else measure.fit_temperature
         self.temperature = fit(logits, labels)
         return True
 

@@ -25,21 +25,23 @@ class ClassifyOptions(TaskOptions):
     """One label for a text or a vector, or several."""
 
     kind: Literal["classify"] = "classify"
-    source: Inputs = Field(Text(), description="what is read")
-    several: str | None = Field(None, description="what stands between several labels of a text")
-    weights: Literal["none", "balanced"] = Field(
-        "none", description="balanced: every class counts the same, however rare"
+    source: Inputs = Field(Text(), description="input type and tokenizer")
+    label_separator: str | None = Field(
+        None, description="separator between labels (multi-label data)"
     )
-    confidence: float = Field(
-        0.9, gt=0, le=1, description="with --unlabeled: how sure a label must be to be learned from"
+    class_weight: Literal["none", "balanced"] = Field(
+        "none", description="balanced: inversely proportional to class frequency"
+    )
+    pseudo_label_threshold: float = Field(
+        0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"
     )
     metric: Literal["accuracy", "macro_f1", "f1", "subset_accuracy"] | None = Field(
-        None, description="the measure that picks the best model"
+        None, description="metric that selects the best checkpoint"
     )
 
-    def surely(self) -> float:
-        """How sure a model must be to label examples for another one."""
-        return self.confidence
+    def get_pseudo_label_threshold(self) -> float:
+        """Return the minimum confidence of a pseudo-label."""
+        return self.pseudo_label_threshold
 
     def read(self, place: DataSpec) -> Pairs:
         """The texts or vectors of a file, with their labels."""
@@ -47,7 +49,7 @@ class ClassifyOptions(TaskOptions):
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns, labels=True)[0]
         return refuse_streamed_vectors(
-            place, read_labeled(place.file(), *columns, several=self.several)
+            place, read_labeled(place.file(), *columns, several=self.label_separator)
         )
 
     def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
@@ -75,16 +77,21 @@ class ClassifyOptions(TaskOptions):
         sources = [pair.source for pair in pairs]
         source, options = fit_input(self.source, sources, "task.source", auto_settings, known)
         tree["source"] = options.model_dump()
-        several = self.several is not None or any(len(pair.target) != 1 for pair in pairs)
-        tree["metric"] = self.metric or ("f1" if several else "accuracy")
-        fitting = ("f1", "macro_f1", "subset_accuracy") if several else ("accuracy", "macro_f1")
-        if tree["metric"] not in fitting:
+        multi_label = self.label_separator is not None or any(
+            len(pair.target) != 1 for pair in pairs
+        )
+        tree["metric"] = self.metric or ("f1" if multi_label else "accuracy")
+        available = (
+            ("f1", "macro_f1", "subset_accuracy") if multi_label else ("accuracy", "macro_f1")
+        )
+        if tree["metric"] not in available:
             raise UserError(
-                f"task.metric={tree['metric']}: texts here have {'several labels' * several}"
-                f"{'one label' * (not several)}; {' or '.join(fitting)} expected"
+                f"task.metric={tree['metric']}: not available for "
+                f"{'multi-label' if multi_label else 'single-label'} data; expected "
+                f"{' or '.join(available)}"
             )
-        weights = balance(pairs, labels) if self.weights == "balanced" else None
-        task = Classify(source, labels, several, tree["metric"], weights)
+        weights = balance(pairs, labels) if self.class_weight == "balanced" else None
+        task = Classify(source, labels, multi_label, tree["metric"], weights)
         return task, ClassifyOptions.model_validate(tree), auto_settings
 
     def load(self, folder: Path) -> "Classify":

@@ -59,7 +59,7 @@ class LanguageModelTask(Task):
         self.tokenizer = tokenizer
         self.chars = chars
         self.source = token_input(tokenizer, chars)
-        self.options = options  # context, overlap, order and metric
+        self.options = options  # context_length, eval_overlap, window_order and metric
         self.masked = masked
         self.ends = ends  # whether the end of a text counts: not where training saw a single one
         self.metric: str = options.metric
@@ -79,21 +79,21 @@ class LanguageModelTask(Task):
 
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
         """The documents as numbers."""
-        texts, context = [pair.target for pair in pairs], self.options.context
+        texts, context = [pair.target for pair in pairs], self.options.context_length
         if self.chars is not None:
             assert isinstance(self.tokenizer, TableTokenizer)
             return masked_words(texts, self.tokenizer, self.chars, context)
         rows = self.tokenizer.encode_all(texts)
         if self.masked:
             return MaskedCorpus(Ragged.of(cut(rows, context)))
-        return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.overlap)
+        return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.eval_overlap)
 
     def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """Windows one after the other for models that carry their memory on."""
         if self.masked:
             return corpus
         assert isinstance(corpus, StreamCorpus)
-        order = self.options.order
+        order = self.options.window_order
         carries = getattr(model, "carries", False)
         return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
 
@@ -118,7 +118,9 @@ class LanguageModelTask(Task):
 
     def request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
         """What a search is asked about these prompts."""
-        return SearchRequest(prompts=[rows.prompts[i] for i in part], context=self.options.context)
+        return SearchRequest(
+            prompts=[rows.prompts[i] for i in part], context=self.options.context_length
+        )
 
     def answer(
         self, source: str, row: Any, found: SearchResult, search: Any, nbest: int
@@ -168,7 +170,7 @@ class LanguageModelTask(Task):
 
     def reach(self, model: Any) -> int | None:
         """How many tokens a model can look back; None: any number."""
-        return None if model.unbounded else self.options.context
+        return None if model.unbounded else self.options.context_length
 
     def _refuse_masked(self) -> None:
         if self.masked:

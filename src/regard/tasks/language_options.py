@@ -29,25 +29,28 @@ class LanguageModelOptions(TaskOptions):
     kind: Literal["language-model"] = "language-model"
     tokenizer: Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "word_char"] = Field(
         "auto",
-        description="word_char: words between spaces, with their characters, as taggers read them",
+        description="word_char: whitespace-separated words with their characters, as in taggers",
     )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
-    documents: Literal["file", "blank", "line"] = Field(
-        "file", description="a document is a file, what is between blank lines, or a line"
+    document_unit: Literal["file", "paragraph", "line"] = Field(
+        "file", description="what a document is; paragraphs are separated by blank lines"
     )
-    context: int = Field(64, gt=0, description="tokens of a window")
-    overlap: int = Field(
-        0, ge=0, description="tokens of a window that in evaluation are only read, not scored"
+    context_length: int = Field(64, gt=0, description="tokens per window")
+    eval_overlap: int = Field(
+        0, ge=0, description="context tokens per evaluation window that are not scored"
     )
-    order: Literal["auto", "sequential", "random"] = Field(
-        "auto", description="windows one after the other, memory carried on, or in random order"
+    window_order: Literal["auto", "sequential", "shuffled"] = Field(
+        "auto", description="sequential: in order, state carried over; auto: if the model has state"
     )
     metric: Literal["perplexity", "bits_per_character", "loss"] = "perplexity"
 
     @model_validator(mode="after")
-    def _overlap_fits(self) -> "LanguageModelOptions":
-        if self.overlap >= self.context:
-            raise ValueError(f"overlap {self.overlap} must be less than context {self.context}")
+    def _check_overlap(self) -> "LanguageModelOptions":
+        if self.eval_overlap >= self.context_length:
+            raise ValueError(
+                f"eval_overlap {self.eval_overlap} must be less than context_length "
+                f"{self.context_length}"
+            )
         return self
 
     @property
@@ -57,7 +60,7 @@ class LanguageModelOptions(TaskOptions):
 
     def read(self, place: DataSpec) -> Pairs:
         """The documents of a file."""
-        return read_documents(place.file(), self.documents, place.target_column)
+        return read_documents(place.file(), self.document_unit, place.target_column)
 
     def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
         """The training and dev documents: those given, or the last tenth of the text."""

@@ -42,9 +42,9 @@ class RegressOptions(TaskOptions):
     """One number for a text or a vector, or several."""
 
     kind: Literal["regress"] = "regress"
-    source: Inputs = Field(Text(), description="what is read")
+    source: Inputs = Field(Text(), description="input type and tokenizer")
     metric: Literal["r2", "rmse", "mae"] = Field(
-        "r2", description="the measure that picks the best model"
+        "r2", description="metric that selects the best checkpoint"
     )
 
     def read(self, place: DataSpec) -> Pairs:

@@ -37,17 +37,17 @@ class TagOptions(TaskOptions):
     """A label for each word of a sentence."""
 
     kind: Literal["tag"] = "tag"
-    source: Inputs = Field(Words(), description="what is read")
-    confidence: float = Field(
-        0.9, gt=0, le=1, description="with --unlabeled: how sure a label must be to be learned from"
+    source: Inputs = Field(Words(), description="input type and tokenizer")
+    pseudo_label_threshold: float = Field(
+        0.9, gt=0, le=1, description="minimum confidence of a pseudo-label (--unlabeled)"
     )
     metric: Literal["accuracy", "f1", "sentence_accuracy"] | None = Field(
-        None, description="the measure that picks the best model; None: f1 for spans"
+        None, description="metric that selects the best checkpoint; None: f1 for spans"
     )
 
-    def surely(self) -> float:
-        """How sure a model must be to label examples for another one."""
-        return self.confidence
+    def get_pseudo_label_threshold(self) -> float:
+        """Return the minimum confidence of a pseudo-label."""
+        return self.pseudo_label_threshold
 
     def read(self, place: DataSpec) -> Pairs:
         """The sentences of a file, as words and tags."""

@@ -45,9 +45,9 @@ class TaskOptions(Options):
         """
         raise NotImplementedError
 
-    def surely(self) -> float:
-        """How sure a model must be to label examples for another one."""
-        raise UserError("unlabeled examples are of use to the tasks tag and classify only")
+    def get_pseudo_label_threshold(self) -> float:
+        """Return the minimum confidence of a pseudo-label."""
+        raise UserError("--unlabeled: only supported for tasks tag and classify")
 
     def load(self, folder: Path) -> "Task":
         """The task that `save` wrote into a run folder."""

@@ -41,13 +41,13 @@ class TransduceOptions(TaskOptions):
     """A sequence in, a sequence out."""
 
     kind: Literal["transduce"] = "transduce"
-    source: Inputs = Field(Text(), description="what is read")
+    source: Inputs = Field(Text(), description="input type and tokenizer")
     target: SideOptions = SideOptions()
-    shared: bool | None = Field(None, description="one subword vocabulary for both sides")
+    shared_vocab: bool | None = Field(None, description="one subword vocabulary for both sides")
     max_length: int | None = Field(
-        None, gt=0, description="longer examples (tokens, either side) are left out of training"
+        None, gt=0, description="skip longer examples in training (tokens, either side)"
     )
-    metric: Metric | None = Field(None, description="the measure that picks the best model")
+    metric: Metric | None = Field(None, description="metric that selects the best checkpoint")
 
     @model_validator(mode="after")
     def _case_counts(self) -> "TransduceOptions":
@@ -119,10 +119,10 @@ class TransduceOptions(TaskOptions):
             return self._fit_target(pairs, auto_settings)
         options = self._filled(pairs, auto_settings)
         assert isinstance(options.source, Text)
-        sides = ("source", "target") if options.shared else ("source",)
+        sides = ("source", "target") if options.shared_vocab else ("source",)
         texts = side_texts(pairs, *sides)
         source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
-        target = source if options.shared else options.target_tokenizer(pairs)
+        target = source if options.shared_vocab else options.target_tokenizer(pairs)
         return _measured(_read(source), target, options, pairs), options, auto_settings
 
     def _fit_target(
@@ -166,12 +166,12 @@ class TransduceOptions(TaskOptions):
         if like.kind == self.kind:
             target = like.target
             tree |= {"target": {"tokenizer": target.kind, "vocab_size": None}}
-            tree["shared"] = like.shared
+            tree["shared_vocab"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
             return _measured(_read(source), target, options, pairs), options, []
         auto_settings: list[AutoSetting] = []
-        tree["shared"] = False
+        tree["shared_vocab"] = False
         options = TransduceOptions.model_validate(tree)._filled(pairs, auto_settings)
         target = options.target_tokenizer(pairs)
         return _measured(_read(source), target, options, pairs), options, auto_settings
@@ -183,7 +183,7 @@ class TransduceOptions(TaskOptions):
         source = self.source.load(place)
         own = getattr(source, "tokenizer", None)
         target = own if shared and own is not None else load_tokenizer(place, "target")
-        return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared))
+        return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared_vocab))
 
 
 def _read(tokenizer: Tokenizer) -> TextInput:
@@ -196,7 +196,7 @@ def _measured(
 ) -> "Transduce":
     """The task of these sides, which knows how long outputs may be."""
     assert options.metric is not None
-    shared = bool(options.shared)
+    shared = bool(options.shared_vocab)
     task = Transduce(source, target, options.metric, 1.0, options.max_length, shared)
     lengths = task.lengths(pairs) + 1.0  # (N, 2), with EOS
     task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)

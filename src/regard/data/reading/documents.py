@@ -26,7 +26,7 @@ Found = list[tuple[int, str]]  # line, document
 
 def read_documents(
     path: str,
-    documents: Literal["file", "blank", "line"] = "file",
+    documents: Literal["file", "paragraph", "line"] = "file",
     column: str | None = None,
 ) -> Pairs:
     """The documents of a file (or `-`), each as the target of an empty source.
@@ -34,8 +34,10 @@ def read_documents(
     Of text the whole file is one, or what is between blank lines, or each line; of JSONL what is
     under the key `text` or `column`; of CoNLL-U each sentence, its words joined by spaces.
     """
-    if documents not in ("file", "blank", "line"):
-        raise UserError(f"documents: 'file', 'blank' or 'line' expected, {documents!r} found")
+    if documents not in ("file", "paragraph", "line"):
+        raise UserError(
+            f"document_unit: expected 'file', 'paragraph' or 'line', found {documents!r}"
+        )
     text, notes = read_text(path, "running text is")
     shown = show_path(path)
     extension = Path(path.removesuffix(".gz")).suffix.lower()

@@ -103,7 +103,7 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
     source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
     task = {"kind": "transduce", "source": source, "target": side}
-    return {**task, "shared": shared, "metric": "bleu"}
+    return {**task, "shared_vocab": shared, "metric": "bleu"}
 
 
 def _task(
@@ -115,7 +115,7 @@ def _task(
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # then only that limit counts
     read = TextInput(cut, lowercase=False, opened=False)
-    return Transduce(read, joined, config.task.metric, ratio, None, bool(config.task.shared))
+    return Transduce(read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab))
 
 
 def _filled(task: Transduce, config: Config, found: dict[str, Tensor]) -> nn.Module:

@@ -91,7 +91,7 @@ def masked_question(asked: Asked) -> MaskedQuestion:
     if asked.given:
         raise UserError("target: this model fills gaps in a text and writes nothing; leave it out")
     question, names = _read(asked)
-    tokens, longest = question.tokens, task.options.context
+    tokens, longest = question.tokens, task.options.context_length
     if not tokens:
         raise UserError("text is empty: there is no token to hide; give a text")
     asked.refuse_longer("text", len(tokens), "give a shorter text")

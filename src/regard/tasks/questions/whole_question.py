@@ -102,14 +102,14 @@ class LabelQuestion(WholeQuestion):
 
     def scores(self, copies: int) -> Tensor:
         logits = self.run(copies)
-        if not self.asked.task.several:
+        if not self.asked.task.is_multi_label:
             return logits.log_softmax(-1)[:, self.labels]
         if not self.labels:  # that there is none
             return F.logsigmoid(-logits).sum(1, keepdim=True)
         return F.logsigmoid(logits)[:, self.labels]
 
     def odds(self, copies: int) -> Tensor:
-        if not self.asked.task.several:
+        if not self.asked.task.is_multi_label:
             return log_odds(self.run(copies), self.labels * copies)[:, None]
         return self.run(copies)[:, self.labels] if self.labels else self.scores(copies)
 
@@ -180,7 +180,7 @@ def _predicted(asked: Asked) -> tuple[TokenizedText, Padded, Prediction]:
 def _given(task: Any, target: str) -> list[str]:
     """Return the labels of a target."""
     names = [target]
-    if task.several and target not in task.numbers:
+    if task.is_multi_label and target not in task.numbers:
         names = [name for part in target.split(",") if (name := part.strip())]
     for name in names:
         if name not in task.numbers:
