@@ -91,7 +91,11 @@ def training(name: str) -> Callable[[], None]:
         from regard.training.run import start_run  # type: ignore[attr-defined, no-redef]
     from regard.training.loop import train
 
-    more = ["training.steps=1000000", "training.tokens=2000", "training.validate_every=1000000"]
+    more = [
+        "training.steps=1000000",
+        "training.batch_tokens=2000",
+        "training.validate_every=1000000",
+    ]
     given = [f"{key}={value}" for key, value in settings(name).items()]
     made = [Pair(source, target, 0) for source, target in pairs(4000)]
     run = start_run(Path(tempfile.mkdtemp()), load_config(None, given + more), made, made[:20])

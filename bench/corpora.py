@@ -31,7 +31,7 @@ BARS = {
 SMALL_MODEL = [
     *("model.encoder.kind=transformer", "model.encoder.width=64", "model.encoder.layers=1"),
     *("model.decoder.width=64", "model.decoder.layers=1"),
-    *("training.tokens=1024", "training.validate_on=20"),
+    *("training.batch_tokens=1024", "training.validation_examples=20"),
 ]
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 

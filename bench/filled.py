@@ -29,14 +29,14 @@ VALUES: dict[str, list[Any]] = {  # of settings that may be left open
     "cell": ["rnn", "gru", "lstm"],
     "embedding_width": [0, 32],
     "pooling": ["max", "last"],
-    "tokens": [300, 2000],
+    "batch_tokens": [300, 2000],
     "lr": [1e-3],
     "budget": [60, "1h"],
     "steps": [50, 100_000],
     "epochs": [2, 30],
     "patience": [3],
     "validate_every": [10],
-    "accumulate": [4],
+    "accumulation_steps": [4],
 }
 SIZES = [10**2, 3 * 10**3, 10**4, 10**5, 4 * 10**5, 10**6, 10**7, 10**8]
 

@@ -65,7 +65,7 @@ class Counter:
 def train(folder: Path) -> Path:
     """A tiny model that has been used once, so that nothing is prepared later."""
     words = ["abc", "bca", "cab", "aab", "cba"]
-    sizes = {"model.encoder.width": 8, "model.decoder.width": 8, "training.tokens": 50}
+    sizes = {"model.encoder.width": 8, "model.decoder.width": 8, "training.batch_tokens": 50}
     pairs = [(word, word[::-1]) for word in words]
     model = regard.Transducer(steps=2, settings=sizes).fit(pairs, dev=pairs)
     model.save(folder / "run")

@@ -21,8 +21,8 @@ HERE = Path(__file__).parents[1]
 STEPS = 200
 SMALL = "--set model.encoder.kind=transformer --set model.encoder.width=32 \
 --set model.encoder.layers=2 --set model.encoder.dropout=0.1 --set model.decoder.dropout=0.1 \
---set training.tokens=400 --set training.validate_every=40 --set training.checkpoint_every=5 \
---set training.validate_on=40 --set training.average.kind=ema"
+--set training.batch_tokens=400 --set training.validate_every=40 --set training.checkpoint_every=5 \
+--set training.validation_examples=40 --set training.average.kind=ema"
 CLOCK = ("seconds", "tokens_per_second")
 
 

@@ -35,7 +35,7 @@ def ours(text: str) -> Step:
 
     settings = [
         *("task.kind=language-model", f"task.context_length={CONTEXT}", "training.steps=1000000"),
-        *(f"training.tokens={ROWS * CONTEXT}", "model.decoder.kind=transformer"),
+        *(f"training.batch_tokens={ROWS * CONTEXT}", "model.decoder.kind=transformer"),
         *(f"model.decoder.layers={LAYERS}", f"model.decoder.width={WIDTH}"),
         *(f"model.decoder.heads={HEADS}", "model.decoder.dropout=0", "training.lr=1e-3"),
     ]

@@ -16,7 +16,11 @@ from regard.data.sources.builtin import builtin
 
 Rows = list[tuple[str, str]]
 SHARED = (
-    *("training.tokens=512", "training.validate_on=100", "training.validate_every=75"),
+    *(
+        "training.batch_tokens=512",
+        "training.validation_examples=100",
+        "training.validate_every=75",
+    ),
     *("model.encoder.layers=1", "model.decoder.layers=1", "search.beam=1"),
     *("model.encoder.dropout=0.1", "model.decoder.dropout=0.1", "training.lr=0.003"),
 )
@@ -153,7 +157,7 @@ def blinded(bench: Bench, setup: str, out: Path) -> None:
         elif name.rpartition(".")[0] in SIGHT[setup] and name != "decoder.join.bias":
             weight.zero_()
     save_file(weights, first / "model.safetensors")
-    frozen = (f"training.freeze={json.dumps(SIGHT[setup])}", "training.loaded_lr=1.0")
+    frozen = (f"training.freeze={json.dumps(SIGHT[setup])}", "training.pretrained_lr_factor=1.0")
     bench.train(out, *files, settings_of(setup, *frozen), "--from", first)
 
 
@@ -171,7 +175,7 @@ def tagger(bench: Bench, setup: str, out: Path) -> None:
 
     rows = [sentence() for _ in range(1200)]
     files = bench.file("tags", rows[:1000]), bench.file("tags-dev", rows[1000:])
-    settings = ("model.encoder.width=32", "model.encoder.layers=1", "training.tokens=256")
+    settings = ("model.encoder.width=32", "model.encoder.layers=1", "training.batch_tokens=256")
     bench.train(out, *files, settings, "--task", "tag", "--steps", "200")
 
 

@@ -21,7 +21,7 @@ from regard.training.start import start_run
 STEPS, LIMIT = 50, 1e-5
 SETTINGS = [
     *("model.encoder.kind=transformer", "model.encoder.width=64", "model.encoder.layers=2"),
-    *("model.encoder.dropout=0.1", "model.decoder.dropout=0.1", "training.tokens=400"),
+    *("model.encoder.dropout=0.1", "model.decoder.dropout=0.1", "training.batch_tokens=400"),
     f"training.steps={STEPS}",
 ]
 
@@ -29,7 +29,7 @@ SETTINGS = [
 def losses(kind: str, out: Path) -> None:
     """Writes the loss of each update; what torchrun starts."""
     with parallel.processes():
-        each = [f"training.parallel={kind}", f"training.accumulate={4 // parallel.size()}"]
+        each = [f"training.parallel={kind}", f"training.accumulation_steps={4 // parallel.size()}"]
         data = builtin("reverse")
         config = load_config(settings=[*SETTINGS, *each])
         run = start_run(Path(), config, data.train, data.dev)

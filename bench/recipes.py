@@ -29,7 +29,7 @@ TRANSFORMER = ["model.encoder.kind=transformer", "model.decoder.kind=transformer
 ADAMW, MUON = "training.optimizer.kind=adamw", "training.optimizer.kind=muon"
 ADDITIVE, BILINEAR = "model.decoder.cross=additive", "model.decoder.cross=bilinear"
 LONG, SHORT = "model.embedding_width=0", "model.embedding_width=64"
-LSTM = [*RECURRENT, ADAMW, "training.tokens=800"]
+LSTM = [*RECURRENT, ADAMW, "training.batch_tokens=800"]
 SMALL = [
     *RECURRENT,
     BILINEAR,
@@ -38,7 +38,7 @@ SMALL = [
         for side in ("encoder", "decoder")
         for size in ("width=256", "layers=1")
     ),
-    "training.tokens=800",
+    "training.batch_tokens=800",
     "training.lr=3e-3",
 ]
 # The first of each is what regard chose before.
@@ -55,13 +55,13 @@ VARIANTS: dict[str, dict[str, list[str]]] = {
             SHORT,
             MUON,
             "training.lr=2e-3",
-            "training.tokens=800",
+            "training.batch_tokens=800",
         ],
     },
     "multi30k": {
-        "before": [*TRANSFORMER, ADAMW, "training.lr=2e-3", "training.tokens=800"],
-        "muon": [*TRANSFORMER, MUON, "training.lr=2e-3", "training.tokens=800"],
-        "muon-1600": [*TRANSFORMER, MUON, "training.lr=2e-3", "training.tokens=1600"],
+        "before": [*TRANSFORMER, ADAMW, "training.lr=2e-3", "training.batch_tokens=800"],
+        "muon": [*TRANSFORMER, MUON, "training.lr=2e-3", "training.batch_tokens=800"],
+        "muon-1600": [*TRANSFORMER, MUON, "training.lr=2e-3", "training.batch_tokens=1600"],
         "lstm": [*SMALL, ADAMW],
         "lstm-muon": [*SMALL, MUON],
     },

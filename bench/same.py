@@ -117,7 +117,7 @@ CASES = [
     ),
     Case("window-encoder", "g2p", ("model.encoder.kind=window",), after=("greedy",)),
     Case("defaults-g2p", "g2p", after=("greedy", "beam")),
-    Case("accumulate", "g2p", (*TRANSFORMER, "training.accumulate=2")),
+    Case("accumulate", "g2p", (*TRANSFORMER, "training.accumulation_steps=2")),
     Case("bfloat16", "g2p", (*TRANSFORMER, "training.precision=bfloat16"), threads=1),
     Case("two-processes", "g2p", TRANSFORMER, threads=1, processes=2),
     Case("resumed", "g2p", (*LSTM, "training.average.kind=ema"), resume=True, after=("greedy",)),
@@ -349,8 +349,12 @@ class Version:
         out, log = self.out / case.name, self.out / f"{case.name}.log"
         shutil.rmtree(out, ignore_errors=True)
         log.unlink(missing_ok=True)
-        settings = [*case.settings, "training.tokens=2000", f"training.validate_every={steps // 2}"]
-        settings.append("training.validate_on=60")
+        settings = [
+            *case.settings,
+            "training.batch_tokens=2000",
+            f"training.validate_every={steps // 2}",
+        ]
+        settings.append("training.validation_examples=60")
         if case.resume:
             settings.append(f"training.checkpoint_every={steps // 2}")
         exact = any("ngram" in one for one in case.settings)

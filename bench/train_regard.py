@@ -38,7 +38,7 @@ SETTINGS = {
         *shape(layers=4, width=256, feedforward_width=1024, heads=4, dropout=0.1),
         "task.source.tokenizer=char",
         "task.target.tokenizer=whitespace",
-        "training.tokens=2190",
+        "training.batch_tokens=2190",
     ],
     "multi30k": [
         *shape(layers=4, width=128, feedforward_width=256, heads=4, dropout=0.3),
@@ -47,11 +47,11 @@ SETTINGS = {
         "task.source.vocab_size=8000",
         "task.target.vocab_size=8000",
         "task.shared_vocab=true",
-        "training.tokens=4275",
+        "training.batch_tokens=4275",
     ],
 }
 ALWAYS = [
-    "objective.smoothing=0.1",
+    "objective.label_smoothing=0.1",
     "training.optimizer.kind=adam",
     "training.lr=5e-4",
     "training.schedule.kind=constant",

@@ -106,7 +106,7 @@ def tiny() -> list[str]:
     settings = [
         *("model.encoder.kind=recurrent", "model.encoder.cell=gru", "model.encoder.width=32"),
         *("model.decoder.kind=recurrent", "model.decoder.cell=gru", "model.decoder.width=32"),
-        *("training.tokens=256", "training.lr=0.02"),
+        *("training.batch_tokens=256", "training.lr=0.02"),
     ]
     return [word for setting in settings for word in ("--set", setting)]
 

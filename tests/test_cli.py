@@ -110,7 +110,7 @@ def test_runs_are_named_after_the_data_and_counted(once: Command) -> None:
 
 
 def test_built_in_data_have_their_name(once: Command) -> None:
-    once("copy", "--set", "training.validate_on=10")
+    once("copy", "--set", "training.validation_examples=10")
     assert os.listdir("runs") == ["copy-1"]
 
 
@@ -140,13 +140,13 @@ def test_two_files_and_two_dev_files(once: Command) -> None:
 def test_options_become_settings(command: Command) -> None:
     Path("words.tsv").write_text(TSV)
     words = ("--budget", "10m", "--steps", "7", "--epochs", "1.5", "--seed", "3")
-    settings = ("--set", "search.beam=2", "--set", "objective.smoothing=0.2")
+    settings = ("--set", "search.beam=2", "--set", "objective.label_smoothing=0.2")
     said = command("train", "words.tsv", *words, *settings, "--print-config")
     assert said.code == 0
     config = yaml.safe_load(said.out)
     wanted = {"budget": 600, "steps": 7, "epochs": 1.5, "seed": 3}
     assert wanted.items() <= config["training"].items()
-    assert config["search"]["beam"] == 2 and config["objective"]["smoothing"] == 0.2
+    assert config["search"]["beam"] == 2 and config["objective"]["label_smoothing"] == 0.2
 
 
 @pytest.mark.parametrize("recipe", [None, *recipe_names()])

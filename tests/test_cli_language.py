@@ -116,7 +116,7 @@ def test_an_ngram_is_counted_in_one_step(command: Command, models: Any) -> None:
     task = ("--task", "language-model", "--set", "model.kind=ngram", "--set", "model.order=4")
     said = command("train", train, "--dev", dev, *task, "--out", "run")
     assert said.code == 0 and "done: 1 steps" in said.err
-    assert "training.optimizer.kind=exact (it is solved by a formula)" in said.err
+    assert "training.optimizer.kind=closed_form (this model has a closed-form solution)" in said.err
     found = json.loads(command("evaluate", "run", dev, "--json").out)["metrics"]
     assert 1 < found["perplexity"] < 3
     text = command("predict", "run", "Anna", "--max-length", "20").out

@@ -214,7 +214,7 @@ def test_linear_regression_is_solved_in_one_step(command: Command, models: Any) 
     _, train, dev, _ = models("regress")
     words = ("--task", "regress", "--set", "model.encoder.kind=linear", "--out", "run")
     said = command("train", train, "--dev", dev, *words)
-    assert "training.optimizer.kind=exact (it is solved by a formula)" in said.err
+    assert "training.optimizer.kind=closed_form (this model has a closed-form solution)" in said.err
     found = json.loads(command("evaluate", "run", dev, "--json").out)["metrics"]
     assert found["r2"] == pytest.approx(1, abs=1e-6)
 

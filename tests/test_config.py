@@ -33,7 +33,7 @@ def refusal(*settings: str) -> list[str]:
         ("model.encodr.width=2", "model.encodr", "did you mean encoder?"),
         ("model.encoder.layer=2", "model.encoder.layer", "did you mean layers?"),
         ("modle.tie_embeddings=false", "modle", "did you mean model?"),
-        ("objective.smoothin=0", "objective.smoothin", "did you mean smoothing?"),
+        ("objective.label_smoothin=0", "objective.label_smoothin", "did you mean label_smoothing?"),
         ("search.bean=3", "search.bean", "did you mean beam?"),
         ("task.source.token=char", "task.source.token", "did you mean tokenizer?"),
         ("xyz=1", "xyz", "known here: task, model, objective, training, search"),
@@ -150,11 +150,11 @@ def test_one_direction_may_be_odd() -> None:
         ("training.steps=0", "0"),
         ("training.lr=fast", "'fast'"),
         ("training.lr=-1", "-1"),
-        ("training.accumulate=0", "0"),
+        ("training.accumulation_steps=0", "0"),
         ("model.encoder.width=wide", "'wide'"),
         ("model.encoder.dropout=1", "1"),
         ("model.tie_embeddings=perhaps", "'perhaps'"),
-        ("objective.smoothing=2", "2"),
+        ("objective.label_smoothing=2", "2"),
         ("search.beam=0", "0"),
         ("task.source.tokenizer=letters", "'letters'"),
         ("training.optimizer.betas=0.9", "0.9"),
@@ -223,9 +223,14 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
         "model.decoder.kind=transformer",
         "model.decoder.cell=gru",
         "search.bean=3",
-        "objective.smoothing=2",
+        "objective.label_smoothing=2",
     )
-    starts = ("model.encoder.kind", "model.decoder.cell", "objective.smoothing", "training.lr")
+    starts = (
+        "model.encoder.kind",
+        "model.decoder.cell",
+        "objective.label_smoothing",
+        "training.lr",
+    )
     assert len(lines) == 5
     for start in (*starts, "search.bean"):
         assert any(line.startswith(start + ":") for line in lines)

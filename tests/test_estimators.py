@@ -18,7 +18,7 @@ from regard.training.log import Display
 SMALL = {
     **{f"model.{side}.kind": "recurrent" for side in ("encoder", "decoder")},
     **{f"model.{side}.width": 16 for side in ("encoder", "decoder")},
-    "training.tokens": 256,
+    "training.batch_tokens": 256,
     "training.lr": 0.02,
 }
 
@@ -80,9 +80,9 @@ def test_grid_search(words: list[str]) -> None:
 
 def test_numpy_values_from_a_grid(pairs: list[Any]) -> None:
     """np.arange and np.logspace are how grids are made."""
-    values = {"training.lr": np.float64(1e-5), "training.accumulate": np.int64(2)}
+    values = {"training.lr": np.float64(1e-5), "training.accumulation_steps": np.int64(2)}
     model = Transducer(steps=np.int64(1), settings=SMALL | values).fit(pairs)
-    assert model.config_.training.lr == 1e-5 and model.config_.training.accumulate == 2
+    assert model.config_.training.lr == 1e-5 and model.config_.training.accumulation_steps == 2
 
 
 def test_cross_validation_scores_with_the_measure_of_the_task(pairs: list[Any]) -> None:

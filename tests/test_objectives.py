@@ -92,7 +92,7 @@ def test_by_hand() -> None:
     source = Padded(torch.zeros(1, 1).long(), torch.ones(1, 1).bool())
     target = Padded(torch.tensor([[1, 0, 0]]), torch.tensor([[True, False, False]]))
     model = Fixed(torch.tensor([[0.0, math.log(3)]]))
-    loss = CrossEntropy(smoothing=0.2)(model, Batch(source, target))
+    loss = CrossEntropy(label_smoothing=0.2)(model, Batch(source, target))
     assert loss.sum.item() == pytest.approx(0.1 * math.log(4) + 0.9 * math.log(4 / 3), abs=1e-6)
     assert loss.parts["nll"] == pytest.approx(math.log(4 / 3), abs=1e-6)
     assert loss.count == 1
@@ -106,7 +106,7 @@ def test_uniform_logits_cost_log_v_a_token() -> None:
         torch.tensor([[5, 6, 3], [3, 0, 0]]), torch.tensor([[True] * 3, [True, False, False]])
     )
     for smoothing in (0.0, 0.3):
-        objective = CrossEntropy(smoothing=smoothing)
+        objective = CrossEntropy(label_smoothing=smoothing)
         loss = objective(Fixed(torch.zeros(4, V)), Batch(source, target))
         assert loss.count == objective.count(Batch(source, target)) == 4
         assert loss.sum.item() == pytest.approx(4 * math.log(V), rel=1e-6)
@@ -115,8 +115,8 @@ def test_uniform_logits_cost_log_v_a_token() -> None:
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, "much"])
 def test_smoothing_is_a_share(smoothing: object) -> None:
-    with pytest.raises(ValidationError, match="smoothing"):
-        CrossEntropy(smoothing=smoothing)
+    with pytest.raises(ValidationError, match="label_smoothing"):
+        CrossEntropy(label_smoothing=smoothing)
 
 
 class Searching(CrossEntropy):
@@ -149,7 +149,7 @@ def test_an_objective_may_search_before_the_rows_are_divided(
     found = []
     for threads in (1, 2):
         monkeypatch.setattr(torch, "get_num_threads", lambda n=threads: n)
-        config = check_config({"training": {"steps": 4, "tokens": 20}}, "test")
+        config = check_config({"training": {"steps": 4, "batch_tokens": 20}}, "test")
         run = start_run(tmp_path, config, pairs, pairs)
         run.config = run.config.model_copy(update={"objective": Searching()})
         records = list(train(run))

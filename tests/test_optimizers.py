@@ -20,7 +20,7 @@ from regard.optim.optimizers import AdamW, Descent, Muon, Optimizer, Sgd
 KINDS = [
     kind
     for kind in Optimizer.__origin__.__args__
-    if kind.__name__ not in ("AutoOptimizer", "Exact")
+    if kind.__name__ not in ("AutoOptimizer", "ClosedForm")
 ]
 SIZES = {"layers": 2, "width": 8, "dropout": 0.0}
 TRANSFORMER = {"kind": "transformer", "heads": 2, "feedforward_width": 12, **SIZES}

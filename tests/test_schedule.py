@@ -95,11 +95,11 @@ def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
 
 
 @pytest.mark.parametrize("kind", [LinearSchedule, Cosine, WarmupStableDecay, Exponential])
-@pytest.mark.parametrize("end", [0.05, 0.5])
-def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
-    schedule = kind(end=end)
-    assert schedule.factor(1.0, STEPS) == pytest.approx(end)
-    assert min(curve(schedule)[100:]) >= end
+@pytest.mark.parametrize("final_factor", [0.05, 0.5])
+def test_the_final_factor_is_reached(kind: type[Warmed], final_factor: float) -> None:
+    schedule = kind(final_factor=final_factor)
+    assert schedule.factor(1.0, STEPS) == pytest.approx(final_factor)
+    assert min(curve(schedule)[100:]) >= final_factor
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
         (LinearSchedule(warmup=0.2), 0.6, 60, 0.5),
         (LinearSchedule(warmup=0.2), 0.8, 80, 0.25),
         (LinearSchedule(warmup=0.2), 1.0, 99, 0.0),
-        (LinearSchedule(warmup=0.2, end=0.1), 0.6, 60, 0.55),
+        (LinearSchedule(warmup=0.2, final_factor=0.1), 0.6, 60, 0.55),
         # a warm-up of steps 0 to 10, a tenth of the run: 0.9 is left of it
         (LinearSchedule(warmup=11), 0.55, 55, 0.5),
         (LinearSchedule(warmup=11), 0.1, 10, 1.0),
@@ -129,18 +129,18 @@ def test_the_end_is_where_it_should_be(kind: type[Warmed], end: float) -> None:
         (StepDecay(), 0.49, 49, 1.0),
         (StepDecay(), 0.5, 50, 0.1),
         (StepDecay(), 0.75, 75, 0.01),
-        (StepDecay(drops=[0.3], gamma=0.5), 0.9, 90, 0.5),
+        (StepDecay(milestones=[0.3], gamma=0.5), 0.9, 90, 0.5),
         # the square root of what it ends at, half-way
-        (Exponential(warmup=0.0, end=0.01), 0.5, 50, 0.1),
-        (Exponential(warmup=0.2, end=0.0625), 0.6, 60, 0.25),
-        (Exponential(warmup=0.2, end=0.0625), 1.0, 99, 0.0625),
+        (Exponential(warmup=0.0, final_factor=0.01), 0.5, 50, 0.1),
+        (Exponential(warmup=0.2, final_factor=0.0625), 0.6, 60, 0.25),
+        (Exponential(warmup=0.2, final_factor=0.0625), 1.0, 99, 0.0625),
         # at the top until the last fifth
         (WarmupStableDecay(), 0.8, 80, 1.0),
         (WarmupStableDecay(), 0.9, 90, 0.5),
         (WarmupStableDecay(), 1.0, 99, 0.0),
-        (WarmupStableDecay(decay=0.4, end=0.5), 0.8, 80, 0.75),
+        (WarmupStableDecay(decay_fraction=0.4, final_factor=0.5), 0.8, 80, 0.75),
         # 1 - sqrt(x) of a quarter
-        (WarmupStableDecay(decay=0.4, shape="root"), 0.7, 70, 0.5),
+        (WarmupStableDecay(decay_fraction=0.4, shape="root"), 0.7, 70, 0.5),
     ],
     ids=str,
 )
@@ -148,10 +148,12 @@ def test_by_hand(schedule: Warmed, share: float, step: int, factor: float) -> No
     assert schedule.factor(share, step) == pytest.approx(factor, abs=1e-9)
 
 
-@pytest.mark.parametrize("drops", [[0.75, 0.5], [0.5, 0.5], [0.0], [1.0], [1000]])
-def test_drops_out_of_order_or_out_of_the_run(drops: list[float]) -> None:
-    with pytest.raises(UserError, match=r"training\.schedule\.drops"):
-        check_config({"training": {"schedule": {"kind": "step", "drops": drops}}}, "settings")
+@pytest.mark.parametrize("milestones", [[0.75, 0.5], [0.5, 0.5], [0.0], [1.0], [1000]])
+def test_drops_out_of_order_or_out_of_the_run(milestones: list[float]) -> None:
+    with pytest.raises(UserError, match=r"training\.schedule\.milestones"):
+        check_config(
+            {"training": {"schedule": {"kind": "step", "milestones": milestones}}}, "settings"
+        )
 
 
 def run_of(training: Training, **progress: float) -> SimpleNamespace:

@@ -83,7 +83,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any
     settings = [
         *("model.encoder.kind=transformer", "model.encoder.width=32", "model.encoder.layers=2"),
         *("model.decoder.kind=transformer", "model.decoder.width=32", "model.decoder.layers=2"),
-        *("model.encoder.heads=2", "model.decoder.heads=2", "training.tokens=512"),
+        *("model.encoder.heads=2", "model.decoder.heads=2", "training.batch_tokens=512"),
         *("training.lr=0.01", "training.validate_every=120"),
     ]
     more = [word for setting in settings for word in ("--set", setting)]

@@ -143,7 +143,7 @@ def test_losses_of_labels(weight: Tensor | None, smoothing: float) -> None:
     torch.manual_seed(0)
     times = torch.ones(B) if weight is None else weight
     source, scores, tags = vectors(), torch.randn(B, S, C), torch.randint(C, (B, S))
-    found = Tags(smoothing=smoothing)(
+    found = Tags(label_smoothing=smoothing)(
         Given(scores), Batch(source, Padded(tags, MASK), weight=weight)
     )
     expected = sum(
@@ -154,7 +154,7 @@ def test_losses_of_labels(weight: Tensor | None, smoothing: float) -> None:
     close(found.sum, expected)
     assert found.count == pytest.approx(float(times @ torch.tensor([5.0, 3.0, 1.0])))
 
-    objective = Labels(smoothing=smoothing)
+    objective = Labels(label_smoothing=smoothing)
     one = objective(Given(scores[:, 0]), Batch(source, labels=tags[:, 0], weight=weight))
     each = F.cross_entropy(scores[:, 0], tags[:, 0], reduction="none", label_smoothing=smoothing)
     close(one.sum, times @ each)

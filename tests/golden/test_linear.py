@@ -13,7 +13,7 @@ N, F = 300, 4
 LINEAR = {"model.encoder.kind": "linear"}
 STEPS = {  # all examples in each step, and a rate that falls to zero
     "training.optimizer.kind": "adam",
-    "training.tokens": N,
+    "training.batch_tokens": N,
     "training.steps": 400,
     "training.lr": 0.1,
     "training.validate_every": 400,
@@ -47,7 +47,7 @@ def test_linear_regression(columns: int, settings: dict) -> None:
     X, Y = numbers(columns)
     answers = Y[:, 0] if columns == 1 else Y
     ours = regard.Regressor(settings=LINEAR | settings).fit(X, answers, dev=(X, answers))
-    kind = settings.get("training.optimizer.kind", "exact")
+    kind = settings.get("training.optimizer.kind", "closed_form")
     assert ours.config_.training.optimizer.kind == kind
     theirs = LinearRegression().fit(X, answers)
     for rows in (X, inputs(7)):

@@ -92,7 +92,10 @@ def test_every_kind_builds_from_its_defaults(toy: str, model: Tree, large: bool)
     assert not {None, "auto"} & set(flatten(full.model.model_dump(mode="json")).values())
     training = full.training
     assert training.optimizer.kind != "auto"
-    assert training.optimizer.kind == "exact" or None not in (training.lr, training.tokens)
+    assert training.optimizer.kind == "closed_form" or None not in (
+        training.lr,
+        training.batch_tokens,
+    )
     filled = {k: v for k, v in after.items() if k in before and before[k] != v}
     assert filled.items() <= {c.key: c.value for c in auto_settings}.items()
     kinds = {key.removesuffix(".kind"): value for key, value in after.items()}

@@ -210,6 +210,6 @@ def objectives(case: Case, smoothing: float) -> list:
     """Every kind that the config of the case takes."""
     kinds = slot(CONFIGS[TOYS[case.toy].task], "objective")
     return [
-        kind(**({"smoothing": smoothing} if "smoothing" in kind.model_fields else {}))
+        kind(**({"label_smoothing": smoothing} if "label_smoothing" in kind.model_fields else {}))
         for kind in kinds
     ]

@@ -18,11 +18,11 @@ LAYERS = {
 Rows = list[tuple[Any, Any]]
 
 
-def settings(part: str, kind: str, steps: int, lr: float, tokens: int, **more: Any) -> dict:
+def settings(part: str, kind: str, steps: int, lr: float, batch_tokens: int, **more: Any) -> dict:
     """Settings of a small model that is trained for so many steps and judged at their end."""
     steps = 5 * steps // 2 if kind == "transformer" else steps  # it learns these things later
     sizes = SIZES | LAYERS.get(kind, {}) | {"kind": kind}
-    training = {"steps": steps, "lr": lr, "tokens": tokens, "validate_every": steps}
+    training = {"steps": steps, "lr": lr, "batch_tokens": batch_tokens, "validate_every": steps}
     return (
         {f"model.{part}.{key}": value for key, value in sizes.items()}
         | {f"training.{key}": value for key, value in training.items()}
@@ -66,7 +66,7 @@ def tagging(kind: str) -> dict:
         "model.frontend.char_width": 16,
         "model.frontend.word_dropout": 0.0,
     }
-    return settings("encoder", kind, steps=120, lr=0.01, tokens=200, **words)
+    return settings("encoder", kind, steps=120, lr=0.01, batch_tokens=200, **words)
 
 
 def texts(count: int, seed: int) -> list[str]:
@@ -110,7 +110,7 @@ def test_regress_by_a_formula() -> None:
     X, weights = draw.normal(size=(30, 5)), draw.normal(size=(5, 2))
     model = regard.Regressor(settings={"model.encoder.kind": "linear"})
     model.fit(X, X @ weights + 7, dev=(X[:5], X[:5] @ weights + 7))
-    assert model.config_.training.optimizer.kind == "exact"
+    assert model.config_.training.optimizer.kind == "closed_form"
     new = draw.normal(size=(20, 5))
     np.testing.assert_allclose(model.predict(new), new @ weights + 7, atol=1e-4)
 
@@ -180,7 +180,7 @@ def test_transduce() -> None:
     """Short strings, each letter turned into the next one of the alphabet."""
     pairs = [(text, text.translate(TURN)) for text in texts(2000, 1) if len(text) < 6]
     small = {f"model.{side}.{key}": v for side in ("encoder", "decoder") for key, v in SMALL}
-    training = {"training.tokens": 512, "training.lr": 0.01, "training.validate_every": 300}
+    training = {"training.batch_tokens": 512, "training.lr": 0.01, "training.validate_every": 300}
     model = regard.Transducer(steps=300, settings=small | training).fit(pairs, dev=pairs[:20])
     test = [text for text in texts(80, 3) if len(text) < 6]
     right = [

@@ -72,8 +72,8 @@ def one_update(folder: Path, options: EncoderDecoderOptions, training: dict) -> 
 
 def test_four_small_batches_are_one_large(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     """Batches of unequal length, accumulated: the same update as all of them at once."""
-    small, one = one_update(tmp_path, pair, {"tokens": 1, "accumulate": 4})
-    large, other = one_update(tmp_path, pair, {"tokens": 100, "accumulate": 1})
+    small, one = one_update(tmp_path, pair, {"batch_tokens": 1, "accumulation_steps": 4})
+    large, other = one_update(tmp_path, pair, {"batch_tokens": 100, "accumulation_steps": 1})
     assert (small.epoch_batches, large.epoch_batches) == (4, 1)
     assert (one.tokens, one.examples, one.step, one.epoch) == (14, 4, 1, 1.0)
     assert (other.tokens, other.examples, other.step, other.epoch) == (14, 4, 1, 1.0)

@@ -30,7 +30,7 @@ CASES = [
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 TEXTS = {"language-model": ["abcab", "cab"], "words": ["Ann saw a dog and", "a cat ran"]}
 OTHER = {"language-model": " ", "words": "Unbelievably"}
-SHARE = Masked(share=0.4)
+SHARE = Masked(mask_rate=0.4)
 
 
 def close(one: Tensor, other: Tensor) -> None:

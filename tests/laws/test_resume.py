@@ -19,13 +19,13 @@ from .toys import begin, check_same, in_a_new_process, in_parts
 
 WORDS = ["abc", "ba", "cab", "b", "ccab", "acbca", "bb", "cacb", "a", "bcbc", "cc"]
 PAIRS = [Pair(word, word[::-1], line) for line, word in enumerate(WORDS, 1)]
-LIMITS: list[tuple[dict, int]] = [({"steps": 9}, 5), ({"epochs": 3, "accumulate": 2}, 3)]
+LIMITS: list[tuple[dict, int]] = [({"steps": 9}, 5), ({"epochs": 3, "accumulation_steps": 2}, 3)]
 TOKENS = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
 
 
 def config_of(options: EncoderDecoderOptions, training: dict) -> TransduceConfig:
     tree = {"model": options.model_dump(mode="json"), "task": TOKENS}
-    return check_config(tree | {"training": {"tokens": 12, "lr": 0.01, **training}}, "laws")
+    return check_config(tree | {"training": {"batch_tokens": 12, "lr": 0.01, **training}}, "laws")
 
 
 def test_resume_is_exact(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
     )
     config = config_of(options, {"steps": 6} | training)
     if training["optimizer"]["kind"] == "exact":  # a transducer has no formula
-        with pytest.raises(UserError, match=r"training\.optimizer\.kind=exact"):
+        with pytest.raises(UserError, match=r"training\.optimizer\.kind=closed_form"):
             list(records(begin(tmp_path, config, PAIRS)))
         return
     whole, _, again = in_parts(tmp_path, config, PAIRS, stop=3)

@@ -22,7 +22,7 @@ TRAINED = [  # of transducers every pair of kinds is resumed in test_resume.py
     and case.kind != "ngram"
 ]
 SEQUENTIAL = [c for c in EVERY if c.kind in ("causal-recurrent", "causal-window")]
-TRAINING = {"tokens": 12, "lr": 0.01}
+TRAINING = {"batch_tokens": 12, "lr": 0.01}
 
 
 @pytest.mark.parametrize("case", TRAINED, ids=lambda case: case.name)
@@ -36,7 +36,7 @@ def test_resume_is_exact(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", SEQUENTIAL, ids=lambda case: case.name)
 def test_memory_that_is_carried_on(case: Case, accumulate: int, tmp_path: Path) -> None:
     """In the middle of an epoch it is not nothing, and it comes back; a new epoch has none."""
-    training = TRAINING | {"epochs": 2, "accumulate": accumulate}
+    training = TRAINING | {"epochs": 2, "accumulation_steps": accumulate}
     config = case.config(training=training, task={"window_order": "sequential"})
     pairs = TOYS[case.toy].pairs
     whole, first, again = in_parts(tmp_path, config, pairs, stop=2)
@@ -81,7 +81,7 @@ def origin_of(toy: str, folder: Path) -> Origin:
 def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: Path) -> None:
     """Which weights were loaded, and so learn more slowly, is known again from the folder."""
     origin = origin_of(start, tmp_path / "origin")
-    training = TRAINING | {"steps": 5, "loaded_lr": 0.25}
+    training = TRAINING | {"steps": 5, "pretrained_lr_factor": 0.25}
     config = Case(toy, {}, toy).config(training=training)
     pairs = TOYS[toy].pairs
     run = begin(tmp_path / "begin", config, pairs, origin)
@@ -104,15 +104,15 @@ def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: P
 
 
 @pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
-def test_a_formula_or_a_clear_word(case: Case, tmp_path: Path) -> None:
-    """`exact` solves n-grams and linear regression of vectors; all others refuse it by its name.
+def test_closed_form_or_a_clear_error(case: Case, tmp_path: Path) -> None:
+    """`closed_form` solves n-grams and linear regression of vectors; other models raise an error.
 
-    What is solved is over: from its checkpoint there is nothing left to do.
+    A solved run is finished: nothing is left to do after its checkpoint.
     """
-    config = case.config(training={"optimizer": {"kind": "exact"}})
+    config = case.config(training={"optimizer": {"kind": "closed_form"}})
     run = begin(tmp_path, config, TOYS[case.toy].pairs)
     if case.kind != "ngram" and (case.toy, case.kind) != ("regress-vectors", "linear"):
-        with pytest.raises(UserError, match=r"training\.optimizer\.kind=exact: only linear"):
+        with pytest.raises(UserError, match=r"training\.optimizer\.kind=closed_form: only linear"):
             list(records(run))
         return
     (record,) = records(run)
@@ -127,9 +127,9 @@ def test_a_formula_or_a_clear_word(case: Case, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["mae", "huber"])
 def test_only_squares_are_solved(kind: str, tmp_path: Path) -> None:
     case = next(c for c in EVERY if (c.toy, c.kind) == ("regress-vectors", "linear"))
-    exact = {"optimizer": {"kind": "exact"}}
+    exact = {"optimizer": {"kind": "closed_form"}}
     run = begin(
         tmp_path, case.config(training=exact, objective={"kind": kind}), TOYS[case.toy].pairs
     )
-    with pytest.raises(UserError, match="exact"):
+    with pytest.raises(UserError, match="closed_form"):
         list(records(run))

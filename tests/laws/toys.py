@@ -170,7 +170,7 @@ def twice(case: Case) -> tuple[list[Pair], list[Pair]]:
 @torch.no_grad()
 def moved(run: Run) -> Run:
     """The run with noise in all its weights; a model that is counted is counted."""
-    if run.config.training.optimizer.kind == "exact":
+    if run.config.training.optimizer.kind == "closed_form":
         run.task.solve(run.model, run.corpus, run.config.objective)
         return run
     torch.manual_seed(3)

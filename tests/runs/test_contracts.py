@@ -33,7 +33,7 @@ def test_random_windows_carry_nothing_on(command: Command, kind: str) -> None:
     said = command(
         *("train", "text.txt", "--task", "language-model", "--out", "run", "--epochs", "2"),
         *("--set", f"model.decoder.kind={kind}", "--set", "model.decoder.width=8"),
-        *("--set", "task.window_order=shuffled", "--set", "training.tokens=640"),
+        *("--set", "task.window_order=shuffled", "--set", "training.batch_tokens=640"),
     )
     assert said.code == 0, said.err
     assert not [name for name in load_file("run/last/training.safetensors") if "carry" in name]

@@ -16,7 +16,7 @@ import regard
 from regard.storage.weights import read_tensors
 
 STEPS = ("--steps", "60", "--set", "training.validate_every=20")
-OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.tokens=60")
+OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.batch_tokens=60")
 
 
 def torchrun(*words: str | Path, restarts: int = 0, **surroundings: str) -> subprocess.Popen[str]:

@@ -138,19 +138,19 @@ def test_patience_ends_a_run_that_gets_worse(train: Command) -> None:
 def test_a_loss_that_is_no_number_stops_without_a_bad_model(
     command: Command, train: Command, often: str
 ) -> None:
-    wild = ("--set", "training.lr=1e30", "--set", "training.clip=0")
+    wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     every = ("--set", f"training.validate_every={often}")
     said = train("--steps", "8", *wild, *every, "--out", "run")
     assert said.code == 2 and said.out == "" and "Traceback" not in said.err
     (message,) = [line for line in said.err.splitlines() if line.startswith("error: ")]
     assert "not a finite number" in message or "training has diverged" in message
-    assert "training.lr" in message and "training.clip=1 (now 0)" in message
+    assert "training.lr" in message and "training.clip_norm=1 (now 0)" in message
     assert not Path("run/model.safetensors").exists() and not Path("run/scores.json").exists()
     assert command("predict", "run", "ab").code == 2
 
 
 def test_the_last_update_is_looked_at_too(train: Command) -> None:
-    wild = ("--set", "training.lr=1e30", "--set", "training.clip=0")
+    wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     said = train("--steps", "1", *wild, "--out", "run")
     assert said.code == 2 and "training has diverged, and this model was not kept" in said.err
     assert not Path("run/model.safetensors").exists()
@@ -184,7 +184,7 @@ def test_in_a_terminal_there_is_a_line_that_moves(
     command: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the cursor comes back, also when training fails."""
-    wild = ("--set", "training.lr=1e30", "--set", "training.clip=0")
+    wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     for words, last in ((("--steps", "20"), "next: "), ((*wild, "--steps", "9"), "error: ")):
         shown = in_terminal(["train", "words.tsv", *tiny, *words], monkeypatch)
         assert "tokens/s" in shown or "loss " in shown

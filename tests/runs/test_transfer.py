@@ -76,7 +76,7 @@ def test_loaded_weights_have_a_rate_of_their_own(
     words = ("train", train, "--dev", dev, "--task", "tag", "--steps", "3")
     before, distance = body(pretrained["words"]), {}
     for share in ("0.01", "1"):
-        more = ("--set", f"training.loaded_lr={share}", "--out", share)
+        more = ("--set", f"training.pretrained_lr_factor={share}", "--out", share)
         assert command(*words, "--from", pretrained["words"], *more).code == 0
         after = body(f"{share}/last")
         distance[share] = sum(float((after[n] - before[n]).abs().sum()) for n in before)

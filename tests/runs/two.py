@@ -64,7 +64,7 @@ def pairs(task: str) -> list[Pair]:
 def begin(name: str, folder: Path, accumulate: int) -> Run:
     """A new run, described in its folder."""
     task, training = RUNS[name]
-    usual = {"steps": STEPS, "tokens": 30, "lr": 0.01, "accumulate": accumulate}
+    usual = {"steps": STEPS, "batch_tokens": 30, "lr": 0.01, "accumulation_steps": accumulate}
     config = check_config({**TASKS[task], "training": usual | training}, name)
     run = start_run(folder, config, pairs(task), pairs(task)[:9])
     describe(run, {})

@@ -93,8 +93,10 @@ class TagConfig(Config):
 
     @model_validator(mode="after")
     def _smoothing_counts(self) -> "TagConfig":
-        if self.objective.smoothing and self.model.head == "crf":
-            raise ValueError("objective.smoothing has no effect with model.head=crf; leave it out")
+        if self.objective.label_smoothing and self.model.head == "crf":
+            raise ValueError(
+                "objective.label_smoothing has no effect with model.head=crf; leave it out"
+            )
         return self
 
 

@@ -22,7 +22,7 @@ class CrossEntropy(Objective):
 
     takes: ClassVar[frozenset[str]] = frozenset({"steps"})
     kind: Literal["cross_entropy"] = "cross_entropy"
-    smoothing: float = Field(0.1, ge=0, lt=1, description="share of the label spread evenly")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> int:
         """The tokens the loss is summed over."""
@@ -34,7 +34,7 @@ class CrossEntropy(Objective):
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
         found = model(batch)
-        loss, nll = SmoothedLoss.apply(found.logits, labels, self.smoothing)
+        loss, nll = SmoothedLoss.apply(found.logits, labels, self.label_smoothing)
         return Loss(loss, len(labels), {"nll": nll}, found.carry)
 
 

@@ -21,7 +21,7 @@ class Tags(Objective):
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["tags"] = "tags"
-    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
         """The positions the loss is summed over, by their weight."""
@@ -38,11 +38,14 @@ class Tags(Objective):
         if found.transitions is not None:
             each = crf.nll(scores, found.transitions, labels, mask)  # (B,)
         elif batch.weight is None:
-            loss, _ = SmoothedLoss.apply(scores[mask], labels[mask], self.smoothing)
+            loss, _ = SmoothedLoss.apply(scores[mask], labels[mask], self.label_smoothing)
             return Loss(loss, self.count(batch))
         else:
             nats = F.cross_entropy(
-                scores.transpose(1, 2), labels, label_smoothing=self.smoothing, reduction="none"
+                scores.transpose(1, 2),
+                labels,
+                label_smoothing=self.label_smoothing,
+                reduction="none",
             )  # (B, S)
             each = (nats * mask).sum(1)
         total = each.sum() if batch.weight is None else each @ batch.weight
@@ -54,7 +57,7 @@ class Labels(Objective):
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["labels"] = "labels"
-    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
         """The rows the loss is summed over, by their weight."""
@@ -65,9 +68,11 @@ class Labels(Objective):
         assert batch.labels is not None
         scores, labels = model(batch).logits, batch.labels  # (B, C), (B,) or (B, C)
         if labels.dim() == 1:
-            each = F.cross_entropy(scores, labels, label_smoothing=self.smoothing, reduction="none")
+            each = F.cross_entropy(
+                scores, labels, label_smoothing=self.label_smoothing, reduction="none"
+            )
         else:
-            soft = labels * (1 - self.smoothing) + 0.5 * self.smoothing
+            soft = labels * (1 - self.label_smoothing) + 0.5 * self.label_smoothing
             each = F.binary_cross_entropy_with_logits(scores, soft, reduction="none").sum(1)
         return Loss(_weighted(each, batch), self.count(batch))
 

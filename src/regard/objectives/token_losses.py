@@ -20,7 +20,7 @@ class NextToken(CrossEntropy):
     """Cross entropy of running text: what the model remembers goes on to the next batch."""
 
     kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
-    smoothing: float = Field(0.0, ge=0, lt=1, description="share of the label spread evenly")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
 
 class Masked(Objective):
@@ -32,7 +32,9 @@ class Masked(Objective):
 
     takes: ClassVar[frozenset[str]] = frozenset({"masked"})
     kind: Literal["masked"] = "masked"
-    share: float = Field(0.15, gt=0, lt=1, description="share of tokens that are predicted")
+    mask_rate: float = Field(
+        0.15, gt=0, lt=1, description="fraction of tokens that are masked and predicted"
+    )
 
     def count(self, batch: Batch) -> int:
         """The tokens the loss is summed over."""
@@ -62,7 +64,7 @@ class Masked(Objective):
     def _counts(self, possible: Tensor) -> Tensor:
         """(B, 1) how many of each row are chosen: its share, at least one where there is one."""
         count = possible.sum(1, keepdim=True)
-        return (self.share * count).round().long().clamp(min=1).minimum(count)
+        return (self.mask_rate * count).round().long().clamp(min=1).minimum(count)
 
 
 def _masked(data: Tensor, chosen: Tensor) -> Tensor:

@@ -49,7 +49,7 @@ class Muon(AdamLike):
     momentum: float = Field(0.95, ge=0, lt=1, description="share of the last step that goes on")
     nesterov: bool = Field(True, description="the gradient is taken after the momentum's step")
     iterations: int = Field(5, gt=0, lt=100, description="of Newton and Schulz, to orthogonality")
-    hidden_lr: float = Field(
+    matrix_lr_factor: float = Field(
         10.0, gt=0, description="rate of hidden matrices, as a multiple of that of all else"
     )
     weight_decay: float = Field(0.01, ge=0, description=DECOUPLED)
@@ -71,7 +71,7 @@ class Muon(AdamLike):
                 "to train (only embeddings, an output layer, norms and biases); choose adamw"
             )
         settings = self.model_dump(include={"momentum", "nesterov"}) | {"ns_steps": self.iterations}
-        shares = {name: self.hidden_lr * factors.get(name, 1.0) for name in hidden}
+        shares = {name: self.matrix_lr_factor * factors.get(name, 1.0) for name in hidden}
         matrices = groups_of(model, self.weight_decay, shares, hidden)
         kind = PreciseMuon if on_cpu(model) else TorchMuon
         built = [kind(matrices, lr=lr, adjust_lr_fn="original", **settings)]

@@ -23,13 +23,13 @@ class AutoOptimizer(Descent):
     kind: Literal["auto"] = "auto"
 
 
-class Exact(Descent):
+class ClosedForm(Descent):
     """No optimizer: the best weights by a formula, in one step."""
 
     divisible: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
 
-    kind: Literal["exact"] = "exact"
+    kind: Literal["closed_form"] = "closed_form"
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
         """None."""
@@ -124,17 +124,19 @@ class Adafactor(Descent):
     kind: Literal["adafactor"] = "adafactor"
     beta2_decay: float = Field(-0.8, le=0, description="the average's decay is 1 - step^this")
     eps: float = Field(1e-3, gt=0, description="size that weights are taken to have, at least")
-    clip: float = Field(1.0, ge=1, description="largest root mean square of an update")
+    clip_threshold: float = Field(1.0, ge=1, description="largest root mean square of an update")
     weight_decay: float = Field(0.0, ge=0, description=DECOUPLED)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         eps, decay = (None, self.eps), self.beta2_decay
-        return torch.optim.Adafactor(groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip)
+        return torch.optim.Adafactor(
+            groups, lr=lr, beta2_decay=decay, eps=eps, d=self.clip_threshold
+        )
 
 
 Optimizer = Annotated[
     AutoOptimizer
-    | Exact
+    | ClosedForm
     | Sgd
     | Momentum
     | Nesterov

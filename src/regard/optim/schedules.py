@@ -55,7 +55,7 @@ class Cooled(Warmed):
 class Ending(Warmed):
     """A schedule that reaches its last value at the end of the run."""
 
-    end: float = Field(0.0, ge=0, le=1, description="share of the highest rate at the end")
+    final_factor: float = Field(0.0, ge=0, le=1, description="share of the highest rate at the end")
 
 
 class Constant(Cooled):
@@ -71,28 +71,32 @@ class StepDecay(Cooled):
     """Falls at once, several times (He et al. 2016, 4.2: to a tenth at 1/2 and at 3/4)."""
 
     kind: Literal["step"] = "step"
-    drops: tuple[Share, ...] = Field((0.5, 0.75), description="shares of the run when it falls")
+    milestones: tuple[Share, ...] = Field(
+        (0.5, 0.75), description="shares of the run when it falls"
+    )
     gamma: float = Field(0.1, gt=0, lt=1, description="what it is multiplied by then")
 
-    @field_validator("drops")
+    @field_validator("milestones")
     @classmethod
-    def _in_order(cls, drops: tuple[float, ...]) -> tuple[float, ...]:
-        if list(drops) != sorted(set(drops)):
+    def _in_order(cls, milestones: tuple[float, ...]) -> tuple[float, ...]:
+        if list(milestones) != sorted(set(milestones)):
             raise ValueError("each later than the one before expected, as in [0.5, 0.75]")
-        return drops
+        return milestones
 
     def after(self, share: float, step: int) -> float:
-        return self.gamma ** sum(share >= drop for drop in self.drops)
+        return self.gamma ** sum(share >= milestone for milestone in self.milestones)
 
 
 class Exponential(Cooled):
     """Falls by the same ratio in the same time (as Senior et al. 2013)."""
 
     kind: Literal["exponential"] = "exponential"
-    end: float = Field(0.01, gt=0, le=1, description="share of the highest rate at the end")
+    final_factor: float = Field(
+        0.01, gt=0, le=1, description="share of the highest rate at the end"
+    )
 
     def after(self, share: float, step: int) -> float:
-        return self.end ** (1 - self.left(share, step))
+        return self.final_factor ** (1 - self.left(share, step))
 
 
 class InverseRoot(Cooled):
@@ -112,7 +116,7 @@ class LinearSchedule(Ending):
     kind: Literal["linear"] = "linear"
 
     def after(self, share: float, step: int) -> float:
-        return self.end + (1 - self.end) * self.left(share, step)
+        return self.final_factor + (1 - self.final_factor) * self.left(share, step)
 
 
 class Cosine(Ending):
@@ -122,24 +126,26 @@ class Cosine(Ending):
 
     def after(self, share: float, step: int) -> float:
         fallen = 0.5 * (1 - math.cos(math.pi * self.left(share, step)))
-        return self.end + (1 - self.end) * fallen
+        return self.final_factor + (1 - self.final_factor) * fallen
 
 
 class WarmupStableDecay(Ending):
     """Stays at the top, then falls soon before the end (Hu et al. 2024; Hägele et al. 2024)."""
 
     kind: Literal["wsd"] = "wsd"
-    decay: float = Field(0.2, gt=0, le=1, description="share of the run, at its end, that falls")
+    decay_fraction: float = Field(
+        0.2, gt=0, le=1, description="share of the run, at its end, that falls"
+    )
     shape: Literal["linear", "root"] = Field(
         "linear", description="in a line, or as 1 - sqrt: soon at first, slowly at the end"
     )
 
     def factor(self, share: float, step: int) -> float:
         """The factor of update number `step` (from 0), at this share of the run."""
-        fallen = _falling(share, self.decay)
+        fallen = _falling(share, self.decay_fraction)
         if self.shape == "root":
             fallen = 1 - math.sqrt(1 - fallen)
-        return super().factor(share, step) * (self.end + (1 - self.end) * fallen)
+        return super().factor(share, step) * (self.final_factor + (1 - self.final_factor) * fallen)
 
     def after(self, share: float, step: int) -> float:
         return 1.0

@@ -13,7 +13,7 @@ from regard.core.options import AutoSetting, Options
 from regard.core.parallel import Kind
 from regard.optim.average import Averaging, NoAverage
 from regard.optim.init import Default, Init
-from regard.optim.optimizers import Adam, AdamW, AutoOptimizer, Descent, Exact, Optimizer
+from regard.optim.optimizers import Adam, AdamW, AutoOptimizer, ClosedForm, Descent, Optimizer
 from regard.optim.precision import Precision
 from regard.optim.schedules import Cosine, Schedule
 
@@ -41,10 +41,10 @@ class Training(Options):
     steps: int | None = Field(None, gt=0, description="updates")
     epochs: float | None = Field(None, gt=0, description="passes over the data")
     seed: int = Field(1, ge=0, description="of weights, order and dropout")
-    tokens: int | None = Field(
+    batch_tokens: int | None = Field(
         None, gt=0, description="padded tokens of the longer side in a batch, at most"
     )
-    accumulate: int = Field(1, gt=0, description="batches in an update, in each process")
+    accumulation_steps: int = Field(1, gt=0, description="batches in an update, in each process")
     init: Init = Default()
     optimizer: Optimizer = AutoOptimizer()
     lr: float | None = Field(None, gt=0, description="highest learning rate")
@@ -56,14 +56,16 @@ class Training(Options):
     parallel: Kind = Field(
         "ddp", description="with several processes: ddp, all weights in each; fsdp, a part"
     )
-    clip: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
+    clip_norm: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
     clip_value: float = Field(
-        0.0, ge=0, description="largest number in the gradient, before `clip`; 0: no limit"
+        0.0, ge=0, description="largest number in the gradient, before `clip_norm`; 0: no limit"
     )
     validate_every: int | None = Field(
         None, gt=0, description="steps between validations; None: ten a run"
     )
-    validate_on: int = Field(500, gt=0, description="dev examples used while training, at most")
+    validation_examples: int = Field(
+        500, gt=0, description="dev examples used while training, at most"
+    )
     checkpoint_every: int | None = Field(
         None, gt=0, description="steps between checkpoints; None: at each validation"
     )
@@ -76,7 +78,7 @@ class Training(Options):
     freeze: list[str] = Field(
         [], description="weights that stay as they are, by the beginning of their names"
     )
-    loaded_lr: float = Field(
+    pretrained_lr_factor: float = Field(
         0.3, gt=0, le=1, description="with --from: share of the rate for weights that were loaded"
     )
 
@@ -104,18 +106,18 @@ class Training(Options):
         if optimizer.is_auto:
             optimizer, reason = Adam() if convex else AdamW(), stats.reason
             if config.model.closed_form(stats, config.objective):
-                optimizer, reason = Exact(), "it is solved by a formula"
+                optimizer, reason = ClosedForm(), "this model has a closed-form solution"
             elif convex:
-                reason = "linear: nothing may decay"
+                reason = "linear model: no weight decay"
             auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
         if not optimizer.stepwise:
             return auto_settings
-        values: dict[str, Any] = {"tokens": config.model.usual_tokens(stats)}
+        values: dict[str, Any] = {"batch_tokens": config.model.usual_tokens(stats)}
         if convex:
             tokens = min(stats.examples, 4096)
             steps = max(400, -(-stats.examples // tokens))
             lr = min(1.0, optimizer.default_lr(0.1))
-            values = {"tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
+            values = {"batch_tokens": tokens, "lr": lr, "steps": steps, "validate_every": steps}
         return [*auto_settings, *self.auto_settings(stats.reason, **values)]
 
     def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
@@ -135,8 +137,8 @@ class Training(Options):
         A token costs about 6 operations per weight; a core does some 5e10 per second.
         """
         speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
-        batches = self.accumulate * parallel.size()
-        batch = len(model.sides) * (self.tokens or 0) * batches  # tokens of all sides
+        batches = self.accumulation_steps * parallel.size()
+        batch = len(model.sides) * (self.batch_tokens or 0) * batches  # tokens of all sides
         given = [
             (self.epochs, 1.0),
             (self.steps, batch / stats.tokens),

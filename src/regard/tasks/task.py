@@ -207,7 +207,7 @@ class Task(ABC):
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
         """Trains a model in one step, by a formula."""
         raise UserError(
-            "training.optimizer.kind=exact: only linear regression with loss mse and n-gram "
+            "training.optimizer.kind=closed_form: only linear regression with loss mse and n-gram "
             "language models are solved by a formula; choose adamw"
         )
 

@@ -104,7 +104,7 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
         if len(order[start]) < parallel.size():
             raise UserError(
                 f"a batch has {len(order[start])} rows of running text, too few for "
-                f"{parallel.size()} processes; raise training.tokens or start fewer"
+                f"{parallel.size()} processes; raise training.batch_tokens or start fewer"
             )
         rows = [(number, parallel.rows(order[number]), True) for number in numbers]
     else:
@@ -119,8 +119,8 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
     """The batches of an epoch, as rows of the corpus; they are put in order once."""
     config = run.config.training
-    assert config.tokens is not None
+    assert config.batch_tokens is not None
     if run.order is None or run.order[0] != epoch:
         run.order = None  # one of them is large enough
-        run.order = epoch, run.corpus.order(config.tokens, config.seed, epoch)
+        run.order = epoch, run.corpus.order(config.batch_tokens, config.seed, epoch)
     return run.order[1]

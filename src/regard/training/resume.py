@@ -103,7 +103,7 @@ def _refuse_changes(wish: TrainArgs, folder: Path, config: Config, processes: in
         value = wanted.get(key)
         if key == "training.budget" and wish.unlabeled and not wish.teacher and value:
             value /= 2  # the other half was the teacher's
-        if key == "training.accumulate" and value:
+        if key == "training.accumulation_steps" and value:
             value = value * parallel.size() / processes
         if value not in (None, "auto") and ours.get(key) != value:
             raise UserError(

@@ -73,7 +73,7 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
                 f"{folder}: the {name} data are not those this run began with{counts}; resume with "
                 "the same files, or start anew with another --out"
             )
-    run.batches = config.training.accumulate * about.get("processes", 1)
+    run.batches = config.training.accumulation_steps * about.get("processes", 1)
     if run.batches % parallel.size():
         raise UserError(
             f"{folder}: an update has {run.batches} batches, which cannot be divided evenly over "
@@ -116,7 +116,7 @@ def _assemble(
         )
     engine = parallel.wrap(model, training.parallel)
     config.objective.ready(trained_model)
-    factors = dict.fromkeys(names, training.loaded_lr)
+    factors = dict.fromkeys(names, training.pretrained_lr_factor)
     return Run(
         folder=folder,
         config=config,
@@ -129,6 +129,6 @@ def _assemble(
         dev=task.examples(dev),
         progress=TrainingState(),
         device=device,
-        batches=training.accumulate * parallel.size(),
+        batches=training.accumulation_steps * parallel.size(),
         loaded=names,
     )

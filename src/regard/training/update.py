@@ -151,8 +151,8 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
         if training.clip_value:
             clip_grad_value_(weights, training.clip_value)
             now = math.hypot(*_norms(trained).values())
-        if training.clip:
-            clip_grads_with_norm_(weights, training.clip, torch.tensor(now, device=run.device))
+        if training.clip_norm:
+            clip_grads_with_norm_(weights, training.clip_norm, torch.tensor(now, device=run.device))
     return norms
 
 
@@ -212,7 +212,9 @@ def calmer(run: Run) -> str:
     config = run.config.training
     if config.lr is None:  # solved by a formula
         return ""
-    clip = "" if 0 < config.clip <= 1 else f", or training.clip=1 (now {config.clip:g})"
+    clip = (
+        "" if 0 < config.clip_norm <= 1 else f", or training.clip_norm=1 (now {config.clip_norm:g})"
+    )
     return (
         f"Try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}) or a longer "
         f"training.schedule.warmup{clip}."

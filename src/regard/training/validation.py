@@ -28,7 +28,7 @@ DIVERGED = 700.0  # nats a token; the perplexity, exp of it, is no number any mo
 
 def validation_part(run: Run) -> list[Example]:
     """The dev examples used while training: all, or a fixed random part of many."""
-    most = run.config.training.validate_on
+    most = run.config.training.validation_examples
     if len(run.dev) <= most:
         return run.dev
     places = random.Random(0).sample(range(len(run.dev)), k=most)

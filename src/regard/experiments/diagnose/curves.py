@@ -31,7 +31,7 @@ def curve_statistics(subject: DiagnosedRun) -> Statistics:
         "dev_best_step": int(best[0]) if best else None,
         "dev_gain_at_end": gain_at_end(dev),
         "spikes": spikes(losses),
-        "clipped": _clipped(norms, training.clip),
+        "clipped": _clipped(norms, training.clip_norm),
         "lr": training.lr,
         "epochs": max((e for _, e in points(record.train, "epoch")), default=None),
     }

@@ -94,8 +94,8 @@ class DiagnosedRun:
     def objective(self) -> Any:
         """Return the objective without label smoothing, so that losses are in nats."""
         objective: Any = self.config.objective
-        if getattr(objective, "smoothing", 0):
-            return objective.model_copy(update={"smoothing": 0.0})
+        if getattr(objective, "label_smoothing", 0):
+            return objective.model_copy(update={"label_smoothing": 0.0})
         return objective
 
     def loss_of(self, model: nn.Module, batch: Batch) -> Loss:

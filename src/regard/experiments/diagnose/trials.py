@@ -125,7 +125,7 @@ def steps(
     """Train a model for `count` steps and yield each loss."""
     config = subject.config
     optimizers = config.training.optimizer.build(model, 1.0, {})
-    tokens = min(TOKENS, config.training.tokens or TOKENS)
+    tokens = min(TOKENS, config.training.batch_tokens or TOKENS)
     source = (
         subject.updates(subject.train, model, tokens)
         if batches is None
@@ -137,7 +137,7 @@ def steps(
         loss = subject.loss_of(model, batch)
         mean = loss.sum / max(loss.count, 1)
         mean.backward()
-        clip_grad_norm_(model.parameters(), config.training.clip or math.inf)
+        clip_grad_norm_(model.parameters(), config.training.clip_norm or math.inf)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate(step) * group.get("factor", 1.0)

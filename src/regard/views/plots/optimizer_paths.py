@@ -23,7 +23,7 @@ Path = list[tuple[float, float]]
 STEPS = 60
 RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
 # without decay adamw is adam
-LEFT_OUT = ("auto", "exact", "adamw")
+LEFT_OUT = ("auto", "closed_form", "adamw")
 KINDS: dict[str, Any] = {
     name: kind for name, kind in kinds_of(Optimizer).items() if name not in LEFT_OUT
 }
