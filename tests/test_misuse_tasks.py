@@ -123,8 +123,16 @@ SETTINGS = [
     ("tag", ("search.beam=3",), "search.beam: no such setting; known here: kind, threshold"),
     ("classify", ("task.target.tokenizer=char",), "task.target: no such setting"),
     ("classify", ("task.metric=f1",), "task.metric=f1: not available for single-label data"),
-    ("classify", ("training.optimizer.kind=closed_form",), "training.optimizer.kind=closed_form: only linear"),
-    ("tag", ("training.optimizer.kind=closed_form",), "training.optimizer.kind=closed_form: only linear"),
+    (
+        "classify",
+        ("training.optimizer.kind=closed_form",),
+        "training.optimizer.kind=closed_form: only linear",
+    ),
+    (
+        "tag",
+        ("training.optimizer.kind=closed_form",),
+        "training.optimizer.kind=closed_form: only linear",
+    ),
     ("classify", ("training.freeze=[nope]",), "training.freeze: no weight begins with 'nope'"),
     ("classify", ("training.freeze=[frontend,encoder,head]",), "training.freeze: every weight is"),
     ("classify", ("training.freeze=encoder",), "training.freeze: Input should be a valid list"),
