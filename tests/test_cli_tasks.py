@@ -60,7 +60,7 @@ def test_evaluate_in_words(command: Command, models: Any, task: str) -> None:
     assert [row.split()[0] for row in rows[1:4]] == MEASURES[task]
     table = {"tag": "label", "classify": "label", "regress": "target"}
     assert any(row.startswith(table.get(task, "")) for row in rows[4:]) or task not in table
-    assert ("rows: right label, columns: given" in rows) == (task in ("tag", "classify"))
+    assert ("rows: expected, columns: predicted" in rows) == (task in ("tag", "classify"))
 
 
 PARTS = {

@@ -1,4 +1,4 @@
-"""The measures against numbers worked out by hand and against sacrebleu."""
+"""Metrics against numbers worked out by hand and against sacrebleu."""
 
 import math
 import random
@@ -24,7 +24,7 @@ REFERENCES = [references for _, references in SENTENCES]
 
 
 def naive_distance(first: str, second: str) -> int:
-    """Levenshtein's recursion, as it is written in a book."""
+    """Levenshtein's recursion, as in a textbook."""
 
     @cache
     def distance(i: int, j: int) -> int:
@@ -74,7 +74,7 @@ def test_rates_by_hand():
     assert scores["wer"] == pytest.approx(100 * 1 / 5)
 
 
-def test_the_closest_reference_counts_and_of_equals_the_longest():
+def test_the_closest_reference_counts_and_of_ties_the_longest():
     # "ab" is one insertion from "abc", one deletion from "a", two edits from "xy".
     scores = score(["ab"], [["xy", "a", "abc"]], list)
     assert scores["ser"] == scores["cer"] == pytest.approx(100 * 1 / 3)
@@ -105,13 +105,13 @@ def test_short_bleu_by_hand():
     assert short_bleu("ABAB", "AB") == pytest.approx((2 / 4) ** 0.5 * (1 / 3) ** 0.25)
 
 
-def test_bleu_d2l_is_a_mean_over_examples_of_the_best_reference():
+def test_short_bleu_is_a_mean_over_examples_of_the_best_reference():
     first = math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (3 / 4) ** 0.25
     scores = score(["a b b c d", "x"], [["q q", "a b c d e f"], ["x"]], list)
     assert scores["short_bleu"] == pytest.approx(100 * (first + 1) / 2)
 
 
-def test_bleu_d2l_counts_tokens_where_all_references_are_single_words():
+def test_short_bleu_counts_tokens_if_all_references_are_single_words():
     expected = math.exp(1 - 6 / 5) * (4 / 5) ** 0.5 * (3 / 4) ** 0.25
     assert score(["abbcd"], [["abcdef"]], list)["short_bleu"] == pytest.approx(100 * expected)
 
@@ -156,12 +156,12 @@ def test_intervals_of_identical_examples_are_the_score_itself():
         assert high == pytest.approx(scores[name], abs=1e-9)
 
 
-def test_interval_of_exact_is_the_binomial_one():
+def test_interval_of_exact_match_is_the_binomial_one():
     generator = random.Random(1)
-    right = [generator.random() < 0.7 for _ in range(400)]
-    hypotheses = ["yes" if is_right else "no" for is_right in right]
+    correct = [generator.random() < 0.7 for _ in range(400)]
+    hypotheses = ["yes" if is_right else "no" for is_right in correct]
     references = [["yes"]] * 400
-    share = sum(right) / 400
+    share = sum(correct) / 400
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
     low, high = intervals(hypotheses, references, list)["exact_match"]
     assert low == pytest.approx(100 * share - half, abs=0.8)
@@ -186,12 +186,12 @@ def test_each_score_has_a_direction():
 @pytest.mark.parametrize(
     ("hypotheses", "references", "message"),
     [
-        ([], [], "nothing to score"),
-        (["a"], [["a"], ["b"]], "1 answers came with 2"),
-        (["a", "b"], [["a"], []], "Example 2"),
-        (["a"], ["a"], "Example 1"),
+        ([], [], "no examples to score"),
+        (["a"], [["a"], ["b"]], "found 2 lists for 1 hypotheses"),
+        (["a", "b"], [["a"], []], "example 2"),
+        (["a"], ["a"], "example 1"),
     ],
 )
-def test_misuse_is_answered(hypotheses, references, message):
+def test_misuse_is_an_error(hypotheses, references, message):
     with pytest.raises(UserError, match=message):
         score(hypotheses, references, list)

@@ -1,4 +1,4 @@
-"""Measures of numbers against scikit-learn, and the edges where it warns; tables as text."""
+"""Metrics for numbers against scikit-learn, and the edges where it warns; tables as text."""
 
 import numpy as np
 import pytest
@@ -21,9 +21,9 @@ number = st.integers(-50, 50).map(lambda value: value / 4)
 
 def draw(seed: int, count: int = 200, targets: int = 3) -> tuple[list, list]:
     generator = np.random.default_rng(seed)
-    wanted = generator.normal(5, [1, 20, 300][:targets], (count, targets))
-    given = wanted + generator.normal(0, [0.5, 30, 90][:targets], (count, targets))
-    return [tuple(row) for row in given.tolist()], [tuple(row) for row in wanted.tolist()]
+    y_true = generator.normal(5, [1, 20, 300][:targets], (count, targets))
+    y_pred = y_true + generator.normal(0, [0.5, 30, 90][:targets], (count, targets))
+    return [tuple(row) for row in y_pred.tolist()], [tuple(row) for row in y_true.tolist()]
 
 
 @given(
@@ -32,21 +32,21 @@ def draw(seed: int, count: int = 200, targets: int = 3) -> tuple[list, list]:
     )
 )
 def test_scores_are_scikit_learns(pairs):
-    predicted, wanted = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    assert measure_numbers(predicted, wanted).scores() == {
-        "r2": pytest.approx(sk.r2_score(wanted, predicted)),
-        "rmse": pytest.approx(sk.root_mean_squared_error(wanted, predicted)),
-        "mae": pytest.approx(sk.mean_absolute_error(wanted, predicted)),
+    y_pred, y_true = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    assert measure_numbers(y_pred, y_true).scores() == {
+        "r2": pytest.approx(sk.r2_score(y_true, y_pred)),
+        "rmse": pytest.approx(sk.root_mean_squared_error(y_true, y_pred)),
+        "mae": pytest.approx(sk.mean_absolute_error(y_true, y_pred)),
     }
 
 
 def test_each_target_has_a_row():
-    predicted, wanted = draw(0)
-    table = number_table(predicted, wanted, ["a", "b", "c"])
-    raw = sk.r2_score(wanted, predicted, multioutput="raw_values")
+    y_pred, y_true = draw(0)
+    table = number_table(y_pred, y_true, ["a", "b", "c"])
+    raw = sk.r2_score(y_true, y_pred, multioutput="raw_values")
     assert [row["target"] for row in table] == ["a", "b", "c"]
     assert [row["r2"] for row in table] == pytest.approx(raw.tolist())
-    scores = measure_numbers(predicted, wanted).scores()
+    scores = measure_numbers(y_pred, y_true).scores()
     assert set(scores) <= set(HIGHER_IS_BETTER)
     for name, value in scores.items():
         assert np.mean([row[name] for row in table]) == pytest.approx(value)
@@ -55,30 +55,30 @@ def test_each_target_has_a_row():
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e9 + 0.1])
 def test_a_target_that_never_changes(value):
-    wanted = [(value,)] * 7
-    assert measure_numbers(wanted, wanted).scores()["r2"] == 1.0
-    assert measure_numbers([(value + 1,)] * 7, wanted).scores()["r2"] == 0.0
+    y_true = [(value,)] * 7
+    assert measure_numbers(y_true, y_true).scores()["r2"] == 1.0
+    assert measure_numbers([(value + 1,)] * 7, y_true).scores()["r2"] == 0.0
 
 
 def test_numbers_far_from_zero_keep_their_digits():
-    predicted, wanted = draw(1, targets=1)
-    far = [[(x + 1e9,) for (x,) in side] for side in (predicted, wanted)]
+    y_pred, y_true = draw(1, targets=1)
+    far = [[(x + 1e9,) for (x,) in side] for side in (y_pred, y_true)]
     assert measure_numbers(*far).scores()["r2"] == pytest.approx(
-        measure_numbers(predicted, wanted).scores()["r2"]
+        measure_numbers(y_pred, y_true).scores()["r2"]
     )
 
 
-def test_intervals_are_those_of_drawn_examples():
-    predicted, wanted = draw(2, 150)
-    arrays, generator, drawn = np.array([predicted, wanted]), np.random.default_rng(9), []
+def test_intervals_are_those_of_resampled_examples():
+    y_pred, y_true = draw(2, 150)
+    arrays, generator, resampled = np.array([y_pred, y_true]), np.random.default_rng(9), []
     for _ in range(1000):
-        given, right = arrays[:, generator.integers(0, 150, 150)]
-        drawn.append((sk.r2_score(right, given), sk.mean_absolute_error(right, given)))
-    expected = np.percentile(drawn, [2.5, 97.5], axis=0)
-    bounds = measure_numbers(predicted, wanted).intervals()
+        pred, true = arrays[:, generator.integers(0, 150, 150)]
+        resampled.append((sk.r2_score(true, pred), sk.mean_absolute_error(true, pred)))
+    expected = np.percentile(resampled, [2.5, 97.5], axis=0)
+    bounds = measure_numbers(y_pred, y_true).intervals()
     assert bounds["r2"] == pytest.approx(expected[:, 0], abs=0.06)
     assert bounds["mae"] == pytest.approx(expected[:, 1], rel=0.03)
-    assert bounds == measure_numbers(predicted, wanted).intervals(seed=0)
+    assert bounds == measure_numbers(y_pred, y_true).intervals(seed=0)
     assert set(bounds) == {"r2", "rmse", "mae"}
 
 
@@ -102,17 +102,17 @@ def test_tables_are_aligned():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: measure_numbers([], []).scores(), "nothing to score"),
-        (lambda: measure_numbers([], []).intervals(), "nothing to score"),
-        (lambda: number_table([], [], []), "nothing to score"),
-        (lambda: measure_numbers([(1.0,)], []).scores(), "1 answers came for 0 examples"),
+        (lambda: measure_numbers([], []).scores(), "no examples to score"),
+        (lambda: measure_numbers([], []).intervals(), "no examples to score"),
+        (lambda: number_table([], [], []), "no examples to score"),
+        (lambda: measure_numbers([(1.0,)], []).scores(), "1 predictions for 0 examples"),
         (
             lambda: measure_numbers([(1.0,), (2.0,)], [(1.0,), (2.0, 3.0)]).scores(),
-            "Example 2: 1 numbers",
+            "example 2: expected 1 numbers",
         ),
-        (lambda: number_table([(1.0,)], [(1.0,)], ["a", "b"]), "1 targets need as many names"),
+        (lambda: number_table([(1.0,)], [(1.0,)], ["a", "b"]), "expected 1 target names, found 2"),
     ],
 )
-def test_misuse_is_answered(call, message):
+def test_misuse_is_an_error(call, message):
     with pytest.raises(UserError, match=message):
         call()

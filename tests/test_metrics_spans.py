@@ -17,7 +17,7 @@ from regard.metrics import (
     spans,
 )
 from regard.metrics.label_metrics import micro_f1
-from regard.metrics.numbers import Measured, percent
+from regard.metrics.numbers import WeightedScores, percent
 from regard.metrics.spans import span_hits
 
 PEOPLE = [["B-PER", "I-PER", "O", "B-LOC"], ["O", "B-ORG", "O"]]
@@ -25,11 +25,11 @@ GUESSES = [["B-PER", "O", "O", "B-LOC"], ["B-LOC", "B-ORG", "O"]]
 TOKENS = [["Jane", "Doe", "in", "Rome"], ["the", "UN", "said"]]
 
 
-def span_scores(given, wanted):
+def span_scores(y_pred, y_true):
     """Precision, recall and F1 of all spans together."""
-    counts = span_hits(given, wanted).count(np.ones(len(wanted)))
-    right, guessed, true = counts.sum(axis=1)
-    shares = {"span_precision": percent(right, guessed), "span_recall": percent(right, true)}
+    counts = span_hits(y_pred, y_true).count(np.ones(len(y_true)))
+    correct, guessed, true = counts.sum(axis=1)
+    shares = {"span_precision": percent(correct, guessed), "span_recall": percent(correct, true)}
     return {"f1": micro_f1(counts)} | shares
 
 
@@ -62,16 +62,16 @@ def test_spans_by_hand(tags, expected):
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4), st.sampled_from("XY")), max_size=6))
 def test_any_spans_come_back_from_each_scheme(parts):
-    wanted, bio, bioes = set(), [], []
+    y_true, bio, bioes = set(), [], []
     for gap, length, kind in parts:
         bio += ["O"] * gap
         bioes += ["O"] * gap
-        wanted.add((len(bio), len(bio) + length, kind))
+        y_true.add((len(bio), len(bio) + length, kind))
         bio += [f"B-{kind}", *[f"I-{kind}"] * (length - 1)]
         middle = [f"I-{kind}"] * (length - 2)
         bioes += [f"S-{kind}"] if length == 1 else [f"B-{kind}", *middle, f"E-{kind}"]
     bilou = [{"E": "L", "S": "U"}.get(tag[0], tag[0]) + tag[1:] for tag in bioes]
-    assert spans(bio) == spans(bioes) == spans(bilou) == wanted
+    assert spans(bio) == spans(bioes) == spans(bilou) == y_true
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_span_schemes_are_told_from_other_tags(tags, expected):
 
 
 def test_span_scores_by_hand():
-    # wanted 3 spans, given 4 (one cut short, one out of nothing), right 2: LOC and ORG
+    # expected 3 spans, predicted 4 (one truncated, one invented), correct 2: LOC and ORG
     assert span_scores(GUESSES, PEOPLE) == {
         "f1": pytest.approx(100 * 2 * 2 / (3 + 4)),
         "span_precision": 50.0,
@@ -109,10 +109,10 @@ def test_span_scores_by_hand():
 
 def test_the_example_of_the_shared_task():
     # https://www.clips.uantwerpen.be/conll2000/chunking/output.html counts whole chunks only.
-    wanted = [["B-NP", "I-NP", "I-NP", "B-VP", "B-PP", "B-NP"]]
-    given = [["B-NP", "I-NP", "B-NP", "B-VP", "B-PP", "I-NP"]]
-    # given: NP 0-2, NP 2-3, VP, PP, NP 5-6 (begins without B-); wanted: NP 0-3, VP, PP, NP 5-6
-    scores = span_scores(given, wanted)
+    y_true = [["B-NP", "I-NP", "I-NP", "B-VP", "B-PP", "B-NP"]]
+    y_pred = [["B-NP", "I-NP", "B-NP", "B-VP", "B-PP", "I-NP"]]
+    # predicted: NP 0-2, NP 2-3, VP, PP, NP 5-6 (without B-); expected: NP 0-3, VP, PP, NP 5-6
+    scores = span_scores(y_pred, y_true)
     assert scores["span_precision"] == pytest.approx(100 * 3 / 5)
     assert scores["span_recall"] == pytest.approx(100 * 3 / 4)
 
@@ -137,37 +137,37 @@ def test_tag_scores_by_hand():
     }
 
 
-def test_plain_tags_have_no_spans_and_known_words_no_unseen():
-    wanted, given = [["DET", "NOUN"], ["VERB"]], [["DET", "VERB"], ["VERB"]]
-    scores = measure_tags(given, wanted, [["the", "cat"], ["sat"]], lambda word: True).scores()
+def test_plain_tags_have_no_spans_and_known_words_no_oov():
+    y_true, y_pred = [["DET", "NOUN"], ["VERB"]], [["DET", "VERB"], ["VERB"]]
+    scores = measure_tags(y_pred, y_true, [["the", "cat"], ["sat"]], lambda word: True).scores()
     assert scores == {"accuracy": pytest.approx(200 / 3), "sentence_accuracy": 50.0}
     assert set(scores) <= set(HIGHER_IS_BETTER)
-    flat = [[tag for tags in side for tag in tags] for side in (wanted, given)]
+    flat = [[tag for tags in side for tag in tags] for side in (y_true, y_pred)]
     assert scores["accuracy"] == pytest.approx(100 * accuracy_score(*flat))
 
 
-def test_intervals_are_those_of_drawn_sentences():
+def test_intervals_are_those_of_resampled_sentences():
     generator = np.random.default_rng(0)
-    wanted = [["B-X"] if first else ["O"] for first in generator.random(400) < 0.5]
-    right = generator.random(400) < 0.8
-    given = [
+    y_true = [["B-X"] if first else ["O"] for first in generator.random(400) < 0.5]
+    correct = generator.random(400) < 0.8
+    y_pred = [
         tags if hit else ["O" if tags == ["B-X"] else "B-X"]
-        for tags, hit in zip(wanted, right, strict=True)
+        for tags, hit in zip(y_true, correct, strict=True)
     ]
-    tokens = [["w"] for _ in wanted]
-    bounds = measure_tags(given, wanted, tokens, lambda word: False).intervals(seed=1)
-    share = right.mean()
+    tokens = [["w"] for _ in y_true]
+    bounds = measure_tags(y_pred, y_true, tokens, lambda word: False).intervals(seed=1)
+    share = correct.mean()
     half = 100 * 1.96 * math.sqrt(share * (1 - share) / 400)
     expected = pytest.approx((100 * share - half, 100 * share + half), abs=0.8)
     assert bounds["accuracy"] == bounds["sentence_accuracy"] == bounds["oov_accuracy"] == expected
-    hits = span_hits(given, wanted)
-    alone = Measured(lambda times: {"f1": micro_f1(hits.count(times))}, len(wanted))
+    hits = span_hits(y_pred, y_true)
+    alone = WeightedScores(lambda times: {"f1": micro_f1(hits.count(times))}, len(y_true))
     assert bounds["f1"] == alone.intervals(seed=1)["f1"]
     low, high = bounds["f1"]
-    assert low < span_scores(given, wanted)["f1"] < high
+    assert low < span_scores(y_pred, y_true)["f1"] < high
 
 
-def test_an_unseen_word_that_is_not_always_drawn_still_has_an_interval():
+def test_an_oov_word_that_is_not_always_sampled_still_has_an_interval():
     bounds = measure_tags(
         [["A"], ["A"]], [["A"], ["A"]], [["x"], ["y"]], {"x"}.__contains__
     ).intervals()
@@ -177,19 +177,19 @@ def test_an_unseen_word_that_is_not_always_drawn_still_has_an_interval():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: span_scores([], []), "nothing to score"),
-        (lambda: span_table([], []), "nothing to score"),
-        (lambda: measure_tags([], [], [], bool).scores(), "nothing to score"),
-        (lambda: measure_tags([], [], [], bool).intervals(), "nothing to score"),
-        (lambda: span_scores([["O"]], [["O"], ["O"]]), "1 answers came for 2 examples"),
-        (lambda: span_scores([["O"], ["O"]], [["O"], ["O", "O"]]), "Sentence 2: 2 tags"),
+        (lambda: span_scores([], []), "no examples to score"),
+        (lambda: span_table([], []), "no examples to score"),
+        (lambda: measure_tags([], [], [], bool).scores(), "no examples to score"),
+        (lambda: measure_tags([], [], [], bool).intervals(), "no examples to score"),
+        (lambda: span_scores([["O"]], [["O"], ["O"]]), "1 predictions for 2 examples"),
+        (lambda: span_scores([["O"], ["O"]], [["O"], ["O", "O"]]), "sentence 2: expected 2 tags"),
         (
             lambda: measure_tags([["A"]], [["A"]], [["x", "y"]], bool).scores(),
-            "Sentence 1: 2 tokens, 1 tags",
+            "sentence 1: 2 tokens, but 1 tags",
         ),
-        (lambda: measure_tags([["A"]], [["A"]], [], bool).scores(), "1 sentences"),
+        (lambda: measure_tags([["A"]], [["A"]], [], bool).scores(), "tokens of 1 sentences"),
     ],
 )
-def test_misuse_is_answered(call, message):
+def test_misuse_is_an_error(call, message):
     with pytest.raises(UserError, match=message):
         call()

@@ -16,8 +16,8 @@ from regard.views.report.label_report import MOST_DOTS, details_section
 from regard.views.report.score_table import UNBOUNDED, shown
 from regard.views.report.zipf import zipf_section, zipf_svg
 
-WANTED = [("a",)] * 6 + [("b",)] * 3 + [("c",)]
-GIVEN = [("a",)] * 5 + [("b",)] + [("b",)] * 2 + [("a",)] + [("b",)]
+Y_TRUE = [("a",)] * 6 + [("b",)] * 3 + [("c",)]
+Y_PRED = [("a",)] * 5 + [("b",)] + [("b",)] * 2 + [("a",)] + [("b",)]
 EVIL = '"><script>alert(1)</script>'
 CHECK = {
     "lines": ["some text"],
@@ -61,7 +61,7 @@ def write_run(folder: Path, facts: dict, final: dict, samples: list[dict], check
 
 
 def test_the_class_table_has_every_number():
-    html = details_section({"classes": class_table(GIVEN, WANTED)})
+    html = details_section({"classes": class_table(Y_PRED, Y_TRUE)})
     assert_whole(html)
     rows = re.findall(r"<tr>(<td.*?)</tr>", html)
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows]
@@ -80,16 +80,16 @@ def test_a_long_table_is_folded_and_says_how_much():
 
 
 def test_the_matrix_shows_each_count_in_its_row_and_column():
-    html = details_section({"confusion": confusion(GIVEN, WANTED)})
+    html = details_section({"confusion": confusion(Y_PRED, Y_TRUE)})
     assert_whole(html)
     (picture,) = svgs(html)
     assert "rows: right label, columns: given" in html
     drawn = {}
     for group in picture.iter("g"):
-        right, given = re.match(r"right (\w), given (\w)", group.find("title").text).groups()
-        drawn[right, given] = int(group.find("text").text)
-    pairs = zip(WANTED, GIVEN, strict=True)
-    expected = Counter((right[0], given[0]) for right, given in pairs)
+        correct, y_pred = re.match(r"right (\w), given (\w)", group.find("title").text).groups()
+        drawn[correct, y_pred] = int(group.find("text").text)
+    pairs = zip(Y_TRUE, Y_PRED, strict=True)
+    expected = Counter((correct[0], y_pred[0]) for correct, y_pred in pairs)
     assert drawn == expected
     shades = {
         group.find("title").text: float(group.findall("rect")[1].get("fill-opacity"))
@@ -201,7 +201,7 @@ def test_scores_are_shown_with_the_digits_they_need():
 
 
 def test_a_run_with_labels(tmp_path):
-    details = {"classes": class_table(GIVEN, WANTED), "confusion": confusion(GIVEN, WANTED)}
+    details = {"classes": class_table(Y_PRED, Y_TRUE), "confusion": confusion(Y_PRED, Y_TRUE)}
     samples = [
         {"step": 2, "source": "x", "references": [["B", "O"]], "prediction": "B O"},
         {"step": 2, "source": "y", "references": [["B", "O"]], "prediction": ["O", "O"]},

@@ -1,11 +1,11 @@
-"""How good are the answers: measures of text, of labels, of spans and of numbers."""
+"""Metrics for text, labels, spans and numbers."""
 
 from regard.metrics.label_metrics import (
     calibration_error,
     class_table,
     confusion,
     fit_temperature,
-    fit_temperature_several,
+    fit_temperature_multilabel,
     measure_labels,
     reliability,
 )
@@ -28,7 +28,7 @@ __all__ = [
     "confusion_lines",
     "edit_distance",
     "fit_temperature",
-    "fit_temperature_several",
+    "fit_temperature_multilabel",
     "intervals",
     "is_span_scheme",
     "measure_labels",

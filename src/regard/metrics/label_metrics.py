@@ -1,7 +1,7 @@
-"""How good are given labels: accuracy, F1, what is taken for what, and the worth of confidence.
+"""Metrics for predicted labels: accuracy, F1, the confusion matrix and calibration.
 
-F1 is a function of three counts a label: given and right, given, wanted. `Hits` holds them by
-example, so that a draw of examples is counted as fast as all of them.
+F1 is a function of three counts per label: correct, predicted and expected. `LabelHits` holds them
+per example, so that a bootstrap sample is counted as fast as all examples.
 """
 
 from collections import Counter
@@ -14,186 +14,193 @@ import numpy as np
 import numpy.typing as npt
 
 from regard.core.errors import UserError
-from regard.metrics.numbers import Floats, Measured, check_examples, percent
+from regard.metrics.numbers import Floats, WeightedScores, check_examples, percent
 
-Labels = Sequence[tuple[str, ...]]  # for each example its labels, in any order
+Labels = Sequence[tuple[str, ...]]  # the labels of each example, in any order
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Hits:
-    """For the right, the given and the wanted labels: of which example, and which label."""
+class LabelHits:
+    """The example and the label of each correct, each predicted and each expected label."""
 
-    size: int  # how many examples there are
+    num_examples: int
     labels: list[str]
     examples: tuple[Integers, ...]
-    places: tuple[Integers, ...]  # in `labels`
+    label_ids: tuple[Integers, ...]  # indices into `labels`
 
-    def count(self, times: Floats) -> Floats:
-        """How many labels are right, given and wanted, (3, labels), if examples count `times`."""
+    def count(self, weights: Floats) -> Floats:
+        """Return (3, labels): the correct, predicted and expected labels, examples weighted."""
         return np.stack(
             [
-                np.bincount(places, weights=times[examples], minlength=len(self.labels))
-                for examples, places in zip(self.examples, self.places, strict=True)
+                np.bincount(ids, weights=weights[examples], minlength=len(self.labels))
+                for examples, ids in zip(self.examples, self.label_ids, strict=True)
             ]
         )
 
     def table(self) -> list[dict[str, Any]]:
-        """A row for each label, the most wanted first."""
-        right, given, wanted = self.count(np.ones(self.size))
-        order = sorted(range(len(self.labels)), key=lambda i: (-wanted[i], self.labels[i]))
+        """Return one row per label, the most frequent reference label first."""
+        correct, predicted, expected = self.count(np.ones(self.num_examples))
+        order = sorted(range(len(self.labels)), key=lambda i: (-expected[i], self.labels[i]))
         return [
             {
                 "label": self.labels[i],
-                "count": int(wanted[i]),
-                "predicted": int(given[i]),
-                "precision": percent(right[i], given[i]),
-                "recall": percent(right[i], wanted[i]),
-                "f1": percent(2 * right[i], given[i] + wanted[i]),
+                "count": int(expected[i]),
+                "predicted": int(predicted[i]),
+                "precision": percent(correct[i], predicted[i]),
+                "recall": percent(correct[i], expected[i]),
+                "f1": percent(2 * correct[i], predicted[i] + expected[i]),
             }
             for i in order
         ]
 
 
 def find_hits(
-    right: Sequence[Iterable[str]], given: Sequence[Iterable[str]], wanted: Sequence[Iterable[str]]
-) -> Hits:
-    """The hits of lists with, for each example, the labels that are right, given and wanted."""
-    sides = [[list(names) for names in side] for side in (right, given, wanted)]
+    correct: Sequence[Iterable[str]],
+    y_pred: Sequence[Iterable[str]],
+    y_true: Sequence[Iterable[str]],
+) -> LabelHits:
+    """Return the hits, from the correct, predicted and expected labels of each example."""
+    sides = [[list(names) for names in side] for side in (correct, y_pred, y_true)]
     labels = sorted({name for side in sides for names in side for name in names})
-    place = {label: index for index, label in enumerate(labels)}
-    return Hits(
-        len(wanted),
+    ids = {label: id for id, label in enumerate(labels)}
+    return LabelHits(
+        len(y_true),
         labels,
         tuple(np.repeat(np.arange(len(side)), [len(names) for names in side]) for side in sides),
         tuple(
-            np.array([place[name] for names in side for name in names], np.int64) for side in sides
+            np.array([ids[name] for names in side for name in names], np.int64) for side in sides
         ),
     )
 
 
-def measure_labels(predicted: Labels, wanted: Labels, several: bool | None = None) -> Measured:
-    """The measures of all labels together, 0 to 100.
+def measure_labels(
+    y_pred: Labels, y_true: Labels, multilabel: bool | None = None
+) -> WeightedScores:
+    """Return the metrics over all labels, 0 to 100.
 
-    One label each: `accuracy` and `macro_f1`, the mean F1 of the labels that were given or wanted.
-    `several` labels (by default where an example has none or more than one, wanted or given):
-    `f1` of all labels together, `macro_f1` and `subset_accuracy`, the examples with no label too
-    many or too few. Where no label at all is given or wanted, F1 is 0, as in scikit-learn.
+    Single-label: `accuracy` and `macro_f1`, the mean F1 of the labels that are predicted or
+    expected. Multi-label (default: if any example has no label or more than one): `f1` over all
+    labels, `macro_f1` and `subset_accuracy`, the fraction of examples with exactly the expected
+    labels. F1 is 0 if no label is predicted or expected, as in scikit-learn.
     """
-    check_examples(predicted, wanted)
-    several = _has_several(predicted, wanted) if several is None else several
-    hits = _label_hits(predicted, wanted)
-    same = [set(given) == set(right) for given, right in zip(predicted, wanted, strict=True)]
-    whole = np.array(same, np.float64)
+    check_examples(y_pred, y_true)
+    multilabel = _is_multilabel(y_pred, y_true) if multilabel is None else multilabel
+    hits = _label_hits(y_pred, y_true)
+    equal = [set(one) == set(other) for one, other in zip(y_pred, y_true, strict=True)]
+    all_correct = np.array(equal, np.float64)
 
-    def scores(times: Floats) -> dict[str, float]:
-        counts = hits.count(times)
-        macro, all_right = _macro_f1(counts), percent(float(times @ whole), float(times.sum()))
-        if several:
-            return {"f1": micro_f1(counts), "macro_f1": macro, "subset_accuracy": all_right}
-        return {"accuracy": all_right, "macro_f1": macro}
+    def scores(weights: Floats) -> dict[str, float]:
+        counts = hits.count(weights)
+        macro = _macro_f1(counts)
+        accuracy = percent(float(weights @ all_correct), float(weights.sum()))
+        if multilabel:
+            return {"f1": micro_f1(counts), "macro_f1": macro, "subset_accuracy": accuracy}
+        return {"accuracy": accuracy, "macro_f1": macro}
 
-    return Measured(scores, len(wanted))
-
-
-def class_table(predicted: Labels, wanted: Labels) -> list[dict[str, Any]]:
-    """For each label, the most wanted first, its counts, precision, recall and F1."""
-    check_examples(predicted, wanted)
-    return _label_hits(predicted, wanted).table()
+    return WeightedScores(scores, len(y_true))
 
 
-def confusion(predicted: Labels, wanted: Labels, most: int = 30) -> dict[str, Any]:
-    """How often each label was given (columns) where each was wanted (rows), the most wanted first.
+def class_table(y_pred: Labels, y_true: Labels) -> list[dict[str, Any]]:
+    """Return counts, precision, recall and F1 per label, the most frequent reference first."""
+    check_examples(y_pred, y_true)
+    return _label_hits(y_pred, y_true).table()
 
-    More than `most` labels: the rarest are joined, so that there are `most` with the last one,
-    "others"; `others` in the answer says how many labels it stands for (so its
-    own cell has right and wrong ones). One label each only.
+
+def confusion(y_pred: Labels, y_true: Labels, max_labels: int = 30) -> dict[str, Any]:
+    """Return the confusion matrix: expected labels in rows, predicted ones in columns.
+
+    The most frequent reference label comes first. With more than `max_labels` labels, the rarest
+    are merged into the last one, "others"; `others` is the number of merged labels. The cell of
+    "others" with itself counts correct and wrong predictions. Single-label only.
     """
-    check_examples(predicted, wanted)
-    if _has_several(predicted, wanted):
-        raise UserError("A confusion matrix needs exactly one label for each example.")
-    given, right = ([names[0] for names in side] for side in (predicted, wanted))
-    times_wanted, times_given = Counter(right), Counter(given)
+    check_examples(y_pred, y_true)
+    if _is_multilabel(y_pred, y_true):
+        raise UserError("confusion matrix: expected exactly one label per example")
+    predicted, expected = ([names[0] for names in side] for side in (y_pred, y_true))
+    num_expected, num_predicted = Counter(expected), Counter(predicted)
     labels = sorted(
-        {*given, *right}, key=lambda name: (-times_wanted[name], -times_given[name], name)
+        {*predicted, *expected}, key=lambda name: (-num_expected[name], -num_predicted[name], name)
     )
-    joined = len(labels) - most + 1 if len(labels) > most else 0
-    kept = labels[: len(labels) - joined]
-    place = {label: min(index, len(kept)) for index, label in enumerate(labels)}
+    num_merged = len(labels) - max_labels + 1 if len(labels) > max_labels else 0
+    kept = labels[: len(labels) - num_merged]
+    index = {label: min(i, len(kept)) for i, label in enumerate(labels)}
 
-    shown = [*kept, "others"] if joined else kept
+    shown = [*kept, "others"] if num_merged else kept
     rows = np.zeros((len(shown), len(shown)), np.int64)
-    np.add.at(rows, ([place[name] for name in right], [place[name] for name in given]), 1)
-    return {"labels": shown, "rows": rows.tolist(), "others": joined}
+    np.add.at(rows, ([index[name] for name in expected], [index[name] for name in predicted]), 1)
+    return {"labels": shown, "rows": rows.tolist(), "others": num_merged}
 
 
 def micro_f1(counts: Floats) -> float:
-    """F1 of all labels together, from the counts of `Hits`."""
-    right, given, wanted = counts.sum(axis=1)
-    return percent(2 * right, given + wanted)
+    """Return F1 over all labels, from the counts of `LabelHits`."""
+    correct, predicted, expected = counts.sum(axis=1)
+    return percent(2 * correct, predicted + expected)
 
 
-def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 15) -> float:
-    """The expected calibration error (Guo et al. 2017, equation 3), 0 to 100.
+def calibration_error(
+    confidences: Sequence[float], correct: Sequence[bool], num_bins: int = 15
+) -> float:
+    """Return the expected calibration error (Guo et al. 2017, equation 3), 0 to 100.
 
-    The mean distance of confidence and accuracy, each bin weighted by its examples.
+    It is the mean distance between confidence and accuracy, bins weighted by their size.
     """
-    rows = reliability(confidences, right, bins)
+    rows = reliability(confidences, correct, num_bins)
     distances = sum(row["count"] * abs(row["accuracy"] - row["confidence"]) for row in rows)
-    return float(distances / len(right))
+    return float(distances / len(correct))
 
 
 def reliability(
-    confidences: Sequence[float], right: Sequence[bool], bins: int = 10
+    confidences: Sequence[float], correct: Sequence[bool], num_bins: int = 10
 ) -> list[dict[str, Any]]:
-    """Mean confidence and accuracy, 0 to 100, of the examples in each bin of confidence.
+    """Return mean confidence and accuracy, 0 to 100, of the examples in each confidence bin.
 
-    The bins are equally wide, from `low` (not in it) to `high`; those without example are left out.
+    The bins have equal width, from `low` (exclusive) to `high`; empty bins are omitted.
     """
-    check_examples(confidences, right)
-    shares, rights = np.asarray(confidences, np.float64), np.asarray(right, np.float64)
-    places = np.clip(np.ceil(shares * bins).astype(np.int64) - 1, 0, bins - 1)
+    check_examples(confidences, correct)
+    confidence, accuracy = np.asarray(confidences, np.float64), np.asarray(correct, np.float64)
+    bins = np.clip(np.ceil(confidence * num_bins).astype(np.int64) - 1, 0, num_bins - 1)
     rows = []
-    for place in np.unique(places):
-        inside = places == place
-        row = {"low": 100 * float(place) / bins, "high": 100 * float(place + 1) / bins}
-        row |= {"confidence": 100 * float(shares[inside].mean())}
-        row |= {"accuracy": 100 * float(rights[inside].mean()), "count": int(inside.sum())}
+    for bin in np.unique(bins):
+        inside = bins == bin
+        row = {"low": 100 * float(bin) / num_bins, "high": 100 * float(bin + 1) / num_bins}
+        row |= {"confidence": 100 * float(confidence[inside].mean())}
+        row |= {"accuracy": 100 * float(accuracy[inside].mean()), "count": int(inside.sum())}
         rows.append(row)
     return rows
 
 
 def fit_temperature(logits: Floats, labels: Integers) -> float:
-    """The T, 0.05 to 20, for which softmax(logits / T) gives the labels the most probability.
+    """Return the T, 0.05 to 20, for which softmax(logits / T) makes the labels most probable.
 
     `logits` is (examples, classes), `labels` (examples,). Guo et al. 2017, section 4.2.
     """
     check_examples(logits, labels)
     logits = np.asarray(logits, np.float64)
     logits = logits - logits.max(axis=1, keepdims=True)
-    wanted = logits[np.arange(len(labels)), labels].sum()
+    label_logits = logits[np.arange(len(labels)), labels].sum()
 
     def slope(sharpness: float) -> float:
         weights = np.exp(sharpness * logits)
-        return float(((weights * logits).sum(axis=1) / weights.sum(axis=1)).sum() - wanted)
+        return float(((weights * logits).sum(axis=1) / weights.sum(axis=1)).sum() - label_logits)
 
     return _temperature(slope)
 
 
-def fit_temperature_several(logits: Floats, wanted: Integers) -> float:
-    """The same for sigmoid(logits / T) and several labels: `wanted` is 0 or 1, as `logits`."""
-    check_examples(logits, wanted)
+def fit_temperature_multilabel(logits: Floats, y_true: Integers) -> float:
+    """Return the T for sigmoid(logits / T) and multi-label data; `y_true` is 0 or 1."""
+    check_examples(logits, y_true)
     logits = np.asarray(logits, np.float64)
 
     def slope(sharpness: float) -> float:
-        shares = 0.5 + 0.5 * np.tanh(0.5 * sharpness * logits)  # the sigmoid, without overflow
-        return float(((shares - wanted) * logits).sum())
+        p = 0.5 + 0.5 * np.tanh(0.5 * sharpness * logits)  # the sigmoid, without overflow
+        return float(((p - y_true) * logits).sum())
 
     return _temperature(slope)
 
 
 def _temperature(slope: Callable[[float], float]) -> float:
-    """Bisects for the root of the slope of the loss, which rises with 1 / T: the loss is convex."""
+    """Bisect for the root of the slope of the loss, which grows with 1 / T: the loss is convex."""
     low, high = np.log(0.05), np.log(20.0)
     for _ in range(45):
         middle = (low + high) / 2
@@ -205,15 +212,16 @@ def _temperature(slope: Callable[[float], float]) -> float:
 
 
 def _macro_f1(counts: Floats) -> float:
-    right, both = counts[0], counts[1] + counts[2]
+    correct, both = counts[0], counts[1] + counts[2]
     occurs = both > 0
-    return 100 * float((2 * right[occurs] / both[occurs]).mean()) if occurs.any() else 0.0
+    return 100 * float((2 * correct[occurs] / both[occurs]).mean()) if occurs.any() else 0.0
 
 
-def _label_hits(predicted: Labels, wanted: Labels) -> Hits:
-    given, right = [set(names) for names in predicted], [set(names) for names in wanted]
-    return find_hits([a & b for a, b in zip(given, right, strict=True)], given, right)
+def _label_hits(y_pred: Labels, y_true: Labels) -> LabelHits:
+    predicted, expected = [set(names) for names in y_pred], [set(names) for names in y_true]
+    correct = [one & other for one, other in zip(predicted, expected, strict=True)]
+    return find_hits(correct, predicted, expected)
 
 
-def _has_several(predicted: Labels, wanted: Labels) -> bool:
-    return any(len(names) != 1 for names in chain(predicted, wanted))
+def _is_multilabel(y_pred: Labels, y_true: Labels) -> bool:
+    return any(len(names) != 1 for names in chain(y_pred, y_true))

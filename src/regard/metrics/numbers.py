@@ -1,8 +1,7 @@
-"""How good are given numbers: R2 and mean errors. And what labels, spans and numbers share:
-the check that answers and examples belong together, and the interval of any score.
+"""Metrics for predicted numbers: R2 and mean errors; and the bootstrap interval of any score.
 
-A score is a function of how often each example counts: once for the score itself, as often as it
-was drawn for its interval.
+A score is a function of the weights of the examples: all ones for the score itself, the number of
+times each example was sampled for its interval.
 """
 
 from collections.abc import Callable, Sequence, Sized
@@ -14,110 +13,111 @@ import numpy.typing as npt
 
 from regard.core.errors import UserError
 
-Numbers = Sequence[tuple[float, ...]]  # for each example its targets
+Numbers = Sequence[tuple[float, ...]]  # the targets of each example
 Floats = npt.NDArray[np.float64]
-Scorer = Callable[[Floats], dict[str, float]]  # of how often each example counts
+Scorer = Callable[[Floats], dict[str, float]]  # from the weights of the examples to scores
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Some examples, and their scores as a function of how often each of them counts."""
+class WeightedScores:
+    """The scores of some examples, as a function of the weight of each example."""
 
     scorer: Scorer
-    examples: int
+    num_examples: int
 
     def scores(self) -> dict[str, float]:
-        """The scores of all examples together."""
-        return self.scorer(np.ones(self.examples))
+        """Return the scores of all examples."""
+        return self.scorer(np.ones(self.num_examples))
 
     def intervals(self, samples: int = 1000, seed: int = 0) -> dict[str, tuple[float, float]]:
-        """For each score, the bounds of the percentile bootstrap over examples."""
-        return bootstrap(self.scorer, self.examples, samples, seed)
+        """Return the bounds of the percentile bootstrap over examples, per score."""
+        return bootstrap(self.scorer, self.num_examples, samples, seed)
 
 
-def measure_numbers(predicted: Numbers, wanted: Numbers) -> Measured:
-    """`r2`, at most 1, and `rmse` and `mae` in the unit of the data; means over the targets.
+def measure_numbers(y_pred: Numbers, y_true: Numbers) -> WeightedScores:
+    """Return `r2` (at most 1), and `rmse` and `mae` in the unit of the data; means over targets.
 
-    `r2` is 1 - (squared errors) / (squared distances from the mean of the wanted numbers), so 0 is
-    what the mean itself would reach. A target that never changes gives 1 if every answer is right,
-    else 0, as in scikit-learn.
+    `r2` is 1 - (squared errors) / (squared distances of y_true from its mean), so predicting the
+    mean scores 0. A constant target scores 1 if every prediction is correct, otherwise 0, as in
+    scikit-learn.
     """
-    given, right = _arrays(predicted, wanted)
+    predicted, expected = _arrays(y_pred, y_true)
 
-    def scores(times: Floats) -> dict[str, float]:
-        measured = _by_target(given, right, times)
-        return {name: float(values.mean()) for name, values in measured.items()}
+    def scores(weights: Floats) -> dict[str, float]:
+        by_target = _scores_by_target(predicted, expected, weights)
+        return {name: float(values.mean()) for name, values in by_target.items()}
 
-    return Measured(scores, len(wanted))
+    return WeightedScores(scores, len(y_true))
 
 
-def number_table(predicted: Numbers, wanted: Numbers, names: Sequence[str]) -> list[dict[str, Any]]:
-    """For each target its name and measures."""
-    given, right = _arrays(predicted, wanted)
-    if len(names) != right.shape[1]:
-        raise UserError(f"{right.shape[1]} targets need as many names, {len(names)} came.")
-    measured = _by_target(given, right, np.ones(len(right)))
+def number_table(y_pred: Numbers, y_true: Numbers, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the name and the metrics of each target."""
+    predicted, expected = _arrays(y_pred, y_true)
+    if len(names) != expected.shape[1]:
+        raise UserError(f"expected {expected.shape[1]} target names, found {len(names)}")
+    by_target = _scores_by_target(predicted, expected, np.ones(len(expected)))
     return [
-        {"target": name} | {key: float(values[place]) for key, values in measured.items()}
-        for place, name in enumerate(names)
+        {"target": name} | {key: float(values[i]) for key, values in by_target.items()}
+        for i, name in enumerate(names)
     ]
 
 
 def bootstrap(
-    scores: Scorer, examples: int, samples: int, seed: int
+    scores: Scorer, num_examples: int, samples: int, seed: int
 ) -> dict[str, tuple[float, float]]:
-    """The bounds that hold 95 % of the scores of examples drawn with replacement (Efron 1979).
+    """Return the bounds that hold 95 % of the scores of resampled examples (Efron 1979).
 
-    A name left out in a draw, since nothing was drawn that it measures, is judged by the others.
+    A score that is undefined in some samples is estimated from the others.
     """
     generator = np.random.default_rng(seed)
-    drawn: dict[str, list[float]] = {}
+    resampled: dict[str, list[float]] = {}
     for _ in range(samples):
-        times = np.bincount(generator.integers(0, examples, examples), minlength=examples)
-        for name, value in scores(times.astype(np.float64)).items():
-            drawn.setdefault(name, []).append(value)
-    bounds = {name: np.percentile(values, [2.5, 97.5]) for name, values in drawn.items()}
+        rows = generator.integers(0, num_examples, num_examples)
+        weights = np.bincount(rows, minlength=num_examples)
+        for name, value in scores(weights.astype(np.float64)).items():
+            resampled.setdefault(name, []).append(value)
+    bounds = {name: np.percentile(values, [2.5, 97.5]) for name, values in resampled.items()}
     return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
 
 
-def check_examples(predicted: Sized, wanted: Sized) -> None:
-    """Says what is wrong where nothing came or answers and examples do not belong together."""
-    if not len(wanted) and not len(predicted):
-        raise UserError("There is nothing to score: no example was given.")
-    if len(predicted) != len(wanted):
+def check_examples(y_pred: Sized, y_true: Sized) -> None:
+    """Raise UserError if there is no example, or not one prediction per example."""
+    if not len(y_true) and not len(y_pred):
+        raise UserError("no examples to score")
+    if len(y_pred) != len(y_true):
         raise UserError(
-            f"Each example needs one answer: {len(predicted)} answers came for "
-            f"{len(wanted)} examples."
+            f"expected one prediction per example, found {len(y_pred)} predictions for "
+            f"{len(y_true)} examples"
         )
 
 
-def percent(part: float, whole: float) -> float:
-    """100 part / whole; of nothing it is 0, as in scikit-learn."""
-    return 100 * float(part) / float(whole) if whole else 0.0
+def percent(part: float, total: float) -> float:
+    """Return 100 part / total, or 0 if the total is 0, as in scikit-learn."""
+    return 100 * float(part) / float(total) if total else 0.0
 
 
-def _by_target(given: Floats, right: Floats, times: Floats) -> dict[str, Floats]:
-    """Each measure of each target, if the examples count `times`."""
-    drawn, weights = times > 0, times / times.sum()
-    constant = np.ptp(right[drawn], axis=0) == 0
-    squares = weights @ (given - right) ** 2
-    spread = weights @ (right - weights @ right) ** 2
-    r2 = 1 - squares / np.where(constant, 1.0, spread)
+def _scores_by_target(predicted: Floats, expected: Floats, weights: Floats) -> dict[str, Floats]:
+    """Return each metric of each target, examples weighted."""
+    sampled, weights = weights > 0, weights / weights.sum()
+    constant = np.ptp(expected[sampled], axis=0) == 0
+    squares = weights @ (predicted - expected) ** 2
+    variance = weights @ (expected - weights @ expected) ** 2
+    r2 = 1 - squares / np.where(constant, 1.0, variance)
     return {
         "r2": np.where(constant, (squares == 0).astype(np.float64), r2),
         "rmse": np.sqrt(squares),
-        "mae": weights @ np.abs(given - right),
+        "mae": weights @ np.abs(predicted - expected),
     }
 
 
-def _arrays(predicted: Numbers, wanted: Numbers) -> tuple[Floats, Floats]:
-    """Both as (examples, targets)."""
-    check_examples(predicted, wanted)
-    count = len(wanted[0])
-    for number, (given, right) in enumerate(zip(predicted, wanted, strict=True), start=1):
-        if not len(given) == len(right) == count:
+def _arrays(y_pred: Numbers, y_true: Numbers) -> tuple[Floats, Floats]:
+    """Return both as (examples, targets)."""
+    check_examples(y_pred, y_true)
+    count = len(y_true[0])
+    for number, (predicted, expected) in enumerate(zip(y_pred, y_true, strict=True), start=1):
+        if not len(predicted) == len(expected) == count:
             raise UserError(
-                f"Example {number}: {count} numbers expected, as in the first example; "
-                f"{len(right)} are wanted and {len(given)} were given."
+                f"example {number}: expected {count} numbers as in the first example, "
+                f"found {len(expected)} targets and {len(predicted)} predictions"
             )
-    return np.array(predicted, np.float64), np.array(wanted, np.float64)
+    return np.array(y_pred, np.float64), np.array(y_true, np.float64)

@@ -1,7 +1,7 @@
-"""How good are given tags: token by token, and as the spans that BIO and BIOES tags stand for.
+"""Metrics for predicted tags: per token, and per span of BIO or BIOES tags.
 
-Spans are read as the script of the CoNLL shared tasks reads them (conlleval, Tjong Kim Sang and
-Buchholz 2000): a span right in its bounds and its type is a hit, anything else is not.
+Spans follow the script of the CoNLL shared tasks (conlleval, Tjong Kim Sang and Buchholz 2000): a
+span is correct if its bounds and its type match.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -10,38 +10,38 @@ from typing import Any
 import numpy as np
 
 from regard.core.errors import UserError
-from regard.metrics.label_metrics import Hits, find_hits, micro_f1
-from regard.metrics.numbers import Floats, Measured, check_examples, percent
+from regard.metrics.label_metrics import LabelHits, find_hits, micro_f1
+from regard.metrics.numbers import Floats, WeightedScores, check_examples, percent
 
-Tags = Sequence[Sequence[str]]  # for each sentence a tag a token
+Tags = Sequence[Sequence[str]]  # per sentence, one tag per token
 Span = tuple[int, int, str]  # first token, token after the last, type
 
-_SAME = {"L": "E", "U": "S"}  # BILOU has other letters for last and unit than BIOES
-_MARKS = set("BIESLU")
+_BILOU = {"L": "E", "U": "S"}  # prefixes of BILOU that BIOES calls differently
+_PREFIXES = set("BIESLU")
 
 
 def spans(tags: Sequence[str]) -> set[Span]:
-    """The spans of a tagged sentence as (first token, token after the last, type).
+    """Return the spans of a tagged sentence as (first token, token after the last, type).
 
-    Lenient as conlleval: a span begins wherever a tag is inside one but cannot go on with the one
-    before, so `I-` without `B-` begins one, and so does a change of type.
+    Lenient like conlleval: a span starts wherever a tag is inside a span but cannot continue the
+    previous one, so `I-` without `B-` starts a span, and so does a change of type.
     """
     found = set()
-    begin, before, open_kind = 0, "O", ""
-    for place, tag in enumerate([*tags, "O"]):
-        mark, _, kind = tag.partition("-")
-        mark = _SAME.get(mark, mark) if mark in _MARKS else "O"
-        goes_on = mark in "IE" and before in "BI" and kind == open_kind
-        if before != "O" and not goes_on:
-            found.add((begin, place, open_kind))
-        if mark != "O" and not goes_on:
-            begin, open_kind = place, kind
-        before = mark
+    start, previous, open_type = 0, "O", ""
+    for position, tag in enumerate([*tags, "O"]):
+        prefix, _, type = tag.partition("-")
+        prefix = _BILOU.get(prefix, prefix) if prefix in _PREFIXES else "O"
+        continues = prefix in "IE" and previous in "BI" and type == open_type
+        if previous != "O" and not continues:
+            found.add((start, position, open_type))
+        if prefix != "O" and not continues:
+            start, open_type = position, type
+        previous = prefix
     return found
 
 
 def is_span_scheme(tags: Iterable[str]) -> bool:
-    """Whether these tags mark spans: all are `O` or `B-`, `I-`, `E-`, `S-`, `L-`, `U-` with a type.
+    """Return whether tags mark spans: `O`, or a type after `B-`, `I-`, `E-`, `S-`, `L-`, `U-`.
 
     Plain `B`, `I` and `O` count too, if there are no others: spans without a type.
     """
@@ -49,69 +49,70 @@ def is_span_scheme(tags: Iterable[str]) -> bool:
     if {"B", "I"} <= names <= {"B", "I", "O"}:
         return True
     parts = [name.partition("-") for name in names - {"O"}]
-    fits = all(mark in _MARKS and kind for mark, _, kind in parts)
-    return fits and any(mark in {"B", "I", "S", "U"} for mark, _, _ in parts)
+    fits = all(prefix in _PREFIXES and type for prefix, _, type in parts)
+    return fits and any(prefix in {"B", "I", "S", "U"} for prefix, _, _ in parts)
 
 
-def span_table(predicted: Tags, wanted: Tags) -> list[dict[str, Any]]:
-    """For each type of span, the most wanted first, its counts, precision, recall and F1."""
-    return span_hits(predicted, wanted).table()
+def span_table(y_pred: Tags, y_true: Tags) -> list[dict[str, Any]]:
+    """Return counts, precision, recall and F1 per span type, the most frequent reference first."""
+    return span_hits(y_pred, y_true).table()
 
 
 def measure_tags(
-    predicted: Tags, wanted: Tags, tokens: Sequence[Sequence[str]], known: Callable[[str], bool]
-) -> Measured:
-    """The measures of all tags together, 0 to 100.
+    y_pred: Tags, y_true: Tags, tokens: Sequence[Sequence[str]], known: Callable[[str], bool]
+) -> WeightedScores:
+    """Return the metrics over all tags, 0 to 100.
 
-    - `accuracy`: of tokens.
-    - `f1`: of spans, if the wanted tags mark spans; 0 where there is nothing to find and nothing
-      found, as in conlleval.
-    - `oov_accuracy`: of the tokens that are not `known`, if there is one.
-    - `sentence_accuracy`: sentences with every tag right.
+    - `accuracy`: fraction of tokens with the correct tag.
+    - `f1`: of spans, if the reference tags mark spans; 0 if there are no spans at all, as in
+      conlleval.
+    - `oov_accuracy`: accuracy on tokens that are not `known`, if there are any.
+    - `sentence_accuracy`: fraction of sentences with all tags correct.
     """
-    _check(predicted, wanted)
-    _check_tokens(tokens, wanted)
-    rows = []  # for each sentence: tokens right, tokens, unseen right, unseen, is all right
-    for given, right, words in zip(predicted, wanted, tokens, strict=True):
-        same = [first == second for first, second in zip(given, right, strict=True)]
-        unseen = [hit for hit, word in zip(same, words, strict=True) if not known(word)]
-        rows.append([sum(same), len(same), sum(unseen), len(unseen), all(same)])
+    _check(y_pred, y_true)
+    _check_tokens(tokens, y_true)
+    rows = []  # per sentence: correct tokens, tokens, correct OOV tokens, OOV tokens, all correct
+    for predicted, expected, words in zip(y_pred, y_true, tokens, strict=True):
+        correct = [one == other for one, other in zip(predicted, expected, strict=True)]
+        oov = [hit for hit, word in zip(correct, words, strict=True) if not known(word)]
+        rows.append([sum(correct), len(correct), sum(oov), len(oov), all(correct)])
     table = np.array(rows, np.float64)
-    has_spans = is_span_scheme({tag for tags in wanted for tag in tags})
-    hits = span_hits(predicted, wanted) if has_spans else None
+    has_spans = is_span_scheme({tag for tags in y_true for tag in tags})
+    hits = span_hits(y_pred, y_true) if has_spans else None
 
-    def scores(times: Floats) -> dict[str, float]:
-        right, count, unseen_right, unseen, whole = times @ table
-        found = {"accuracy": percent(right, count)}
+    def scores(weights: Floats) -> dict[str, float]:
+        correct, count, oov_correct, oov, all_correct = weights @ table
+        found = {"accuracy": percent(correct, count)}
         if hits is not None:
-            found["f1"] = micro_f1(hits.count(times))
-        if unseen:
-            found["oov_accuracy"] = percent(unseen_right, unseen)
-        return found | {"sentence_accuracy": percent(whole, times.sum())}
+            found["f1"] = micro_f1(hits.count(weights))
+        if oov:
+            found["oov_accuracy"] = percent(oov_correct, oov)
+        return found | {"sentence_accuracy": percent(all_correct, weights.sum())}
 
-    return Measured(scores, len(wanted))
-
-
-def span_hits(predicted: Tags, wanted: Tags) -> Hits:
-    """The types of the spans that are right, given and wanted, by sentence."""
-    _check(predicted, wanted)
-    given, right = [spans(tags) for tags in predicted], [spans(tags) for tags in wanted]
-    hits = [first & second for first, second in zip(given, right, strict=True)]
-    return find_hits(
-        *([[kind for _, _, kind in found] for found in side] for side in (hits, given, right))
-    )
+    return WeightedScores(scores, len(y_true))
 
 
-def _check(predicted: Tags, wanted: Tags) -> None:
-    check_examples(predicted, wanted)
-    for number, (given, right) in enumerate(zip(predicted, wanted, strict=True), start=1):
-        if len(given) != len(right):
-            raise UserError(f"Sentence {number}: {len(right)} tags are wanted, {len(given)} came.")
+def span_hits(y_pred: Tags, y_true: Tags) -> LabelHits:
+    """Return the types of the correct, predicted and expected spans, per sentence."""
+    _check(y_pred, y_true)
+    predicted, expected = [spans(tags) for tags in y_pred], [spans(tags) for tags in y_true]
+    correct = [one & other for one, other in zip(predicted, expected, strict=True)]
+    sides = (correct, predicted, expected)
+    return find_hits(*([[type for _, _, type in found] for found in side] for side in sides))
 
 
-def _check_tokens(tokens: Sequence[Sequence[str]], wanted: Tags) -> None:
-    if len(tokens) != len(wanted):
-        raise UserError(f"The tokens of {len(wanted)} sentences are needed, {len(tokens)} came.")
-    for number, (words, tags) in enumerate(zip(tokens, wanted, strict=True), start=1):
+def _check(y_pred: Tags, y_true: Tags) -> None:
+    check_examples(y_pred, y_true)
+    for number, (predicted, expected) in enumerate(zip(y_pred, y_true, strict=True), start=1):
+        if len(predicted) != len(expected):
+            raise UserError(
+                f"sentence {number}: expected {len(expected)} tags, found {len(predicted)}"
+            )
+
+
+def _check_tokens(tokens: Sequence[Sequence[str]], y_true: Tags) -> None:
+    if len(tokens) != len(y_true):
+        raise UserError(f"expected the tokens of {len(y_true)} sentences, found {len(tokens)}")
+    for number, (words, tags) in enumerate(zip(tokens, y_true, strict=True), start=1):
         if len(words) != len(tags):
-            raise UserError(f"Sentence {number}: {len(words)} tokens, {len(tags)} tags.")
+            raise UserError(f"sentence {number}: {len(words)} tokens, but {len(tags)} tags")

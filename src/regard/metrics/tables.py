@@ -6,18 +6,18 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 WIDTH = 100  # of a terminal line, in cells
-_MOST_CONFUSIONS = 15
-_SHORTEST = 8  # cells left to a label, at least
+_MAX_CONFUSIONS = 15
+_MIN_LABEL_WIDTH = 8  # in cells
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def table_lines(rows: list[dict[str, Any]]) -> list[str]:
-    """The rows under the names of their keys, in aligned columns; numbers to the right."""
+    """Return the rows as an aligned table with their keys as header; numbers right-aligned."""
     if not rows:
         return []
     names = list(rows[0])
     cells = [names, *([_shown(name, row[name]) for name in names] for row in rows)]
-    widths = [max(cell_len(line[place]) for line in cells) for place in range(len(names))]
+    widths = [max(cell_len(line[i]) for line in cells) for i in range(len(names))]
     is_text = [isinstance(rows[0][name], str) for name in names]
     return [
         "  ".join(
@@ -29,15 +29,15 @@ def table_lines(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def confusion_lines(confusion: dict[str, Any]) -> list[str]:
-    """A confusion matrix: a row for each right label, a column for each given one, `.` for 0.
+    """Return a confusion matrix: a row per expected label, a column per predicted one, `.` for 0.
 
-    Where the labels do not fit above their columns, letters stand for them; where even that is
-    too wide, the most frequent confusions are listed instead.
+    If the labels do not fit above their columns, letters replace them; if even that is too wide,
+    the most frequent confusions are listed instead.
     """
     labels, rows = confusion_names(confusion), confusion["rows"]
     counts = [[str(count) if count else "." for count in row] for row in rows]
     digits = max((len(cell) for row in counts for cell in row), default=1)
-    title = "rows: right label, columns: given"
+    title = "rows: expected, columns: predicted"
 
     named = [max(cell_len(label), digits) for label in labels]
     widest = max(map(cell_len, labels), default=0)
@@ -47,7 +47,7 @@ def confusion_lines(confusion: dict[str, Any]) -> list[str]:
         return [title, *_grid(lines, named)]
 
     room = min(widest, WIDTH - 4 - len(labels) * (digits + 2))
-    if len(labels) > len(_LETTERS) or room < min(widest, _SHORTEST):
+    if len(labels) > len(_LETTERS) or room < min(widest, _MIN_LABEL_WIDTH):
         return _worst(labels, rows, confusion.get("others", 0))
     lines = [[_left("", room + 4), *_LETTERS[: len(labels)]]]
     for letter, label, row in zip(_LETTERS, labels, counts, strict=False):
@@ -56,42 +56,42 @@ def confusion_lines(confusion: dict[str, Any]) -> list[str]:
 
 
 def confusion_names(confusion: dict[str, Any]) -> list[str]:
-    """The labels of a confusion matrix, on one line each; the last may be "others (12)"."""
+    """Return the labels of a confusion matrix without line ends; the last may be "others (12)"."""
     labels = [_one_line(label) for label in confusion["labels"]]
     if confusion.get("others"):
         labels[-1] = f"others ({confusion['others']})"
     return labels
 
 
-def cut(text: str, width: int) -> str:
-    """The text, or as much of it as fits into `width` cells with "..." behind."""
+def truncate(text: str, width: int) -> str:
+    """Return the text, truncated to `width` cells with "..." at the end if it is longer."""
     return text if cell_len(text) <= width else set_cell_size(text, width - 3) + "..."
 
 
 def _worst(labels: list[str], rows: list[list[int]], others: int) -> list[str]:
-    """The largest numbers off the diagonal, in words; the joined labels say too little."""
+    """Return the most frequent confusions as text, without the merged labels."""
     if others:
         labels, rows = labels[:-1], [row[:-1] for row in rows[:-1]]
-    names = [cut(label, 40) for label in labels]
+    names = [truncate(label, 40) for label in labels]
     found = [
-        (count, f"{names[right]} -> {names[given]}")
-        for right, row in enumerate(rows)
-        for given, count in enumerate(row)
-        if count and right != given
+        (count, f"{names[expected]} -> {names[predicted]}")
+        for expected, row in enumerate(rows)
+        for predicted, count in enumerate(row)
+        if count and expected != predicted
     ]
-    left_out = f", the {others} rarest labels left out" if others else ""
+    without = f", without the {others} rarest labels" if others else ""
     if not found:
-        return [f"no label was taken for another{left_out}"]
+        return [f"no confusions{without}"]
     found = sorted(found, key=lambda pair: (-pair[0], pair[1]))
-    shown = found[:_MOST_CONFUSIONS]
+    shown = found[:_MAX_CONFUSIONS]
     title = (
-        f"most frequent confusions, right label -> given ({len(shown)} of {len(found)}{left_out})"
+        f"most frequent confusions, expected -> predicted ({len(shown)} of {len(found)}{without})"
     )
     return [title, *(f"{text}: {count}" for count, text in shown)]
 
 
 def _grid(lines: Sequence[Sequence[str]], widths: Sequence[int]) -> list[str]:
-    """Lines whose first cell has its width already."""
+    """Return aligned lines; the first cell of each is padded already."""
     return [
         "  ".join(
             [line[0], *(_right(cell, width) for cell, width in zip(line[1:], widths, strict=True))]
@@ -111,7 +111,7 @@ def _one_line(value: object) -> str:
 
 
 def _left(text: str, width: int) -> str:
-    return set_cell_size(cut(text, width), width)
+    return set_cell_size(truncate(text, width), width)
 
 
 def _right(text: str, width: int) -> str:

@@ -1,8 +1,8 @@
-"""How good are the answers: edit distances, exact match, BLEU and chrF, each with an interval.
+"""Metrics for text: edit distances, exact match, BLEU and chrF, each with an interval.
 
-Every measure is a function of sums over examples. `score` adds up the rows of a table with one row
-an example; `intervals` adds up rows drawn with replacement, so a thousand draws cost little.
-BLEU and chrF are sacrebleu's, since only numbers from the same code can be compared.
+Every metric is a function of sums over examples. `score` sums the rows of a table with one row per
+example; `intervals` sums rows sampled with replacement, so a thousand samples cost little.
+BLEU and chrF come from sacrebleu, since scores are comparable only if the same code computed them.
 """
 
 import math
@@ -23,7 +23,7 @@ from regard.metrics.numbers import bootstrap
 Tokenize = Callable[[str], list[str]]
 Table = npt.NDArray[np.float64]
 
-# Columns of the table, one row an example. A rate has two: errors, then length of the reference.
+# Columns of the table, one row per example. A rate has two: errors, then length of the reference.
 _RATES = {"ser": slice(1, 3), "cer": slice(3, 5), "wer": slice(5, 7)}
 _EXACT_MATCH, _SHORT_BLEU, _COUNT = 0, 7, 8
 _BLEU, _CHRF = slice(9, 19), slice(19, 37)
@@ -32,19 +32,18 @@ _BLEU, _CHRF = slice(9, 19), slice(19, 37)
 def score(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> dict[str, float]:
-    """The measures of all answers together, 0 to 100, under the names of the command line.
+    """Return the metrics over all hypotheses, 0 to 100, under the names of the command line.
 
-    `references[i]` holds every right answer for example `i`; `tokenize` splits a text into the
+    `references[i]` holds every correct output for example `i`; `tokenize` splits a text into the
     units of `ser` (phonemes, characters: whatever the model writes).
 
-    - `exact_match`: the answer equals one of the references.
-    - `ser`, `cer`, `wer`: errors in tokens, characters and white-space words. Each answer is
-      compared with its closest reference, the longer one of two equally close; then the errors
-      of all examples are divided by the lengths of the chosen references (at least 1), so a
-      rate can exceed 100.
+    - `exact_match`: the hypothesis equals one of the references.
+    - `ser`, `cer`, `wer`: errors in tokens, characters and whitespace-separated words. Each
+      hypothesis is compared with its closest reference (ties: the longer one). The errors of all
+      examples are divided by the total length of these references, so a rate can exceed 100.
     - `bleu`, `chrf`: corpus scores of sacrebleu with its defaults; see `signatures`.
-    - `short_bleu`: mean of `short_bleu`, best of the references. It counts words; where no
-      reference has more than one word it counts tokens.
+    - `short_bleu`: mean of the function `short_bleu` for the best reference. It counts words, or
+      tokens if no reference has more than one word.
     """
     table = _table(hypotheses, references, tokenize)
     return _scores(table.sum(axis=0))
@@ -57,18 +56,18 @@ def intervals(
     samples: int = 1000,
     seed: int = 0,
 ) -> dict[str, tuple[float, float]]:
-    """For each name in `score`, the bounds that hold 95 % of the scores of resampled examples.
+    """Return the bounds that hold 95 % of the scores of resampled examples, per metric.
 
-    The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): draw as many examples as there
-    are, with replacement, and score them; do so `samples` times.
+    The percentile bootstrap (Efron 1979; for BLEU: Koehn 2004): sample N of the N examples with
+    replacement and score them; repeat this `samples` times.
     """
     table = _table(hypotheses, references, tokenize)
-    return bootstrap(lambda times: _scores(times @ table), len(table), samples, seed)
+    return bootstrap(lambda weights: _scores(weights @ table), len(table), samples, seed)
 
 
 def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
-    """The strings by which sacrebleu says how `bleu` and `chrf` were computed."""
-    # The signature depends only on how many references there are, so no text is tokenized.
+    """Return sacrebleu's signatures, which state how `bleu` and `chrf` were computed."""
+    # The signature depends only on the number of references, so no text is tokenized.
     streams = _streams([[""] * len(alternatives) for alternatives in references])
     return {
         "bleu": str(BLEU(references=streams).get_signature()),
@@ -77,7 +76,7 @@ def signatures(references: Sequence[Sequence[str]]) -> dict[str, str]:
 
 
 def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
-    """The least number of insertions, deletions and substitutions that make one the other.
+    """Return the minimum number of insertions, deletions and substitutions (Levenshtein).
 
     Bit-parallel (Myers 1999, in the form of Hyyro 2001): a Python integer holds one column of
     the Levenshtein table as differences of neighbors, which are +1, 0 or -1.
@@ -87,16 +86,16 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
     if not first or not second:
         return len(first) + len(second)
 
-    places: dict[str, int] = {}
+    positions: dict[str, int] = {}  # a bit mask per token
     for index, token in enumerate(first):
-        places[token] = places.get(token, 0) | 1 << index
+        positions[token] = positions.get(token, 0) | 1 << index
     full = (1 << len(first)) - 1
     last = 1 << (len(first) - 1)
-    plus, minus = full, 0  # vertical differences of the column before the first: all +1
+    plus, minus = full, 0  # vertical differences before the first column: all +1
     distance = len(first)
 
     for token in second:
-        equal = places.get(token, 0)
+        equal = positions.get(token, 0)
         diagonal = (((equal & plus) + plus) ^ plus) | equal | minus
         right_plus = minus | (full & ~(diagonal | plus))
         right_minus = plus & diagonal
@@ -109,9 +108,9 @@ def edit_distance(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def short_bleu(prediction: Sequence[str], label: Sequence[str], order: int = 2) -> float:
-    """BLEU for short sequences, 0 to 1: `exp(min(0, 1 - |label| / |prediction|)) prod p_n^(1/2^n)`.
+    """Return BLEU for short sequences: `exp(min(0, 1 - |label| / |prediction|)) prod p_n^(1/2^n)`.
 
-    Zhang, Lipton, Li, Smola, Dive into Deep Learning, 10.7.6: `p_n` is the share of n-grams of
+    Zhang, Lipton, Li, Smola, Dive into Deep Learning, 10.7.6: `p_n` is the fraction of n-grams of
     the prediction that are in the label, for n up to `order` or the length of the prediction.
     """
     if not prediction:
@@ -128,7 +127,7 @@ def _ngrams(sequence: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> tuple[int, int]:
-    """(errors, length) of the reference with the fewest errors, the longest of several such."""
+    """Return errors and length of the reference with the fewest errors (ties: the longest)."""
     errors, length = min((edit_distance(hypothesis, r), -len(r)) for r in references)
     return errors, -length
 
@@ -136,19 +135,19 @@ def _closest(hypothesis: Sequence[str], references: Sequence[Sequence[str]]) -> 
 def _table(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: Tokenize
 ) -> Table:
-    """All columns, one row an example."""
+    """Return all columns, one row per example."""
     _check(hypotheses, references)
     by_word = any(len(text.split()) > 1 for texts in references for text in texts)
     rows = []
     for hypothesis, texts in zip(hypotheses, references, strict=True):
-        answer, rights = tokenize(hypothesis), [tokenize(text) for text in texts]
-        answer_words, right_words = hypothesis.split(), [text.split() for text in texts]
-        units = (answer_words, right_words) if by_word else (answer, rights)
+        tokens = tokenize(hypothesis), [tokenize(text) for text in texts]
+        words = hypothesis.split(), [text.split() for text in texts]
+        prediction, labels = words if by_word else tokens
         row: list[float] = [hypothesis in texts]
-        row += _closest(answer, rights)
+        row += _closest(*tokens)
         row += _closest(hypothesis, texts)
-        row += _closest(answer_words, right_words)
-        row += [max(short_bleu(units[0], right) for right in units[1]), 1]
+        row += _closest(*words)
+        row += [max(short_bleu(prediction, label) for label in labels), 1]
         rows.append(row)
     streams = _streams(references)
     counts = [each._extract_corpus_statistics(hypotheses, streams) for each in _sacrebleu()]
@@ -156,7 +155,7 @@ def _table(
 
 
 def _scores(sums: Table) -> dict[str, float]:
-    """All measures from the sums of the columns, in their usual order."""
+    """Return all metrics from the sums of the columns, in display order."""
     count, parts = float(sums[_COUNT]), zip(_sacrebleu(), (_BLEU, _CHRF), strict=True)
     bleu, chrf = (
         each._compute_score_from_stats([round(value) for value in sums[part].tolist()]).score
@@ -175,28 +174,25 @@ def _scores(sums: Table) -> dict[str, float]:
 
 
 def _streams(references: Sequence[Sequence[str]]) -> list[list[Any]]:
-    """References as sacrebleu wants them: first ones, second ones, ...; `None` where none is."""
-    most = max(len(texts) for texts in references)
-    return [
-        [texts[place] if place < len(texts) else None for texts in references]
-        for place in range(most)
-    ]
+    """Return references as sacrebleu expects them: all first ones, all second ones, ...."""
+    count = max(len(texts) for texts in references)
+    return [[texts[i] if i < len(texts) else None for texts in references] for i in range(count)]
 
 
 @cache
 def _sacrebleu() -> tuple[BLEU, CHRF]:
-    # `force` only silences the warning about text that looks tokenized.
+    # `force` only turns off the warning about text that looks tokenized.
     return BLEU(force=True), CHRF()
 
 
 def _check(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
     if not hypotheses:
-        raise UserError("There is nothing to score: no example was given.")
+        raise UserError("no examples to score")
     if len(hypotheses) != len(references):
         raise UserError(
-            f"Each answer needs its references: {len(hypotheses)} answers came with "
-            f"{len(references)} lists of references."
+            f"expected one list of references per hypothesis, found {len(references)} lists for "
+            f"{len(hypotheses)} hypotheses"
         )
     for number, texts in enumerate(references, start=1):
         if isinstance(texts, str) or not texts:
-            raise UserError(f"Example {number}: a non-empty list of references was expected.")
+            raise UserError(f"example {number}: expected a non-empty list of references")

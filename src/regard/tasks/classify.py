@@ -15,7 +15,7 @@ from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
 from regard.inputs.input import Input
 from regard.metrics import label_metrics as measure
-from regard.metrics.numbers import Measured
+from regard.metrics.numbers import WeightedScores
 from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
 from regard.tasks.labeled_data import source_stats, text_or_vector
@@ -125,7 +125,9 @@ class Classify(Task):
             is_scalar=not self.is_multi_label,
         )
 
-    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
+    def measured(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> WeightedScores:
         """accuracy and macro-F1; of several labels F1."""
         return measure.measure_labels(*columns(predictions, examples), self.is_multi_label)
 
@@ -161,7 +163,7 @@ class Classify(Task):
             return False
         logits = np.stack(predictor.find([example.source for example in known]))  # (N, C)
         labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels
-        fit = measure.fit_temperature_several if self.is_multi_label else measure.fit_temperature
+        fit = measure.fit_temperature_multilabel if self.is_multi_label else measure.fit_temperature
         self.temperature = fit(logits, labels)
         return True
 

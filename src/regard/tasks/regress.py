@@ -24,7 +24,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.text import Text
 from regard.inputs.vectors import standard
-from regard.metrics.numbers import Measured, measure_numbers, number_table
+from regard.metrics.numbers import WeightedScores, measure_numbers, number_table
 from regard.models.encoder_model import EncoderModel, LabelHead, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import SearchResult
@@ -148,7 +148,9 @@ class Regress(Task):
             model.head.linear.bias.copy_(torch.from_numpy(weights[-1]))
         return None
 
-    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
+    def measured(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> WeightedScores:
         """r2, and rmse and mae in the unit of the data."""
         return measure_numbers(*columns(predictions, examples))
 

@@ -21,7 +21,7 @@ from regard.inputs import Inputs, fit_input
 from regard.inputs.input import Input
 from regard.inputs.words import Words
 from regard.metrics.label_metrics import class_table, confusion
-from regard.metrics.numbers import Measured
+from regard.metrics.numbers import WeightedScores
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.encoder_model import EncoderModel, TaggerOptions
 from regard.search.search import SearchResult
@@ -153,7 +153,9 @@ class Tag(Task):
             confidence=float(np.mean(sure)),
         )
 
-    def measured(self, predictions: Sequence[Prediction], examples: Sequence[Example]) -> Measured:
+    def measured(
+        self, predictions: Sequence[Prediction], examples: Sequence[Example]
+    ) -> WeightedScores:
         """Return `accuracy`, `oov_accuracy`, `sentence_accuracy` and, for spans, `f1`."""
         words = [example.source for example in examples]
         return measure_tags(*columns(predictions, examples), words, self.knows)

@@ -22,7 +22,7 @@ from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Example, Pair
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
-from regard.metrics.numbers import Measured
+from regard.metrics.numbers import WeightedScores
 from regard.objectives import Objective
 from regard.search.callbacks import PartialHypothesis
 from regard.search.hypothesis import TokenConstraints
@@ -125,7 +125,7 @@ class Task(ABC):
 
     def measured(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
-    ) -> Measured | None:
+    ) -> WeightedScores | None:
         """What is measured of predictions; None where all comes from the loss."""
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from regard.metrics.metric_names import LABELS
-from regard.metrics.tables import confusion_names, cut
+from regard.metrics.tables import confusion_names, truncate
 from regard.storage.run_folder import Record, number
 from regard.views.report.curves import LEFT, RIGHT, TOP, Scale, scales, short, ticks
 from regard.views.report.html_parts import DASH, cells, dot, figure, level, section, svg, table
@@ -89,7 +89,7 @@ def _confusion(confusion: dict[str, Any]) -> str:
     if not confusion.get("labels"):
         return ""
     names = confusion_names(confusion)
-    labels = [cut(name, 20) for name in names]
+    labels = [truncate(name, 20) for name in names]
     rows: list[list[int]] = confusion["rows"]
     digits = max(len(str(count)) for row in rows for count in row)
     widest = _LETTER * max(map(cell_len, labels))

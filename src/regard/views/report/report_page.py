@@ -70,7 +70,7 @@ def _eyebrow(run: RunFolder) -> str:
 def _top(run: RunFolder, main: Headline | None) -> str:
     if main:
         known = METRICS.get(main.metric)
-        sign = "<small>%</small>" if known and known.share else ""
+        sign = "<small>%</small>" if known and known.is_percentage else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
         score = (
             f'<span class="label">{escape(measure(main.metric, run))}</span>'

@@ -10,7 +10,7 @@ from regard.metrics.metric_names import LABELS, METRICS, best_of, which_is_bette
 from regard.storage.run_folder import Record, RunFolder, number
 from regard.views.report.html_parts import cells, note, section, table
 
-UNBOUNDED = {name for name, metric in METRICS.items() if not metric.bounded}
+UNBOUNDED = {name for name, metric in METRICS.items() if not metric.is_bounded}
 
 
 class TaskView(NamedTuple):
