@@ -23,7 +23,7 @@ SMALL = "--set model.encoder.kind=transformer --set model.encoder.width=32 \
 --set model.encoder.layers=2 --set model.encoder.dropout=0.1 --set model.decoder.dropout=0.1 \
 --set training.batch_tokens=400 --set training.validate_every=40 --set training.checkpoint_every=5 \
 --set training.validation_examples=40 --set training.average.kind=ema"
-CLOCK = ("seconds", "tokens_per_second")
+CLOCK = ("elapsed_seconds", "tokens_per_second")
 
 
 def command(out: Path, processes: int) -> list[str]:
@@ -57,7 +57,7 @@ def kill(process: subprocess.Popen[bytes], out: Path) -> None:
 def step(out: Path) -> int:
     """The step of the newest checkpoint."""
     try:
-        return int(json.loads((out / "last" / "progress.json").read_text())["step"])
+        return int(json.loads((out / "checkpoint" / "state.json").read_text())["step"])
     except (OSError, ValueError):
         return 0
 
@@ -108,7 +108,11 @@ def main() -> None:
         draw = random.Random(given.seed)
         steps = killed(folder / "killed", processes, given.kills, draw, life / 2)
         whole, other = folder / "whole", folder / "killed"
-        files = ("model.safetensors", "last/model.safetensors", "last/training.safetensors")
+        files = (
+            "model.safetensors",
+            "checkpoint/model.safetensors",
+            "checkpoint/training.safetensors",
+        )
         same = [n for n in files if (whole / n).read_bytes() == (other / n).read_bytes()]
         logs = lines(whole) == lines(other)
         failed |= len(same) < len(files) or not logs

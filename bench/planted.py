@@ -158,7 +158,7 @@ def blinded(bench: Bench, setup: str, out: Path) -> None:
             weight.zero_()
     save_file(weights, first / "model.safetensors")
     frozen = (f"training.freeze={json.dumps(SIGHT[setup])}", "training.pretrained_lr_factor=1.0")
-    bench.train(out, *files, settings_of(setup, *frozen), "--from", first)
+    bench.train(out, *files, settings_of(setup, *frozen), "--init-from", first)
 
 
 def tagger(bench: Bench, setup: str, out: Path) -> None:

@@ -26,7 +26,7 @@ import yaml
 from safetensors.numpy import load_file
 from surroundings import REPOSITORY, RESULTS, folder, machine
 
-CLOCK = ("seconds", "tokens_per_second")  # fields of metrics.jsonl that no two runs share
+CLOCK = ("elapsed_seconds", "tokens_per_second")  # fields of metrics.jsonl that no two runs share
 WORDS, SENTENCES = 1000, 300
 
 # Settings that have another name in older versions: the new name, the old name, and a word that
@@ -379,7 +379,7 @@ class Version:
                 stdout=errors,
                 stderr=errors,
             )
-        while process.poll() is None and not (out / "last" / "progress.json").exists():
+        while process.poll() is None and not (out / "checkpoint" / "state.json").exists():
             time.sleep(0.005)
         process.kill()
         if process.wait() == 0:

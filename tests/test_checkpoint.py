@@ -104,11 +104,11 @@ def test_a_run_without_a_checkpoint_has_none(tmp_path: Path) -> None:
 def test_plain_formats_only(tmp_path: Path) -> None:
     """No pickle: loading a model never runs code."""
     save_checkpoint(Toy(tmp_path, build(1)).move(1))
-    names = sorted(path.name for path in (tmp_path / "last").iterdir())
-    plain = ["model.safetensors", "progress.json", "training.safetensors"]
+    names = sorted(path.name for path in (tmp_path / "checkpoint").iterdir())
+    plain = ["model.safetensors", "state.json", "training.safetensors"]
     assert names == sorted([*plain, "checksums.json"])
-    assert json.loads((tmp_path / "last" / "progress.json").read_text("utf-8"))["step"] == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["last"]
+    assert json.loads((tmp_path / "checkpoint" / "state.json").read_text("utf-8"))["step"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
 
 
 def two(folder: Path) -> Toy:
@@ -119,7 +119,7 @@ def two(folder: Path) -> Toy:
     return toy
 
 
-FILES = ("model.safetensors", "training.safetensors", "progress.json", "checksums.json")
+FILES = ("model.safetensors", "training.safetensors", "state.json", "checksums.json")
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -128,7 +128,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, damage: str
 ) -> None:
     two(tmp_path)
-    path = tmp_path / "last" / name
+    path = tmp_path / "checkpoint" / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     if damage == "remove":
@@ -138,7 +138,7 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     again = loaded(tmp_path)
     assert again.progress.step == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"warning: {tmp_path / 'last'}") and "damaged" in said
+    assert said.startswith(f"warning: {tmp_path / 'checkpoint'}") and "damaged" in said
     assert said.endswith("going on from the checkpoint before it, of step 1\n")
     save_checkpoint(again.move(1))
     assert loaded(tmp_path).progress.step == 2 and capsys.readouterr().err == ""
@@ -146,13 +146,15 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
 
 def test_two_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     two(tmp_path)
-    for name in ("last", "last.old"):
+    for name in ("checkpoint", "checkpoint.prev"):
         (tmp_path / name / "training.safetensors").write_bytes(b"torn")
-    with pytest.raises(UserError, match=r"last/training.*last\.old/training.*No whole checkpoint"):
+    with pytest.raises(
+        UserError, match=r"checkpoint/training.*checkpoint\.prev/training.*No whole checkpoint"
+    ):
         loaded(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors", "progress.json"])
+@pytest.mark.parametrize("name", ["model.safetensors", "training.safetensors", "state.json"])
 def test_a_full_disk_leaves_what_was_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -160,7 +162,9 @@ def test_a_full_disk_leaves_what_was_saved(
     fsync = os.fsync
 
     def full(number: int) -> None:
-        if os.readlink(f"/proc/self/fd/{number}").endswith(f"last.new/.{name}.{os.getpid()}.new"):
+        if os.readlink(f"/proc/self/fd/{number}").endswith(
+            f"checkpoint.tmp/.{name}.{os.getpid()}.new"
+        ):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         fsync(number)
 
@@ -168,7 +172,7 @@ def test_a_full_disk_leaves_what_was_saved(
         patch.setattr("regard.core.files.os.fsync", full)
         with pytest.raises(UserError, match=rf"{name}: cannot be written: No space left"):
             save_checkpoint(toy.move(1))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "last.old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.prev"]
     assert loaded(tmp_path).progress.step == 2
     save_checkpoint(toy)
     assert loaded(tmp_path).progress.step == 3
@@ -211,14 +215,14 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(
             save_checkpoint(toy.move(1))
     assert loaded(tmp_path).progress.step == step
     save_checkpoint(toy.move(1))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["last", "last.old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.prev"]
     assert loaded(tmp_path).progress.step == 4
 
 
 def test_half_a_new_checkpoint_is_not_taken(tmp_path: Path) -> None:
     save_checkpoint(Toy(tmp_path, build(1)).move(1))
-    (tmp_path / "last.new").mkdir()
-    (tmp_path / "last.new" / "model.safetensors").write_bytes(b"half")
+    (tmp_path / "checkpoint.tmp").mkdir()
+    (tmp_path / "checkpoint.tmp" / "model.safetensors").write_bytes(b"half")
     assert loaded(tmp_path).progress.step == 1
 
 

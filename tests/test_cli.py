@@ -45,7 +45,7 @@ def once(command: Command, tiny: list[str]) -> Command:
 
 
 WORDS = {
-    "train": """--task --from --unlabeled --teacher
+    "train": """--task --init-from --unlabeled --teacher
         --source --target --dev --dev-source --dev-target --source-column --target-column
         --recipe --set --budget --steps --epochs --seed --out --resume --force --print-config
         --debug""",
@@ -54,7 +54,7 @@ WORDS = {
     "evaluate": """--source --target --source-column --target-column --beam --batch-size --quantize
         --json --debug""",
     "score": "--input --batch-size --json --debug",
-    "check": "--task --dev --limit --set --plot --json --debug",
+    "check": "--task --dev --max-length --set --plot --json --debug",
     "recipes": "--debug",
 }
 
@@ -379,7 +379,7 @@ def test_check_says_what_is_in_the_data(command: Command) -> None:
 def test_check_as_json_with_a_limit_and_a_dev_file(command: Command) -> None:
     Path("words.tsv").write_text(TSV)
     Path("dev.tsv").write_text("ab\tba\nxy\tyx\n")
-    said = command("check", "words.tsv", "--dev", "dev.tsv", "--limit", "3", "--json")
+    said = command("check", "words.tsv", "--dev", "dev.tsv", "--max-length", "3", "--json")
     found = json.loads(said.out)
     assert (found["pairs"], found["dev_pairs"], found["overlap"]) == (5, 2, 1)
     assert found["limit"] == 3 and found["over_limit"] == 1

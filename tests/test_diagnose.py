@@ -118,7 +118,7 @@ def test_an_aborted_run_is_diagnosed_without_a_model(
     tmp_path: Path, trained: Any, command: Callable[..., Any]
 ) -> None:
     run = Path(shutil.copytree(trained.run, tmp_path / "run"))
-    shutil.rmtree(run / "last")
+    shutil.rmtree(run / "checkpoint")
     for name in ("model.safetensors", "scores.json"):
         (run / name).unlink()
     lines = (run / "metrics.jsonl").read_text().splitlines(keepends=True)

@@ -204,7 +204,7 @@ def test_the_run_folder_is_one_like_any_other(
     assert "imported" in command("runs", run).out
     assert command("report", run).code == 0
     said = command("train", data, "--dev", data, "--resume", "--out", run)
-    assert said.code == 2 and f"train it further with --from {run}" in said.err
+    assert said.code == 2 and f"train it further with --init-from {run}" in said.err
     said = command("diagnose", run)
     assert said.code == 2 and "imported, not trained here" in said.err
 
@@ -220,7 +220,7 @@ def test_training_starts_from_it(
     data = tmp_path / "data.tsv"
     data.write_text("".join(f"{text}\t{text[::-1]}\n" for text in texts))
     few = ("--steps", "2", "--set", "training.lr=1e-12", "--out", tuned)
-    said = command("train", data, "--from", run, *few)
+    said = command("train", data, "--init-from", run, *few)
     assert said.code == 0, said.err
     one, other = regard.load(run), regard.load(tuned)
     assert other.config_.model.tie_embeddings == one.config_.model.tie_embeddings

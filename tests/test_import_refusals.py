@@ -265,4 +265,4 @@ def test_marian_tokens_cannot_be_learned(command: Command, tmp_path: Path) -> No
     said = command(
         "train", data, "--set", "task.source.tokenizer=marian", "--out", tmp_path / "run"
     )
-    assert said.code == 2 and "it comes with an imported model: train --from that" in said.err
+    assert said.code == 2 and "it comes with an imported model: train --init-from that" in said.err

@@ -176,26 +176,26 @@ def test_settings_that_do_not_fit(
     assert message in refusal(train(data, "--task", task, *words))
 
 
-# --from, --unlabeled, --resume, check
+# --init-from, --unlabeled, --resume, check
 
 
 def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None:
     Path("folder").mkdir()
     for task, origin, message in (
-        ("tag", "language-model", "--from: a tagger starts from a tagger, or from a"),
-        ("tag", "classify", "--from: a tagger starts from a tagger"),
-        ("classify", "tag", "--from: that model does not read texts as this task does"),
-        ("classify", "regress", "--from: that model does not read texts as this task does"),
-        ("classify", "language-model", "no weight of it fits this model"),
-        ("regress", "classify", "--from: that model does not read vectors of 2 numbers"),
+        ("tag", "language-model", "--init-from: a tagger starts from a tagger, or from a"),
+        ("tag", "classify", "--init-from: a tagger starts from a tagger"),
+        ("classify", "tag", "--init-from: that model does not read texts as this task does"),
+        ("classify", "regress", "--init-from: that model does not read texts as this task does"),
+        ("classify", "language-model", "no weight matches this model"),
+        ("regress", "classify", "--init-from: that model does not read vectors of 2 numbers"),
         ("classify", None, "folder: not a model folder (no config.yaml in it)"),
     ):
         data, _ = corpora.write(task, Path())
         folder = models(origin).run if origin else "folder"
-        assert message in refusal(train(data, "--task", task, "--from", folder))
-    words = ("--from", models("classify").run, "--set", "task.source.tokenizer=word")
+        assert message in refusal(train(data, "--task", task, "--init-from", folder))
+    words = ("--init-from", models("classify").run, "--set", "task.source.tokenizer=word")
     said = train(corpora.write("classify", Path())[0], "--task", "classify", *words)
-    assert "--from: that model reads char tokens, word were asked for" in refusal(said)
+    assert "--init-from: that model reads char tokens, word were asked for" in refusal(said)
 
 
 def test_unlabeled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:
@@ -223,5 +223,5 @@ def test_what_check_cannot_do(command: Command, models: Any) -> None:
     said = command("check", models("classify").train, "--task", "classify", "--plot", "zipf.svg")
     assert "--plot: only running text has a curve to draw" in refusal(said)
     assert not Path("zipf.svg").exists()
-    said = command("check", models("tag").train, "--task", "tag", "--limit", "3")
-    assert "--limit: only --task transduce" in refusal(said)
+    said = command("check", models("tag").train, "--task", "tag", "--max-length", "3")
+    assert "--max-length: only supported for --task transduce" in refusal(said)

@@ -26,14 +26,19 @@ def write_lines(path: Path, records: list[dict]) -> None:
 def folder(tmp_path: Path) -> Path:
     train = [
         {"kind": "train", "step": step, "epoch": step / 20, "loss": loss, "lr": 1e-3 / step}
-        | {"norm": 1.0, "tokens_per_second": 9000.0, "padding": 0.05, "seconds": step * 5.0}
+        | {
+            "grad_norm": 1.0,
+            "tokens_per_second": 9000.0,
+            "padding_fraction": 0.05,
+            "elapsed_seconds": step * 5.0,
+        }
         for step, loss in LOSSES
     ]
     dev = [
         {
             "kind": "dev",
             "step": step,
-            "seconds": 1.0,
+            "elapsed_seconds": 1.0,
             "loss": loss,
             "scores": {"exact_match": exact},
         }

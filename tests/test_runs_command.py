@@ -168,7 +168,7 @@ def test_the_best_of_an_error_rate_is_the_lowest(command: Command) -> None:
         folder = Path("runs") / name
         if not folder.exists():
             make_run(folder, metric="loss")
-        line = {"kind": "dev", "step": 1, "seconds": 1.0, "scores": {"loss": value}}
+        line = {"kind": "dev", "step": 1, "elapsed_seconds": 1.0, "scores": {"loss": value}}
         (folder / "metrics.jsonl").write_text(json.dumps(line) + "\n")
     assert [run["run"] for run in listed(command("runs", "--sort", "best"))] == ["low", "high"]
 

@@ -246,7 +246,7 @@ def test_files(tmp_path: Path) -> None:
 def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
     """The letters of a reversed word are those of the word, so all of them are found."""
     file, asked = tmp_path / "short", ("abc", "fed", "cafe")
-    said = command("shortlist", trained.run, trained.train, "--out", file, "--best", "2")
+    said = command("shortlist", trained.run, trained.train, "--out", file, "--per-token", "2")
     assert said.code == 0, said.err
     assert "true tokens among them" in said.out and "100.00%" in said.out
     assert not (trained.run / "shortlist.safetensors").exists()

@@ -15,8 +15,8 @@ FILES = {
         "vocabulary/task.json",
     ),
     *("model.safetensors", "metrics.jsonl", "samples.jsonl", "scores.json", "report.html"),
-    *("last/model.safetensors", "last/training.safetensors", "last/progress.json"),
-    "last/checksums.json",
+    *("checkpoint/model.safetensors", "checkpoint/training.safetensors", "checkpoint/state.json"),
+    "checkpoint/checksums.json",
 }
 
 
@@ -38,12 +38,12 @@ def records(folder: str | Path, kind: str) -> list[dict[str, Any]]:
 def written(folder: str | Path) -> list[dict[str, Any]]:
     """All lines of metrics.jsonl, without what the clock says."""
     lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()
-    times = ("seconds", "tokens_per_second")
+    times = ("elapsed_seconds", "tokens_per_second")
     return [{k: v for k, v in json.loads(line).items() if k not in times} for line in lines]
 
 
 def progress(folder: str | Path) -> dict[str, Any]:
-    return json.loads((Path(folder) / "last" / "progress.json").read_text())
+    return json.loads((Path(folder) / "checkpoint" / "state.json").read_text())
 
 
 def stop_at_7(display: Any, run: Any, record: Any, speed: float) -> None:

@@ -38,9 +38,15 @@ def make_run(
     (folder / "settings.json").write_text(json.dumps(changed), "utf-8")
     log: list[dict[str, Any]] = []
     for number, score in enumerate(exact, 1):
-        at = {"step": 20 * number, "seconds": 120.0 * number}
+        at = {"step": 20 * number, "elapsed_seconds": 120.0 * number}
         loss = 3.0 / number
-        rates = {"lr": 1e-3, "norm": 1.0, "padding": 0.0, "tokens": 600, "tokens_per_second": 5.0}
+        rates = {
+            "lr": 1e-3,
+            "grad_norm": 1.0,
+            "padding_fraction": 0.0,
+            "tokens": 600,
+            "tokens_per_second": 5.0,
+        }
         log.append({"kind": "train", **at, "epoch": number, "loss": loss, **rates})
         log.append(
             {"kind": "dev", **at, "loss": loss + 1, "scores": {"exact_match": score, "ser": 9.5}}

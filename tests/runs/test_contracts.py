@@ -36,7 +36,9 @@ def test_random_windows_carry_nothing_on(command: Command, kind: str) -> None:
         *("--set", "task.window_order=shuffled", "--set", "training.batch_tokens=640"),
     )
     assert said.code == 0, said.err
-    assert not [name for name in load_file("run/last/training.safetensors") if "carry" in name]
+    assert not [
+        name for name in load_file("run/checkpoint/training.safetensors") if "carry" in name
+    ]
 
 
 def test_a_run_killed_before_its_first_step_keeps_the_weights_it_was_given() -> None:

@@ -26,7 +26,7 @@ from regard.training.display import Plain
 from regard.training.train_folder import TrainArgs, choose_folder
 
 Command = Callable[..., Any]
-LAST = "last/model.safetensors"
+LAST = "checkpoint/model.safetensors"
 STEPS = ("--steps", "100", "--set", "training.validate_every=40")
 
 
@@ -241,7 +241,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(
 ) -> None:
     assert train("--steps", "4", "--out", "run").code == 0
     weights = (Path("run") / LAST).read_bytes()
-    shutil.rmtree("run/last")
+    shutil.rmtree("run/checkpoint")
     assert command("train", "--resume", "--out", "run").code == 0
     assert (Path("run") / LAST).read_bytes() == weights
 
@@ -279,15 +279,15 @@ def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Com
     [
         ("run.json", '{"format": 3}', "data"),
         ("run.json", '{"format": 1, "version": "0.0.9"}', "made by regard 0.0.9, whose settings"),
-        ("last/progress.json", '{"stepp": 3}', "progress.json: damaged, its checksum"),
-        ("last/checksums.json", "[1", "checksums.json: cannot be read"),
+        ("checkpoint/state.json", '{"stepp": 3}', "state.json: damaged, its checksum"),
+        ("checkpoint/checksums.json", "[1", "checksums.json: cannot be read"),
     ],
 )
 def test_a_damaged_run_is_not_resumed(
     train: Command, interrupted: Path, name: str, content: str, message: str
 ) -> None:
     (interrupted / name).write_text(content)
-    shutil.rmtree(interrupted / "last.old")
+    shutil.rmtree(interrupted / "checkpoint.prev")
     said = train("--resume", "--out", interrupted)
     assert said.code == 2 and "Traceback" not in said.err
     assert said.err.splitlines()[-1].startswith("error: ") and message in said.err

@@ -30,7 +30,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_been(
     assert command("evaluate", "run", dev).code == 0  # it can be used as it is
     said = command("train", "--resume", "--out", "run")
     assert said.code == 0 and "resumed at step 7" in said.err
-    for name in ("model.safetensors", "last/model.safetensors", "config.yaml"):
+    for name in ("model.safetensors", "checkpoint/model.safetensors", "config.yaml"):
         assert (Path("run") / name).read_bytes() == (whole / name).read_bytes()
     scores = [json.loads((folder / "scores.json").read_text()) for folder in (Path("run"), whole)]
     assert scores[0]["scores"] == scores[1]["scores"]
@@ -53,10 +53,10 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(
 ) -> None:
     whole = models(task).run
     shutil.copytree(whole, "run")
-    shutil.rmtree("run/last")
+    shutil.rmtree("run/checkpoint")
     (Path("run") / "scores.json").unlink()
     assert command("train", "--resume", "--out", "run").code == 0
-    weights = "last/model.safetensors"
+    weights = "checkpoint/model.safetensors"
     assert (Path("run") / weights).read_bytes() == (whole / weights).read_bytes()
 
 

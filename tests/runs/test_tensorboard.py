@@ -39,10 +39,20 @@ def logged(run: str | Path) -> dict[str, list[tuple[int, float]]]:
     wanted: dict[str, list[tuple[int, float]]] = {}
     for kind in ("train", "dev", "final"):
         for line in records(run, kind):
-            names = ("loss", "nll", "lr", "norm", "noise", "padding", "tokens_per_second")
+            names = (
+                "loss",
+                "nll",
+                "lr",
+                "grad_norm",
+                "grad_noise_scale",
+                "padding_fraction",
+                "tokens_per_second",
+            )
             values = {f"{kind}/{name}": line.get(name) for name in names}
             values |= {f"{kind}/{name}": value for name, value in line.get("scores", {}).items()}
-            values |= {f"norm/{part}": value for part, value in line.get("norms", {}).items()}
+            values |= {
+                f"grad_norm/{part}": value for part, value in line.get("grad_norms", {}).items()
+            }
             for name, value in values.items():
                 if value is not None:
                     wanted.setdefault(name, []).append((line["step"], value))
@@ -74,10 +84,10 @@ def test_the_points_are_those_of_the_log(train: Command) -> None:
         "dev/loss",
         "final/exact_match",
         "train/lr",
-        "train/norm",
+        "train/grad_norm",
     }
     assert wanted <= points("run").keys()
-    assert any(name.startswith("norm/") for name in points("run"))
+    assert any(name.startswith("grad_norm/") for name in points("run"))
     samples = [json.loads(line) for line in Path("run/samples.jsonl").read_text().splitlines()]
     shown = texts("run", "samples")
     assert shown.keys() == {sample["step"] for sample in samples}
@@ -88,7 +98,7 @@ def test_the_points_are_those_of_the_log(train: Command) -> None:
 def test_times_are_those_of_training(train: Command) -> None:
     assert train("--steps", "20", *WANTED, "--out", "run").code == 0
     times = [point.wall_time for point in events("run").Scalars("train/loss")]
-    seconds = [line["seconds"] for line in records("run", "train")]
+    seconds = [line["elapsed_seconds"] for line in records("run", "train")]
     assert times[1] - times[0] == pytest.approx(seconds[1] - seconds[0], abs=1e-5)
 
 
@@ -172,7 +182,14 @@ def test_from_python(words: list[str]) -> None:
 
 
 def test_nothing_is_shown_but_what_can_be_a_curve() -> None:
-    line = {"kind": "dev", "step": 3, "seconds": 1.0, "examples": 7, "loss": 2, "details": {"a": 1}}
+    line = {
+        "kind": "dev",
+        "step": 3,
+        "elapsed_seconds": 1.0,
+        "examples": 7,
+        "loss": 2,
+        "details": {"a": 1},
+    }
     assert list(curves(line | {"scores": {"exact_match": 50.0}})) == [
         ("dev/loss", 2),
         ("dev/exact_match", 50),

@@ -62,7 +62,11 @@ def test_a_lost_worker_is_replaced_and_the_run_goes_on(
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
     assert "resumed at step 10" in said and progress(out)["step"] == 60
-    for name in ("model.safetensors", "last/model.safetensors", "last/training.safetensors"):
+    for name in (
+        "model.safetensors",
+        "checkpoint/model.safetensors",
+        "checkpoint/training.safetensors",
+    ):
         assert (out / name).read_bytes() == (whole / name).read_bytes()
     assert written(out) == written(whole)
 
@@ -85,5 +89,5 @@ def test_two_processes_that_are_asked_to_end_are_followed_by_one(
     done = subprocess.run(alone, env=os.environ | where, capture_output=True, text=True)
     assert done.returncode == 0 and "resumed at step 12" in done.stderr
     assert progress(out)["step"] == 60
-    ours, theirs = (read_tensors(place / "last/model.safetensors") for place in (out, whole))
+    ours, theirs = (read_tensors(place / "checkpoint/model.safetensors") for place in (out, whole))
     torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=1e-3)

@@ -41,7 +41,9 @@ def test_metrics_are_logged(trained: Any) -> None:
     lines = records(trained.run, "train")
     assert [line["step"] for line in lines] == [10, 20, 30, 40, 50, 60]
     assert lines[-1]["loss"] < lines[0]["loss"]
-    assert all(line["tokens_per_second"] > 0 and 0 <= line["padding"] < 1 for line in lines)
+    assert all(
+        line["tokens_per_second"] > 0 and 0 <= line["padding_fraction"] < 1 for line in lines
+    )
     assert [line["step"] for line in records(trained.run, "dev")] == [30, 60]
 
 
@@ -85,7 +87,7 @@ def test_best_and_last_are_kept(train: Command) -> None:
     assert any(not torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-LAST = "last/model.safetensors"
+LAST = "checkpoint/model.safetensors"
 
 
 # How long
@@ -108,7 +110,7 @@ def test_a_budget_is_kept_and_the_rate_ends_near_zero(
         monkeypatch.setattr(f"regard.training.{module}.time", Clock)
     assert train("--budget", "3s", "--out", "run").code == 0
     (final,) = records("run", "final")
-    assert 3 <= final["seconds"] < 3.2
+    assert 3 <= final["elapsed_seconds"] < 3.2
     rates = [line["lr"] for line in records("run", "train")]
     assert max(rates) > 0.5 * 0.02 and rates[-1] < 0.1 * 0.02
     assert rates.index(max(rates)) < len(rates) / 2

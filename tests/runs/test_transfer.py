@@ -53,7 +53,7 @@ def test_frozen_weights_are_those_of_the_origin(
 ) -> None:
     train, dev = corpora.write(task, Path())
     words = ("train", train, "--dev", dev, "--task", task, "--steps", "3")
-    origin = ("--from", pretrained[tokens])
+    origin = ("--init-from", pretrained[tokens])
     said = command(*words, *origin, *FREEZE, "--out", "frozen")
     assert said.code == 0 and f"taken from {pretrained[tokens]}" in said.err
     frozen, before = body("frozen"), body(pretrained[tokens])
@@ -77,8 +77,8 @@ def test_loaded_weights_have_a_rate_of_their_own(
     before, distance = body(pretrained["words"]), {}
     for share in ("0.01", "1"):
         more = ("--set", f"training.pretrained_lr_factor={share}", "--out", share)
-        assert command(*words, "--from", pretrained["words"], *more).code == 0
-        after = body(f"{share}/last")
+        assert command(*words, "--init-from", pretrained["words"], *more).code == 0
+        after = body(f"{share}/checkpoint")
         distance[share] = sum(float((after[n] - before[n]).abs().sum()) for n in before)
     assert 0 < 10 * distance["0.01"] < distance["1"]
 
@@ -89,7 +89,7 @@ def test_a_run_from_another_model_can_be_stopped_and_resumed(
     """The rate of loaded weights is remembered, and the other model is not needed any more."""
     train, dev = corpora.write("tag", Path())
     shutil.copytree(pretrained["words"], "origin")
-    words = ("train", train, "--dev", dev, *corpora.small("tag")[:4], "--from", "origin")
+    words = ("train", train, "--dev", dev, *corpora.small("tag")[:4], "--init-from", "origin")
     assert command(*words, "--out", "whole").code == 0
     with monkeypatch.context() as patch:
         patch.setattr("regard.training.display.Plain.step", stop_at_7)
@@ -104,7 +104,7 @@ def test_a_task_goes_on_from_a_model_of_its_own(command: Command, models: Any) -
     for task in ("tag", "classify", "regress", "language-model"):
         run, train, dev, _ = models(task)
         scores = json.loads((run / "scores.json").read_text())
-        words = ("train", train, "--dev", dev, "--task", task, "--from", run, "--steps", "1")
+        words = ("train", train, "--dev", dev, "--task", task, "--init-from", run, "--steps", "1")
         said = command(*words, "--set", "training.lr=1e-9", "--out", task)
         assert said.code == 0, said.err
         found = json.loads((Path(task) / "scores.json").read_text())["scores"]
@@ -140,7 +140,7 @@ def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, ta
         )
         said = command(*words, *more)
         assert said.code == 0, said.err
-        lines = (Path(str(least)) / "pseudo.jsonl").read_text().splitlines()
+        lines = (Path(str(least)) / "pseudo_labels.jsonl").read_text().splitlines()
         sure.append([json.loads(line) for line in lines])
         assert all(row.keys() == {"source", "target", "confidence"} for row in sure[-1])
         assert all(row["confidence"] >= least for row in sure[-1])
@@ -156,17 +156,17 @@ def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, t
     more = ("--set", "task.pseudo_label_threshold=0.1", "--unlabeled", unlabeled(task))
     said = command("train", train, "--dev", dev, *corpora.small(task), *more, "--out", "run")
     assert said.code == 0 and "first a teacher, in run-teacher" in said.err
-    half = json.loads(Path("run-teacher/last/progress.json").read_text())["step"]
+    half = json.loads(Path("run-teacher/checkpoint/state.json").read_text())["step"]
     assert half == corpora.STEPS[task] // 2
     before = files("run")
-    assert len(Path("run/pseudo.jsonl").read_text().splitlines()) == 21
+    assert len(Path("run/pseudo_labels.jsonl").read_text().splitlines()) == 21
     said = command("train", "--resume", "--out", "run")
     assert said.code == 0 and "nothing is left to do" in said.err and files("run") == before
 
-    last = (Path("run") / "last" / "model.safetensors").read_bytes()
-    shutil.rmtree("run/last")  # as if it had been killed at its beginning
+    last = (Path("run") / "checkpoint" / "model.safetensors").read_bytes()
+    shutil.rmtree("run/checkpoint")  # as if it had been killed at its beginning
     assert command("train", "--resume", "--out", "run").code == 0
-    assert (Path("run") / "last" / "model.safetensors").read_bytes() == last
+    assert (Path("run") / "checkpoint" / "model.safetensors").read_bytes() == last
 
 
 def test_a_teacher_that_is_never_sure(command: Command, models: Any) -> None:

@@ -20,7 +20,9 @@ def check(
     dev_target: option.DevTarget = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Length limit to try out.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Report how many pairs task.max_length=N would skip.")
+    ] = None,
     settings: option.Settings = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw Zipf's law of a running text: an SVG file.")
@@ -34,9 +36,9 @@ def check(
     from regard.data.sources.open import DataSpec
     from regard.views.report.zipf import zipf_svg
 
-    if limit and task not in (None, "transduce"):
-        raise UserError("--limit: only --task transduce leaves long examples out of training")
-    given = [*(settings or []), *([f"task.max_length={limit}"] if limit else [])]
+    if max_length and task not in (None, "transduce"):
+        raise UserError("--max-length: only supported for --task transduce")
+    given = [*(settings or []), *([f"task.max_length={max_length}"] if max_length else [])]
     config = load_config(None, [f"task.kind={task or 'transduce'}", *given])
     place = DataSpec(data, source, target, source_column, target_column)
     held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")

@@ -17,7 +17,9 @@ def shortlist(
     target: option.TargetFile = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
-    best: Annotated[int, typer.Option(min=1, help="Target tokens of each source token.")] = 50,
+    per_token: Annotated[
+        int, typer.Option(min=1, help="Target candidates to keep per source token.")
+    ] = 50,
     frequent: Annotated[int, typer.Option(min=0, help="Target tokens of every sentence.")] = 100,
     out: Annotated[
         Path | None, typer.Option(help="File; else shortlist.safetensors of the model.")
@@ -42,7 +44,7 @@ def shortlist(
         info(note.removesuffix("; --dev names your own"))
     tokenizers = task.source_tokenizer(), task.target
     sizes = len(tokenizers[0]), len(tokenizers[1])
-    found = Shortlist.learn(*_rows(task, kept), *sizes, best, frequent)
+    found = Shortlist.learn(*_rows(task, kept), *sizes, per_token, frequent)
     path = out or predictor.folder / FILE
     found.save(path, *tokenizers)
     mean, share = found.coverage(*_rows(task, opened.dev))

@@ -21,7 +21,7 @@ def train(
     recipe: Annotated[str | None, typer.Option(help="Name or file; see regard recipes.")] = None,
     settings: option.Settings = None,
     origin: Annotated[
-        Path | None, typer.Option("--from", metavar="MODEL", help="Start from another model.")
+        Path | None, typer.Option("--init-from", metavar="MODEL", help="Start from another model.")
     ] = None,
     unlabeled: Annotated[
         str | None, typer.Option(help="File without labels, which a first model labels.")

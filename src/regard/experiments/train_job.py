@@ -87,9 +87,9 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
         "command": command,
         "data": asdict(wish.place.absolute()),
         "dev": asdict(wish.dev.absolute()),
-        "origin": str(wish.origin) if wish.origin else None,
+        "init_from": str(wish.origin) if wish.origin else None,
         "unlabeled": wish.unlabeled,
-        "job": parallel.job(),
+        "run_id": parallel.job(),
     }
     if surely and parallel.first():
         folder.mkdir(parents=True, exist_ok=True)

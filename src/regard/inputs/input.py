@@ -34,7 +34,7 @@ class Input(ABC):
     model."""
 
     kind: ClassVar[str]
-    unlike: ClassVar[str] = "--from: that model reads another kind of sources"
+    unlike: ClassVar[str] = "--init-from: that model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
 

@@ -34,7 +34,7 @@ class TextInput(Input):
     """Texts as tokens, closed with EOS. lowercase: without case; opened: BOS comes first."""
 
     kind = "text"
-    unlike = "--from: that model does not read texts as this task does"
+    unlike = "--init-from: that model does not read texts as this task does"
 
     def __init__(self, tokenizer: Tokenizer, lowercase: bool, opened: bool) -> None:
         self.tokenizer = tokenizer
@@ -164,7 +164,7 @@ def text_like(like: Input, wanted: str) -> TextInput:
     known = TextInput.like(like)
     if wanted not in ("auto", known.tokenizer.kind):
         raise UserError(
-            f"--from: that model reads {known.tokenizer.kind} tokens, {wanted} were asked for"
+            f"--init-from: that model reads {known.tokenizer.kind} tokens, {wanted} were asked for"
         )
     return known
 

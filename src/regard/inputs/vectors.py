@@ -95,7 +95,7 @@ class Vectors(InputOptions):
         count = len(sources[0])
         if like is not None:
             if like.shape != InputShape("vectors", count):
-                raise UserError(f"--from: that model does not read vectors of {count} numbers")
+                raise UserError(f"--init-from: that model does not read vectors of {count} numbers")
             return like, self
         mean, deviation = standard(np.asarray(sources, np.float64))
         return VectorInput(mean.tolist(), deviation.tolist()), self

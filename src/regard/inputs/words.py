@@ -35,7 +35,7 @@ class WordInput(Input):
 
     kind = "words"
     unlike = (
-        "--from: a tagger starts from a tagger, or from a language model that reads words: "
+        "--init-from: a tagger starts from a tagger, or from a language model that reads words: "
         "--task language-model --set model.kind=masked --set task.tokenizer=word_char"
     )
     whole_words = True

@@ -40,7 +40,7 @@ class MaskedModel(nn.Module):
 
 
 class MaskedOptions(TextModelOptions, SourceModelOptions):
-    """An encoder that is trained to fill gaps; `--from` starts other models from it."""
+    """An encoder that is trained to fill gaps; `--init-from` starts other models from it."""
 
     gives: ClassVar[str] = "masked"
     kind: Literal["masked"] = "masked"

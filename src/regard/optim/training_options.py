@@ -79,7 +79,10 @@ class Training(Options):
         [], description="weights that stay as they are, by the beginning of their names"
     )
     pretrained_lr_factor: float = Field(
-        0.3, gt=0, le=1, description="with --from: share of the rate for weights that were loaded"
+        0.3,
+        gt=0,
+        le=1,
+        description="with --init-from: share of the rate for weights that were loaded",
     )
 
     @model_validator(mode="before")

@@ -10,11 +10,11 @@ from pathlib import Path
 from regard.core.errors import UserError
 from regard.data.reading.lines import stem
 
-PSEUDO = "pseudo.jsonl"  # what a teacher labeled, and how surely
+PSEUDO = "pseudo_labels.jsonl"  # what a teacher labeled, and how surely
 TENSORBOARD = "tensorboard"
 RUN_FILES = (  # all that training writes; the first one says that a run is there
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
-    *("model.safetensors", "last", "last.new", "last.old"),
+    *("model.safetensors", "checkpoint", "checkpoint.tmp", "checkpoint.prev"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, TENSORBOARD),
     "diagnosis.json",  # of regard diagnose
     "shortlist.safetensors",  # of regard shortlist

@@ -66,7 +66,7 @@ class LanguageModelTask(Task):
         if masked:
             self.abilities = frozenset({"score texts"})  # says why it cannot
             tasks = "classify|transduce" if chars is None else "tag"
-            self.use = f"regard train DATA --task {tasks} --from {{run}}"
+            self.use = f"regard train DATA --task {tasks} --init-from {{run}}"
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
@@ -176,7 +176,7 @@ class LanguageModelTask(Task):
         if self.masked:
             raise UserError(
                 "this model fills gaps and cannot write on; start a tagger, a classifier or a "
-                "transducer from it: regard train DATA --from MODEL"
+                "transducer from it: regard train DATA --init-from MODEL"
             )
 
     @torch.inference_mode()

@@ -126,11 +126,13 @@ class LanguageModelOptions(TaskOptions):
         kind = like.tokenizer.kind if like.chars is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(
-                f"--from: that model reads {kind} tokens, {self.tokenizer} was asked for"
+                f"--init-from: that model reads {kind} tokens, {self.tokenizer} was asked for"
             )
         options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:
-            raise UserError("--from: that model reads words by letters, which only masked ones do")
+            raise UserError(
+                "--init-from: that model reads words by letters, which only masked ones do"
+            )
         return LanguageModelTask(like.tokenizer, like.chars, options, masked, ends), options
 
     def load(self, folder: Path) -> "LanguageModelTask":

@@ -23,13 +23,15 @@ from regard.data.tensors.tree import leaves, tree_of
 from regard.storage.weights import load_weights, once, read_tensors, save_weights
 from regard.training.run import Run, TrainingState
 
-FILES = ("model.safetensors", "training.safetensors", "progress.json")
+FILES = ("model.safetensors", "training.safetensors", "state.json")
 
 
 def save_checkpoint(run: Run) -> None:
-    """Writes `last/`; the one before stays as `last.old/`. One of them is whole at each moment."""
+    """Write `checkpoint/` atomically and keep the previous one as `checkpoint.prev/`."""
     folder = run.folder
-    fresh, last, old = (folder / name for name in ("last.new", "last", "last.old"))
+    fresh, last, old = (
+        folder / name for name in ("checkpoint.tmp", "checkpoint", "checkpoint.prev")
+    )
     tensors = dict(_tensors(run))
     if not parallel.first():
         save_weights(run.model, fresh)  # its part of them
@@ -122,7 +124,7 @@ def _newest(folder: Path) -> Path | None:
     if not parallel.first():
         return None
     wrong: list[str] = []
-    for place in (folder / "last", folder / "last.old"):
+    for place in (folder / "checkpoint", folder / "checkpoint.prev"):
         if not place.exists():
             continue
         damage = _damage(place)
@@ -135,7 +137,7 @@ def _newest(folder: Path) -> Path | None:
     if wrong:
         raise UserError(
             f"{'; '.join(wrong)}. No whole checkpoint is left; model.safetensors, the best model "
-            "so far, can still be used, or trained further with --from"
+            "so far, can still be used, or trained further with --init-from"
         )
     return None
 

@@ -29,7 +29,7 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "fingerprints": fingerprints(run),
         "examples": examples_of(run),
         "processes": parallel.size(),
-        "loaded": run.loaded,
+        "pretrained_weights": run.loaded,
         **about,
     }
     if parallel.first():

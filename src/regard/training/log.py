@@ -62,7 +62,12 @@ class Log:
         """Notes one update."""
         window = self.run.progress.window
         norm = record.norm if math.isfinite(record.norm) else 0.0  # half precision: no step
-        each = {"steps": 1, "tokens": record.tokens, "norm": norm, "padding": record.padding}
+        each = {
+            "steps": 1,
+            "tokens": record.tokens,
+            "grad_norm": norm,
+            "padding_fraction": record.padding,
+        }
         named = {"loss": record.loss, **record.parts}
         each |= {f"mean {name}": record.tokens * value for name, value in named.items()}
         each |= {f"norm {name}": value for name, value in record.norms.items() if norm}
@@ -99,13 +104,13 @@ class Log:
             "epoch": window["epoch"],
             **{name: mean for name, mean in means.items() if not math.isnan(mean)},
             "lr": window["lr"],
-            "norm": window["norm"] / steps,
-            "norms": norms,
-            "noise": scale(progress.noise),
-            "padding": window["padding"] / steps,
+            "grad_norm": window["grad_norm"] / steps,
+            "grad_norms": norms,
+            "grad_noise_scale": scale(progress.noise),
+            "padding_fraction": window["padding_fraction"] / steps,
             "tokens": tokens,
             "tokens_per_second": self.speed,
-            "seconds": progress.seconds,
+            "elapsed_seconds": progress.seconds,
         }
         if parallel.first():
             append(self.run.folder, "metrics.jsonl", line)

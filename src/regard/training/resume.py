@@ -27,7 +27,7 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
     if facts.get("imported"):
         raise UserError(
             f"--resume: {folder} was imported, not trained here, so there is nothing to go on "
-            f"with; train it further with --from {folder}"
+            f"with; train it further with --init-from {folder}"
         )
     _refuse_changes(wish, folder, config, facts.get("processes", 1))
     _refuse_others(wish, folder, facts)
@@ -55,8 +55,8 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
 
 def _refuse_others(wish: TrainArgs, folder: Path, facts: dict[str, Any]) -> None:
     """A resumed run started from what it started from."""
-    asked = {"origin": wish.origin and str(wish.origin), "unlabeled": wish.unlabeled}
-    for name, option in (("origin", "--from"), ("unlabeled", "--unlabeled")):
+    asked = {"init_from": wish.origin and str(wish.origin), "unlabeled": wish.unlabeled}
+    for name, option in (("init_from", "--init-from"), ("unlabeled", "--unlabeled")):
         if asked[name] and asked[name] != facts.get(name):
             raise UserError(
                 f"--resume: {folder} began {option} {facts.get(name)}, {asked[name]} was asked "

@@ -63,7 +63,9 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     about = read_json(folder / "run.json")
     task = config.task.load(folder)
     kept, _ = config.task.usable(train, task)
-    run = _assemble(folder, config, task, task.corpus(kept), dev, loaded=about.get("loaded", []))
+    run = _assemble(
+        folder, config, task, task.corpus(kept), dev, loaded=about.get("pretrained_weights", [])
+    )
     facts = about.get("fingerprints", {})
     for name, mark in fingerprints(run).items():
         if facts.get(name) != mark:

@@ -26,7 +26,13 @@ from regard.training.run import Run
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-NO_CURVES = {"step", "seconds", "epoch", "tokens", "examples"}  # where and on what, not how well
+NO_CURVES = {
+    "step",
+    "elapsed_seconds",
+    "epoch",
+    "tokens",
+    "examples",
+}  # where and on what, not how well
 FLUSH_SECONDS = 10
 
 
@@ -83,7 +89,7 @@ class TensorBoard(Display):
         """Writes what the logs have got since the last time."""
         assert self.writer is not None
         for line in self.logs["metrics"].new():
-            when = self.began + line["seconds"]
+            when = self.began + line["elapsed_seconds"]
             self.times[line["step"]] = when
             for name, value in curves(line):
                 self.writer.add_scalar(name, value, line["step"], walltime=when)
@@ -132,8 +138,8 @@ def curves(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
     for name, value in {**line, **line.get("scores", {})}.items():
         if isinstance(value, int | float) and name not in NO_CURVES:
             yield f"{line['kind']}/{name}", value
-    for part, value in line.get("norms", {}).items():
-        yield f"norm/{part}", value
+    for part, value in line.get("grad_norms", {}).items():
+        yield f"grad_norm/{part}", value
 
 
 def table(samples: list[dict[str, Any]]) -> str:

@@ -53,7 +53,7 @@ def _of_this_job(wish: TrainArgs) -> Path | None:
     runs = [wish.out] if wish.out else sorted(RUNS.glob("*"))
     for folder in runs:
         path = folder / "run.json"
-        if path.exists() and read_json(path).get("job") == parallel.job():
+        if path.exists() and read_json(path).get("run_id") == parallel.job():
             return folder
     return None
 

@@ -77,8 +77,8 @@ def transplant(model: nn.Module, origin: Origin) -> list[str]:
     body = [name for name in own if not name.startswith("head")] or list(own)
     if not set(fitting) & set(body):
         raise UserError(
-            f"--from {origin.folder}: no weight of it fits this model; leave model.* settings to "
-            "the other model, and use a model of the same tokens"
+            f"--init-from {origin.folder}: no weight matches this model by name and shape",
+            help="drop model.* settings, and use a model with the same tokenizer",
         )
     with torch.no_grad():
         for name in fitting:

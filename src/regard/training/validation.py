@@ -56,7 +56,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
         "loss": result.loss,
         "scores": result.scores,
         "examples": len(examples),
-        "seconds": progress.seconds,
+        "elapsed_seconds": progress.seconds,
     }
     if parallel.first():
         append(run.folder, "metrics.jsonl", record)
@@ -134,11 +134,13 @@ def finish(run: Run, last: Validated | None) -> Validated:
         "examples": len(run.dev),
         "details": result.details,
         "signatures": run.task.signatures(run.dev),
-        "seconds": run.progress.seconds,
+        "elapsed_seconds": run.progress.seconds,
     }
     if parallel.first():
         append(run.folder, "metrics.jsonl", record)
         write_json(run.folder / "scores.json", record)
         write_report(run.folder)
-        shutil.rmtree(run.folder / "last.old", ignore_errors=True)  # nothing is left to do again
+        shutil.rmtree(
+            run.folder / "checkpoint.prev", ignore_errors=True
+        )  # nothing is left to do again
     return Validated(result, run.dev, True, intervals)

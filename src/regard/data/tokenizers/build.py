@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 from regard.data.tokenizers.tokenizer import TABLES, TableTokenizer, Tokenizer
 
 KINDS = (*TABLES, "bpe", "unigram")
-IMPORTED = {"marian": "; it comes with an imported model: train --from that"}
+IMPORTED = {"marian": "; it comes with an imported model: train --init-from that"}
 
 
 def build_tokenizer(kind: str, texts: Sequence[str], size: int | None = None) -> Tokenizer:

@@ -17,7 +17,7 @@ def curve_statistics(subject: DiagnosedRun) -> Statistics:
     name = "nll" if any("nll" in line for line in record.train) else "loss"
     losses = [loss for _, loss in points(record.train, name)]
     dev = points(record.dev, "loss")
-    norms = [norm for _, norm in points(record.train, "norm")]
+    norms = [norm for _, norm in points(record.train, "grad_norm")]
     steps = [step for step, _ in points(record.train, "loss")]
     best = min(dev, key=lambda point: point[1], default=None)
     return {

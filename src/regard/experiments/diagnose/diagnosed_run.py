@@ -162,7 +162,7 @@ def _model(
     folder: Path, config: Config, task: Task, device: torch.device
 ) -> tuple[nn.Module | None, str]:
     """Return the best model, otherwise the last one, or why there is none."""
-    paths = [folder / "model.safetensors", folder / "last" / "model.safetensors"]
+    paths = [folder / "model.safetensors", folder / "checkpoint" / "model.safetensors"]
     path = next((p for p in paths if p.exists()), None)
     if path is None:
         return None, "no model was saved: training ended before its first validation"

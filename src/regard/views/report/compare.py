@@ -123,7 +123,7 @@ def _cells(run: Summary, scale: Scale | None) -> list[tuple[str, str, str]]:
         ("strip", "", strip),
         ("number", "best step", _count(best.step if best else None)),
         ("number", "steps", _count(run.most("step"))),
-        ("number", "time", duration(run.most("seconds") or 0.0)),
+        ("number", "time", duration(run.most("elapsed_seconds") or 0.0)),
         ("number", "parameters", _count(run.parameters)),
         ("number", "tokens/s", _count(run.speed)),
         ("state", "state", f'<span class="{run.state}">{run.state}</span>'),
@@ -169,7 +169,7 @@ def _figures(runs: Sequence[Summary], names: list[str], axis: str) -> str:
         for run, name in zip(runs, names, strict=True):
             records = run.run.dev if part == "dev" else run.run.train
             if axis == "minute":
-                timed = points(records, *path, over="seconds")
+                timed = points(records, *path, over="elapsed_seconds")
                 series.append(Series(name, [(round(x / 60, 4), y) for x, y in timed]))
             else:
                 series.append(Series(name, points(records, *path)))

@@ -185,11 +185,11 @@ def _state(folder: Path, run: RunFolder) -> str:
         return "imported"
     if run.final:
         return "finished"
-    times = numbers(run.train, "seconds")
+    times = numbers(run.train, "elapsed_seconds")
     gaps = [after - before for before, after in itertools.pairwise(times)]
     written = [
         path.stat().st_mtime
-        for name in ("metrics.jsonl", "run.json", "last")
+        for name in ("metrics.jsonl", "run.json", "checkpoint")
         if (path := folder / name).exists()
     ]
     quiet = time.time() - max(written)

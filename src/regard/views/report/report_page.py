@@ -91,8 +91,12 @@ def _top(run: RunFolder, main: Headline | None) -> str:
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:
     """Labels and values for the top of the page; what is not known is left out."""
-    steps, seconds, count = run.most("step"), run.most("seconds"), run.facts.get("parameters")
-    epochs, padding = numbers(run.train, "epoch"), numbers(run.train, "padding")
+    steps, seconds, count = (
+        run.most("step"),
+        run.most("elapsed_seconds"),
+        run.facts.get("parameters"),
+    )
+    epochs, padding = numbers(run.train, "epoch"), numbers(run.train, "padding_fraction")
     found: list[tuple[str, str | None]] = [
         ("parameters", f"{count:,.0f}" if number(count) is not None else None),
         ("time", duration(seconds) if seconds is not None else None),
@@ -121,7 +125,7 @@ def _curves(run: RunFolder, main: Headline | None) -> str:
         figures.append(_wide(draw(title, lines, mark=best, note=said, from_zero=False)))
     for title, key in [
         ("Learning rate", "lr"),
-        ("Gradient norm", "norm"),
+        ("Gradient norm", "grad_norm"),
         ("Tokens per second", "tokens_per_second"),
     ]:
         figures.append(draw(title, [Series(title.lower(), points(run.train, key))], size=_SMALL))

@@ -33,7 +33,12 @@ class RunRow:
 def row(run: Summary, apart: list[str], names: dict[str, str], inside: Path | None) -> RunRow:
     """A run as text. `names` are short ones of settings; `inside` is a folder left unsaid."""
     relative = run.folder if inside in (None, run.folder) else run.folder.relative_to(inside)
-    best, last, seconds, count = run.best, run.most("step"), run.most("seconds"), run.parameters
+    best, last, seconds, count = (
+        run.best,
+        run.most("step"),
+        run.most("elapsed_seconds"),
+        run.parameters,
+    )
     steps = [step for step in (best.step if best else None, last) if step is not None]
     cells = {
         "run": printable(str(relative)),
@@ -166,7 +171,7 @@ def as_record(run: Summary, apart: list[str], names: dict[str, str]) -> dict[str
         "interval": list(best.bounds) if best and best.bounds else None,
         "best_step": _whole(best.step if best else None),
         "steps": _whole(run.most("step")),
-        "seconds": run.most("seconds"),
+        "seconds": run.most("elapsed_seconds"),
         "parameters": _whole(run.parameters),
         "tokens_per_second": run.speed,
         "settings": {names[key]: run.settings[key] for key in apart},
@@ -189,7 +194,7 @@ ORDERS: dict[str, Callable[[Summary], Any]] = {  # runs alike: the newest first
     "newest": lambda run: 0,
     "name": lambda run: str(run.folder),
     "best": _by_best,
-    "minutes": lambda run: -(run.most("seconds") or 0.0),
+    "minutes": lambda run: -(run.most("elapsed_seconds") or 0.0),
     "parameters": lambda run: -(run.parameters or 0.0),
 }
 
