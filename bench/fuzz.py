@@ -20,7 +20,7 @@ from served import Server, g2p_model, serving
 from surroundings import REPOSITORY, RESULTS, machine
 
 sys.path.insert(0, str(REPOSITORY / "tests" / "serve"))
-import nasty
+import fuzz_cases
 
 GROWTH = 5.0  # per cent
 ROUND = 1_000
@@ -40,7 +40,7 @@ class Fuzz:
         self.statuses: Counter[str] = Counter()
         self.bad: list[dict] = []
         self.sent = 0
-        self.bodies = {door: nasty.bodies(door) for door in nasty.DOORS}
+        self.bodies = {door: fuzz_cases.bodies(door) for door in fuzz_cases.ENDPOINTS}
 
     def note(self, status: str, what: object, said: str) -> None:
         """Counts a status; what must not be is kept with all that led to it."""
@@ -60,22 +60,24 @@ class Fuzz:
 
     def own(self) -> None:
         """An odd body, an odd text, or an odd way to ask."""
-        chance, door = self.chance, self.chance.choice(nasty.DOORS)
+        chance, door = self.chance, self.chance.choice(fuzz_cases.ENDPOINTS)
         draw = chance.random()
         if draw < 0.4:
-            self.send("POST", door, nasty.encoded(chance.choice(self.bodies[door])))
+            self.send("POST", door, fuzz_cases.encoded(chance.choice(self.bodies[door])))
         elif draw < 0.75:
-            text = chance.choice(list(nasty.TEXTS.values()))
+            text = chance.choice(list(fuzz_cases.TEXTS.values()))
             if chance.random() < 0.5:
                 text = "".join(chance.sample(text[:200], k=len(text[:200])))
-            self.send("POST", door, nasty.encoded(nasty.fields(door, text)))
+            self.send("POST", door, fuzz_cases.encoded(fuzz_cases.fields(door, text)))
         elif draw < 0.9:
-            body = chance.choice(nasty.RAW_BODIES)
+            body = chance.choice(fuzz_cases.RAW_BODIES)
             kinds = ["application/json", "text/plain", "multipart/form-data", "x", ""]
             self.send("POST", door, body, chance.choice(kinds))
         else:
             method = chance.choice(["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "POST"])
-            path = chance.choice([*nasty.DOORS, *nasty.PATHS, "/predict/", "/static/../x"])
+            path = chance.choice(
+                [*fuzz_cases.ENDPOINTS, *fuzz_cases.PATHS, "/predict/", "/static/../x"]
+            )
             if method == "HEAD":  # an answer without a body
                 answer = self.session.head(self.server.address + path, timeout=120)
                 self.note(str(answer.status_code), "broken: HEAD", "")
@@ -84,7 +86,7 @@ class Fuzz:
 
     def broken(self) -> None:
         """Bytes that are hardly HTTP, over a connection of their own."""
-        data = self.chance.choice(nasty.broken_requests(self.chance))
+        data = self.chance.choice(fuzz_cases.broken_requests(self.chance))
         said = b""
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=120) as door:
             try:

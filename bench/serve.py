@@ -42,7 +42,7 @@ def figures(process: subprocess.Popen) -> dict:
 def batches(server: Server) -> tuple[float, float]:
     """Sum and number of the sizes of all batches so far, from /metrics."""
     text = server.get("/metrics")
-    size, count = (re.search(rf"^regard_batch_texts_{end} (\S+)$", text, re.M) for end in ENDS)
+    size, count = (re.search(rf"^regard_batch_size_{end} (\S+)$", text, re.M) for end in ENDS)
     assert size and count, "no figures of batches in /metrics"
     return float(size[1]), float(count[1])
 

@@ -72,7 +72,7 @@ async def client(crowd: Crowd) -> None:
 def note(crowd: Crowd, word: str, status: int, body: bytes) -> None:
     """Keeps the answer, or counts the error."""
     if status == 200:
-        crowd.answers[word] = json.loads(body)["answers"][0]["text"]
+        crowd.answers[word] = json.loads(body)["predictions"][0]["text"]
     else:
         crowd.errors[f"{status} {body[:120].decode(errors='replace')}"] += 1
 

@@ -53,7 +53,7 @@ class Server:
 
     def predict(self, word: str) -> str:
         """The answer to one text."""
-        return self.post("/predict", {"texts": [word]})[1]["answers"][0]["text"]
+        return self.post("/predict", {"texts": [word]})[1]["predictions"][0]["text"]
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Served(NamedTuple):
 
     def answer(self, model: str, text: str) -> str:
         """What a model says, without a browser."""
-        return self.post("/predict", {"model": model, "texts": [text]})["answers"][0]["text"]
+        return self.post("/predict", {"model": model, "texts": [text]})["predictions"][0]["text"]
 
 
 @pytest.fixture(scope="session")

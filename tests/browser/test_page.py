@@ -27,7 +27,7 @@ from .steps import (
 def test_a_text_is_answered(page: Page, server: Served) -> None:
     ask(page, "abcd")
     expect(part(page, "text")).to_have_text(server.answer("letters", "abcd"))
-    tokens = server.post("/predict", {"texts": ["abcd"]})["answers"][0]["tokens"]
+    tokens = server.post("/predict", {"texts": ["abcd"]})["predictions"][0]["tokens"]
     expect(part(page, "tokens").locator("[data-place]")).to_have_count(len(tokens) + 1)
     page.locator("#text").fill("fade")
     page.locator("#text").press("Enter")
@@ -46,7 +46,7 @@ HOLD = """() => {
         const scores = [0, Math.log(0.25)];
         const so_far = {text: "so far", tokens: ["so ", "far"], token_logprobs: scores};
         const part = JSON.stringify(so_far);
-        sent.enqueue(encoder.encode(`event: grow\\ndata: ${part}\\n\\n`));
+        sent.enqueue(encoder.encode(`event: partial\\ndata: ${part}\\n\\n`));
         window.release = () => { sent.enqueue(encoder.encode(whole)); sent.close(); };
       },
     });
@@ -191,7 +191,7 @@ def test_a_tagger_answers_word_by_word(page: Page, server: Served) -> None:
     tags = server.post(
         "/predict", {"model": "tagger", "texts": ["Anna sees the old house in Rome"]}
     )
-    expect(part(page, "text").locator(".tag")).to_have_text(tags["answers"][0]["value"])
+    expect(part(page, "text").locator(".tag")).to_have_text(tags["predictions"][0]["value"])
 
 
 def test_what_was_asked_is_kept_in_the_history(page: Page, server: Served) -> None:
@@ -224,7 +224,7 @@ def test_what_is_copied_runs(tab: Tab, server: Served, way: str) -> None:
     shell = ["bash", "-c", copied] if way == "curl" else [sys.executable, "-c", copied]
     done = subprocess.run(shell, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)["answers"][0]["text"] if way == "curl" else done.stdout.strip()
+    said = json.loads(done.stdout)["predictions"][0]["text"] if way == "curl" else done.stdout.strip()
     assert said == part(page, "text").inner_text()
 
 

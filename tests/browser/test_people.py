@@ -38,7 +38,7 @@ def test_very_long_tokens_stay_in_their_places(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     word = "Donaudampfschifffahrt" * 9
     answer = {"text": word, "value": word, "tokens": [word], "token_logprobs": [-0.1, -0.2]}
-    found = {"model": "letters", "alternatives": [{"token": word, "p": 0.5, "answer": answer}]}
+    found = {"model": "letters", "alternatives": [{"token": word, "probability": 0.5, "prediction": answer}]}
     page.route("**/alternatives", lambda route: route.fulfill(json=found))
     ask(page, "abcd")
     part(page, "tokens").locator("[data-place='0']").click()
@@ -46,7 +46,7 @@ def test_very_long_tokens_stay_in_their_places(page: Page) -> None:
     expect(option).to_be_visible()
     assert sideways(page) <= 0
     whole = {**answer, "unknown_tokens": [word], "nbest": [{"text": word, "score": -1}] * 2}
-    streamed = f"event: answer\ndata: {json.dumps(whole)}\n\n"
+    streamed = f"event: result\ndata: {json.dumps(whole)}\n\n"
     kind = "text/event-stream"
     page.route("**/stream", lambda route: route.fulfill(body=streamed, content_type=kind))
     option.click()
@@ -156,7 +156,7 @@ def test_a_refusal_is_shown(page: Page, tab: Tab) -> None:
     """The server's own words; the next text is answered again."""
     tab.allowed = ("the server responded with a status of 4",)
     ask_only(page, "a" * 20_001)
-    expect(part(page, "error")).to_contain_text("20001 given")
+    expect(part(page, "error")).to_contain_text("found 20001")
     ask(page, "abc")
     expect(part(page, "error")).to_be_empty()
 

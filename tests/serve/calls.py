@@ -42,7 +42,7 @@ async def begun(calls: Calls) -> None:
 
 async def waiting(app: FastAPI, count: int) -> None:
     """Waits until so many texts wait for the runner."""
-    while app.state.service.batcher.count() != count:
+    while app.state.service.batcher.queue_length() != count:
         await asyncio.sleep(0.002)
 
 

@@ -22,7 +22,8 @@ Turner = Callable[..., FastAPI]
 def shown(response: httpx.Response) -> list[Any]:
     assert response.status_code == 200, response.text
     return [
-        (one["text"], pytest.approx(one["score"], abs=1e-4)) for one in response.json()["answers"]
+        (one["text"], pytest.approx(one["score"], abs=1e-4))
+        for one in response.json()["predictions"]
     ]
 
 
@@ -66,8 +67,8 @@ def test_one_impossible_text_fails_alone(
     served: Served, turner: Turner, words: list[str], calls: Calls
 ) -> None:
     async def talk(client: httpx.AsyncClient) -> None:
-        asked = [ask(client, word, requests=[{"must": ["a"]}]) for word in words[:15]]
-        bad = ask(client, "bed", "fed", requests=[{}, {"must": ["ж"]}])
+        asked = [ask(client, word, constraints=[{"require": ["a"]}]) for word in words[:15]]
+        bad = ask(client, "bed", "fed", constraints=[{}, {"require": ["ж"]}])
         *good, failed = await asyncio.gather(*asked, bad)
         assert calls.sizes[0] == 17 and len(calls.sizes) > 1
         assert all(one.status_code == 200 for one in good), [one.text for one in good]
@@ -82,9 +83,9 @@ def test_samples_do_not_depend_on_who_else_asks(
 ) -> None:
     async def talk(client: httpx.AsyncClient) -> None:
         body = {"texts": ["Anna ", "Ben "], "nbest": 2, "search": {"temperature": 1.5}}
-        alone = (await client.post("/predict", json=body)).json()["answers"]
+        alone = (await client.post("/predict", json=body)).json()["predictions"]
         among = await asyncio.gather(*(client.post("/predict", json=body) for _ in range(4)))
-        assert [one.json()["answers"] for one in among] == [alone] * 4
+        assert [one.json()["predictions"] for one in among] == [alone] * 4
         texts = [other["text"] for one in alone for other in one["nbest"]]
         assert len(set(texts)) == 4  # each row draws for itself
 

@@ -11,7 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.server import ServerState
 
-from regard.serve.connections import watched_connections
+from regard.serve.connections import limited_protocol
 
 ASK = b"GET /%b HTTP/1.1\r\nhost: localhost\r\n\r\n"
 LARGE = 50_000_000  # more than the system takes for a client
@@ -32,7 +32,7 @@ def test_connections_that_do_nothing_are_cut() -> None:
 
         config = uvicorn.Config(app, log_level="critical", timeout_keep_alive=60)
         config.load()
-        kind: Any = watched_connections(0.3, 9)
+        kind: Any = limited_protocol(0.3, 9)
         server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0
         )
@@ -64,13 +64,15 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
 ) -> None:
     """In our own words; those that were there before, and who asks for its health, are served."""
 
-    monkeypatch.setattr("regard.serve.connections.BRIEF", 600)  # nobody is cut for being slow
+    monkeypatch.setattr(
+        "regard.serve.connections.MAX_OVER_LIMIT_INTERVAL", 600
+    )  # nobody is cut for being slow
 
     async def talk() -> None:
         app, state = turner(max_connections=2), ServerState()
         config = uvicorn.Config(app, log_level="critical")
         config.load()
-        kind: Any = watched_connections(600, 2)
+        kind: Any = limited_protocol(600, 2)
         server = await asyncio.get_running_loop().create_server(
             lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0
         )
@@ -96,7 +98,7 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
         first, second, third, fourth = [await connect(count) for count in (1, 2, 3, 4)]
         head, said = await ask(third, b"limits")
         assert head.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in head
-        assert json.loads(said)["error"].startswith("2 connections are open")
+        assert json.loads(said)["error"].startswith("too many connections (limit 2)")
         assert await third[0].read() == b""  # closed
         await open_are(3)
         assert (await ask(fourth, b"health"))[0].startswith(b"HTTP/1.1 200")

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from regard.estimators import Estimator
-from regard.serve.api_errors import DAMAGE
+from regard.serve.api_errors import INTERNAL_ERROR
 from regard.serve.app import build_app
 from regard.serve.settings import ServeSettings
 
-from . import nasty
+from . import fuzz_cases
 
 PLAIN = {"deadline": None, "derandomize": True, "database": None, "phases": [Phase.generate]}
-doors = pytest.mark.parametrize("door", nasty.DOORS)
+doors = pytest.mark.parametrize("door", fuzz_cases.ENDPOINTS)
 # All that JSON can carry: halves of characters, which UTF-8 cannot, as escapes.
 TEXTS = st.text(st.characters(), max_size=30) | st.text("abcdef\ud800\udfff\x00", max_size=9)
 
@@ -62,23 +62,23 @@ def calm(answer: Any) -> dict[str, Any]:
         return found
     if answer.headers["content-type"].startswith("text/event-stream"):
         kind, data = said.strip().split("\n\n")[-1].split("\n")
-        assert kind in ("event: answer", "event: error") and DAMAGE not in data
+        assert kind in ("event: result", "event: error") and INTERNAL_ERROR not in data
         return json.loads(data.removeprefix("data: "))
     return json.loads(said)
 
 
 def ask(client: TestClient, door: str, body: Any) -> dict[str, Any]:
-    data = body if isinstance(body, bytes) else nasty.encoded(body)
+    data = body if isinstance(body, bytes) else fuzz_cases.encoded(body)
     return calm(client.post(door, content=data, headers={"content-type": "application/json"}))
 
 
 @doors
-@pytest.mark.parametrize("name", nasty.TEXTS)
+@pytest.mark.parametrize("name", fuzz_cases.TEXTS)
 def test_odd_texts(anyone: TestClient, app: FastAPI, door: str, name: str) -> None:
     """By every model; what is too long is refused by its length."""
-    text = nasty.TEXTS[name]
+    text = fuzz_cases.TEXTS[name]
     for model in app.state.service.models:
-        found = ask(anyone, door, nasty.fields(door, text) | {"model": model})
+        found = ask(anyone, door, fuzz_cases.fields(door, text) | {"model": model})
         if len(text) > 2_000 and not found["error"].startswith("model: "):
             assert "2000" in found["error"].replace(",", "") or "bytes" in found["error"]
 
@@ -88,12 +88,12 @@ def test_odd_texts(anyone: TestClient, app: FastAPI, door: str, name: str) -> No
 @given(text=TEXTS, place=st.integers(0, 4))
 def test_any_text(anyone: TestClient, app: FastAPI, door: str, text: str, place: int) -> None:
     model = list(app.state.service.models)[place]
-    ask(anyone, door, nasty.fields(door, text) | {"model": model})
+    ask(anyone, door, fuzz_cases.fields(door, text) | {"model": model})
 
 
 @doors
 def test_odd_bodies(anyone: TestClient, door: str) -> None:
-    for body in (*nasty.bodies(door), *nasty.RAW_BODIES):
+    for body in (*fuzz_cases.bodies(door), *fuzz_cases.RAW_BODIES):
         ask(anyone, door, body)
 
 
@@ -119,7 +119,11 @@ def test_any_json(anyone: TestClient, door: str, body: Any) -> None:
     ask(anyone, door, body)
 
 
-OPERATIONS = [*(("POST", door) for door in nasty.DOORS), ("GET", "/models"), ("GET", "/limits")]
+OPERATIONS = [
+    *(("POST", door) for door in fuzz_cases.ENDPOINTS),
+    ("GET", "/models"),
+    ("GET", "/limits"),
+]
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

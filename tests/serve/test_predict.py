@@ -24,7 +24,7 @@ def ask(client: TestClient) -> Ask:
     def answers(**body: Any) -> Any:
         response = client.post("/predict", json=body)
         assert response.status_code == 200, response.text
-        return response.json()["answers"]
+        return response.json()["predictions"]
 
     return answers
 
@@ -59,7 +59,9 @@ def test_only_what_applies_is_there(ask: Ask) -> None:
 
 def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) -> None:
     model: Any = estimators["transduce"]
-    (found,) = ask(texts=["fade"], nbest=3, search={"beam": 4, "length_penalty": 0}, align=True)
+    (found,) = ask(
+        texts=["fade"], nbest=3, search={"beam": 4, "length_penalty": 0}, return_alignment=True
+    )
     (expected,) = model.predict_detailed(
         ["fade"], nbest=3, beam=4, length_penalty=0, return_alignment=True
     )
@@ -70,10 +72,10 @@ def test_nbest_search_and_alignment(ask: Ask, estimators: dict[str, Estimator]) 
     )
 
 
-def test_wishes(ask: Ask, estimators: dict[str, Estimator]) -> None:
+def test_constraints(ask: Ask, estimators: dict[str, Estimator]) -> None:
     model: Any = estimators["transduce"]
-    wishes = [{"prefix": "ca"}, {"must": ["b"], "ban": ["e"]}, {}]
-    found = ask(texts=["fade"] * 3, requests=wishes)
+    constraints = [{"prefix": "ca"}, {"require": ["b"], "ban": ["e"]}, {}]
+    found = ask(texts=["fade"] * 3, constraints=constraints)
     expected = model.predict(
         ["fade"] * 3,
         constraints=[Constraints("ca"), Constraints("", ("b",), ("e",)), Constraints()],
@@ -99,12 +101,14 @@ def test_the_first_model_answers_where_none_is_named(client: TestClient) -> None
 
 def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> None:
     model: Any = estimators["transduce"]
-    body = {"text": "fade", "request": {"prefix": "e", "ban": ["d", "d"]}, "count": 3}
+    body = {"text": "fade", "constraints": {"prefix": "e", "ban": ["d", "d"]}, "top": 3}
     found = client.post("/alternatives", json=body).json()["alternatives"]
     expected = model.predictor_.alternatives("fade", Constraints("e", (), ("d",)), 3)
     assert [one["token"] for one in found] == [token for token, _, _ in expected]
-    assert [one["answer"]["text"] for one in found] == [answer.text for _, _, answer in expected]
-    assert found[0]["p"] >= found[1]["p"] >= found[2]["p"] > 0
+    assert [one["prediction"]["text"] for one in found] == [
+        answer.text for _, _, answer in expected
+    ]
+    assert found[0]["probability"] >= found[1]["probability"] >= found[2]["probability"] > 0
     assert client.post("/alternatives", json={"text": "fade"}).status_code == 200
     refused = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
     assert refused.status_code == 400 and "alternatives" in refused.json()["error"]

@@ -12,9 +12,9 @@ from fastapi import FastAPI
 
 from regard.estimators import Estimator
 from regard.serve import batcher, jobs
-from regard.serve.api_errors import Refused
-from regard.serve.jobs import Asking, Errand, Job
-from regard.serve.served_models import Served as Model
+from regard.serve.api_errors import ApiError
+from regard.serve.jobs import CallHandler, Job, PredictHandler
+from regard.serve.served_models import ServedModel
 from regard.tasks.values import Constraints
 
 from .calls import Calls, ask, begun, leap, patient, waiting
@@ -36,7 +36,7 @@ def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
         await waiting(app, 3)
         refused = await ask(client, "d", "e")
         assert refused.status_code == 503 and int(refused.headers["retry-after"]) > 0
-        assert "3 texts wait" in refused.json()["error"]
+        assert "queue full (3 texts)" in refused.json()["error"]
         last = asyncio.ensure_future(ask(client, "d"))  # room for one
         await waiting(app, 4)
         calls.go.set()
@@ -53,11 +53,11 @@ def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> N
 
     async def talk(client: httpx.AsyncClient) -> None:
         endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
-        enough, queue.seconds = queue.seconds, 0.01
+        enough, queue.batch_timeout = queue.batch_timeout, 0.01
         refused = await ask(client, "bed", search=endless)
         assert refused.status_code == 503 and "retry-after" in refused.headers
-        assert "took too long" in refused.json()["error"]
-        queue.seconds = enough
+        assert "timed out" in refused.json()["error"]
+        queue.batch_timeout = enough
         assert (await ask(client, "bed")).status_code == 200
 
     served(app, talk)
@@ -70,7 +70,7 @@ def test_what_was_answered_before_the_time_was_over_is_given(
     """The short one of a batch has its answer when the long one takes too long."""
     model = estimators["transduce"]
     predictor = model.predictor_
-    asking = Asking(Model("turn", predictor), predictor.search_options(**search))
+    asking = PredictHandler(ServedModel("turn", predictor), predictor.search_options(**search))
     steps = list[int]()
 
     class Clock:
@@ -87,8 +87,8 @@ def test_what_was_answered_before_the_time_was_over_is_given(
     short = Job(asking, new(), "a", arrived=0.0)
     long = Job(asking, new(), "a", Constraints(prefix="fadeb" * 10), arrived=0.0)
     asking.run([short, long], 60.0)
-    assert short.outcome.text == expected.text
-    assert isinstance(long.outcome, Refused) and "too long" in str(long.outcome)
+    assert short.result.text == expected.text
+    assert isinstance(long.result, ApiError) and "timed out" in str(long.result)
 
 
 def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
@@ -119,9 +119,9 @@ def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> Non
         await begun(calls)
         second = asyncio.ensure_future(ask(client, "fade"))
         await waiting(app, 1)
-        app.state.service.batcher.drop()
+        app.state.service.batcher.cancel_all()
         for dropped in (await first, await second):
-            assert dropped.status_code == 503 and "stops" in dropped.json()["error"]
+            assert dropped.status_code == 503 and "shutting down" in dropped.json()["error"]
         calls.go.set()
 
     served(app, talk)
@@ -134,11 +134,11 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
         now = time.monotonic()
         queue = turner(max_batch_size=1).state.service.batcher
         those = [
-            Job(Errand(int), new(), "x" * length, arrived=now - ago)
+            Job(CallHandler(int), new(), "x" * length, arrived=now - ago)
             for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
         ]
         queue.put(those)
-        return [those.index(queue._take()[0]) for _ in those]
+        return [those.index(queue._next_batch()[0]) for _ in those]
 
     assert asyncio.run(order()) == [2, 1, 3, 0]
 
@@ -146,8 +146,8 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
 @pytest.fixture
 def ample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Turns so far apart that the pace at which requests arrive does not change their order."""
-    monkeypatch.setattr(batcher, "PATIENCE", 1.0)
-    monkeypatch.setattr(batcher, "LONGEST", 1e9)
+    monkeypatch.setattr(batcher, "DELAY_PER_CHAR", 1.0)
+    monkeypatch.setattr(batcher, "MAX_DELAY", 1e9)
 
 
 @pytest.mark.usefixtures("ample")

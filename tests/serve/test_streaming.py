@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from regard.data.reading.read import Pair
 from regard.estimators import Estimator
 from regard.search.callbacks import PartialHypothesis
-from regard.serve.streaming import Growth
+from regard.serve.streaming import LatestPartial
 
 Events = Callable[[str], list[tuple[str, Any]]]
 SEARCHES = [{"beam": 1}, {"beam": 5}, {"kind": "sample", "seed": 3}, {"beam": 4, "beam_groups": 2}]
@@ -26,9 +26,9 @@ def streamed(client: TestClient, events_of: Events, body: dict[str, Any]) -> Any
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, Any]) -> None:
     *grown, (last, answer) = streamed(client, events_of, {"text": "fadeb", "search": search})
-    assert last == "answer" and {kind for kind, _ in grown} <= {"grow"}
+    assert last == "result" and {kind for kind, _ in grown} <= {"partial"}
     body = {"texts": ["fadeb"], "search": search}
-    (expected,) = client.post("/predict", json=body).json()["answers"]
+    (expected,) = client.post("/predict", json=body).json()["predictions"]
     assert answer["text"] == expected["text"] and answer["model"] == "transduce"
     assert answer["score"] == pytest.approx(expected["score"], abs=1e-5)
     for _, one in grown:
@@ -61,20 +61,20 @@ def test_a_language_model(client: TestClient, events_of: Events) -> None:
     assert not any("token_logprobs" in one for one in (answer, *(one for _, one in grown)))
     (expected,) = client.post(
         "/predict", json={"model": "language-model", "texts": ["Anna "]}
-    ).json()["answers"]
+    ).json()["predictions"]
     assert answer["text"] == expected["text"]
 
 
 def test_other_tasks_just_answer(client: TestClient, events_of: Events) -> None:
     ((kind, answer),) = streamed(client, events_of, {"model": "tag", "text": "Anna sees Rome"})
-    assert kind == "answer" and len(answer["value"]) == 3
+    assert kind == "result" and len(answer["value"]) == 3
 
 
 def test_wishes_and_errors(client: TestClient, events_of: Events) -> None:
-    body = {"text": "fade", "request": {"prefix": "cab"}}
+    body = {"text": "fade", "constraints": {"prefix": "cab"}}
     *_, (_, answer) = streamed(client, events_of, body)
     assert answer["text"].startswith("cab")
-    body = {"text": "fade", "request": {"must": ["ж"]}}
+    body = {"text": "fade", "constraints": {"require": ["ж"]}}
     ((kind, said),) = streamed(client, events_of, body)
     assert kind == "error" and "require" in said["error"]
     assert client.post("/stream", json={"text": 5}).status_code == 422
@@ -111,10 +111,10 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
 
 def test_who_reads_slowly_gets_the_last() -> None:
     async def read() -> Any:
-        growth = Growth()
+        growth = LatestPartial()
         for tokens in ([5], [5, 6], [5, 6, 7]):
             growth.put(PartialHypothesis(tokens))
-        await growth.there.wait()
+        await growth.ready.wait()
         return growth.take(), growth.take()
 
     assert asyncio.run(read()) == (PartialHypothesis([5, 6, 7]), None)

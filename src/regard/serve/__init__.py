@@ -1,1 +1,1 @@
-"""A trained model behind HTTP."""
+"""Serve trained models over HTTP."""

@@ -1,9 +1,9 @@
-"""Refusals: every error is a JSON object that says what, where, and what to do."""
+"""Errors as JSON responses: what is wrong, and the field of the request that caused it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastapi import HTTPException as ApiException
+from fastapi import HTTPException as FastApiException
 from fastapi.exceptions import RequestValidationError
 from pydantic_core import to_json
 from starlette.exceptions import HTTPException
@@ -12,107 +12,110 @@ from starlette.responses import Response
 
 from regard.core.errors import UserError
 
-LATER = {"retry-after": "1"}
-SHOWN = 80  # characters of what was given that an error repeats
+RETRY_AFTER = {"retry-after": "1"}
+MAX_SHOWN = 80  # characters of an input value that an error repeats
 TOO_LONG = {
-    "string_too_long": "at most {most} characters, {count} given; cut it",
-    "texts": "at most {most} at a time, {count} given; send them in parts",
-    "too_long": "at most {most} words, {count} given",
+    "string_too_long": "expected at most {max} characters, found {count}",
+    "texts": "expected at most {max} texts, found {count}; split them into several requests",
+    "too_long": "expected at most {max} words, found {count}",
 }
 OBJECT = "Input should be an object"
-IN_JSON = {  # what pydantic says of Python's types, in the words of JSON
+JSON_MESSAGES = {  # pydantic's messages about Python types, in terms of JSON
     "dict_type": OBJECT,
     "model_attributes_type": OBJECT,
     "list_type": "Input should be a valid array",
 }
-DAMAGE = "the server failed; what was asked is not to blame, its log says more"
+INTERNAL_ERROR = "internal error; see the server log"
 
 
-class Refused(ApiException):
-    """A request that is not answered. at: the place in the body that is to blame."""
+class ApiError(FastApiException):
+    """An error response. field: the path of the invalid field in the request body."""
 
     def __init__(
         self,
         status: int,
         error: str,
-        at: str | None = None,
+        field: str | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(status, error, headers)
-        self.at = at
+        self.field = field
 
     def response(self) -> Response:
-        """What the client gets."""
-        place = {} if self.at is None else {"at": self.at}
-        return as_json({"error": self.detail, **place}, self.status_code, self.headers)
+        """Return the error as a JSON response."""
+        field = {} if self.field is None else {"field": self.field}
+        return json_response({"error": self.detail, **field}, self.status_code, self.headers)
 
 
-def later(error: str, headers: dict[str, str] | None = None) -> Refused:
-    """A refusal that may be none in a moment."""
-    return Refused(503, error, headers={**LATER, **(headers or {})})
+def unavailable(error: str, headers: dict[str, str] | None = None) -> ApiError:
+    """Return a 503 error: the client may retry later."""
+    return ApiError(503, error, headers={**RETRY_AFTER, **(headers or {})})
 
 
-def gone() -> Refused:
-    """That the client is gone: nobody reads it, but it is counted."""
-    return Refused(499, "the client is gone")
+def client_closed() -> ApiError:
+    """Return a 499 error, which is only counted: the client has disconnected."""
+    return ApiError(499, "client closed the connection")
 
 
-def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer; numbers that are none are null."""
+def json_response(
+    value: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a JSON response; NaN and infinity become null."""
     content = to_json(value, inf_nan_mode="null")
     return Response(content, status, headers, media_type="application/json")
 
 
-def shortened(text: str, most: int = 1000) -> str:
-    """A text that may repeat what was given, which may be long."""
-    return text if len(text) <= most else f"{text[:most]}..."
+def shorten(text: str, max_chars: int = 1000) -> str:
+    """Return a text truncated to a maximum length."""
+    return text if len(text) <= max_chars else f"{text[:max_chars]}..."
 
 
-def wrong_shape(errors: Sequence[Any]) -> Refused:
-    """The first thing that is wrong with a body, and where."""
+def invalid_body(errors: Sequence[Any]) -> ApiError:
+    """Return the first validation error of a request body."""
     first = errors[0]
-    at = ".".join(str(part) for part in first["loc"][1:])  # the first is "body"
-    at = shortened(at, SHOWN)  # fields have any name
-    given, fault = first.get("input"), first["type"]
-    if fault in TOO_LONG:
-        what = TOO_LONG["texts" if at == "texts" else fault]
-        said = what.format(most=first["ctx"]["max_length"], count=len(given))
-        return Refused(422, f"{at}: {said}", at)
-    shown = repr(given) if isinstance(given, str | int | float | None) else type(given).__name__
-    tail = "" if fault == "missing" else f", {shortened(shown, SHOWN)} given"
-    return Refused(422, f"{at or 'the body'}: {IN_JSON.get(fault, first['msg'])}{tail}", at)
+    field = ".".join(str(part) for part in first["loc"][1:])  # the first part is "body"
+    field = shorten(field, MAX_SHOWN)  # clients choose the names of fields
+    value, kind = first.get("input"), first["type"]
+    if kind in TOO_LONG:
+        message = TOO_LONG["texts" if field == "texts" else kind]
+        message = message.format(max=first["ctx"]["max_length"], count=len(value))
+        return ApiError(422, f"{field}: {message}", field)
+    shown = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    found = "" if kind == "missing" else f", found {shorten(shown, MAX_SHOWN)}"
+    message = JSON_MESSAGES.get(kind, first["msg"])
+    return ApiError(422, f"{field or 'request body'}: {message}{found}", field)
 
 
-async def on_wrong_shape(request: Request, error: Any) -> Response:
-    """Return what a body of another shape becomes."""
-    return wrong_shape(error.errors()).response()
+async def on_invalid_body(request: Request, error: Any) -> Response:
+    """Return the response to a body that fails validation."""
+    return invalid_body(error.errors()).response()
 
 
-async def on_refused(request: Request, error: Any) -> Response:
-    """Return what a refusal becomes."""
+async def on_api_error(request: Request, error: Any) -> Response:
+    """Return the response of an ApiError."""
     response: Response = error.response()
     return response
 
 
 async def on_user_error(request: Request, error: Any) -> Response:
-    """Return what the user can put right."""
-    return Refused(400, shortened(str(error))).response()
+    """Return the response to a UserError."""
+    return ApiError(400, shorten(str(error))).response()
 
 
 async def on_http_error(request: Request, error: Any) -> Response:
-    """Return that there is no such path, or no such method there."""
+    """Return the response to an unknown path or method."""
     path, method = request.url.path, request.method
-    said = {
-        404: f"{path[:SHOWN]}: no such path; GET /openapi.json lists them",
-        405: f"{method} {path[:SHOWN]}: no such method here; see the header Allow",
+    messages = {
+        404: f"unknown path {path[:MAX_SHOWN]}; GET /openapi.json lists all paths",
+        405: f"{method} {path[:MAX_SHOWN]}: method not allowed; see the Allow header",
     }
-    told = said.get(error.status_code, str(error.detail))
-    return as_json({"error": told}, error.status_code, error.headers)
+    message = messages.get(error.status_code, str(error.detail))
+    return json_response({"error": message}, error.status_code, error.headers)
 
 
 HANDLERS = {
     HTTPException: on_http_error,
-    Refused: on_refused,
-    RequestValidationError: on_wrong_shape,
+    ApiError: on_api_error,
+    RequestValidationError: on_invalid_body,
     UserError: on_user_error,
 }

@@ -1,4 +1,4 @@
-"""The queue before the models: what arrives together, or waits together, runs as one batch."""
+"""The queue in front of the models: queued jobs with the same handler run as one batch."""
 
 import asyncio
 import contextlib
@@ -11,138 +11,142 @@ from typing import Any
 import torch
 
 from regard.core.memory import give_freed_memory_back
-from regard.serve.api_errors import later
+from regard.serve.api_errors import unavailable
 from regard.serve.jobs import Job
 from regard.serve.metrics import Metrics
 from regard.serve.settings import ServeSettings
 from regard.tasks.batches import TOKENS
 
-PATIENCE = 0.001  # seconds that a text stands back for each character of it and of those before it
-LONGEST = 5.0  # seconds that it stands back, at most
-TIDY = 5.0  # seconds of a busy thread after which freed memory goes back to the system
-SWITCH = 0.001  # seconds after which Python's lock changes hands: the loop is never kept waiting
+DELAY_PER_CHAR = 0.001  # seconds of lower priority per character of a text and of those before it
+MAX_DELAY = 5.0  # seconds
+TRIM_INTERVAL = 5.0  # seconds between two returns of freed memory to the system
+SWITCH_INTERVAL = 0.001  # seconds until Python switches threads, so that the event loop never waits
 
 
 class Batcher:
-    """Jobs that wait, and the one thread that runs them: torch never runs in the event loop.
+    """Queued jobs and the one thread that runs them: torch never runs in the event loop.
 
-    A job that finds the thread idle waits a few milliseconds for others. While the thread is busy
-    jobs pile up, and the next batch starts at once.
+    If the thread is idle, a job waits a few milliseconds for more. While it is busy, jobs queue
+    up, and the next batch starts at once.
     """
 
     def __init__(self, settings: ServeSettings, metrics: Metrics) -> None:
         self.settings, self.metrics = settings, metrics
-        self.waiting: list[Job] = []
+        self.queue: list[Job] = []
         self.running: list[Job] = []
-        self.seconds = settings.timeout / 2  # that a batch may take: others still have time
+        self.batch_timeout = settings.timeout / 2  # leaves time for the jobs in the queue
         self.thread = ThreadPoolExecutor(1, "models", _start_thread, (settings.threads,))
-        self.tidied = time.monotonic()
-        self._there, self._full = asyncio.Event(), asyncio.Event()
+        self.last_trim = time.monotonic()
+        self._not_empty, self._full = asyncio.Event(), asyncio.Event()
 
     @contextlib.asynccontextmanager
-    async def serving(self) -> AsyncIterator[None]:
-        """Run what is put, inside the block; at its end refuse what there is."""
-        loop = asyncio.get_running_loop().create_task(self._serve())
+    async def running_loop(self) -> AsyncIterator[None]:
+        """Run queued jobs inside the block; cancel the remaining ones at its end."""
+        loop = asyncio.get_running_loop().create_task(self._run_loop())
         yield
-        self.drop()
+        self.cancel_all()
         loop.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await loop
         self.thread.shutdown(wait=False, cancel_futures=True)
 
-    def drop(self) -> None:
-        """Refuse what waits and what runs; a search ends at its next step."""
-        for job in (*self.waiting, *self.running):
+    def cancel_all(self) -> None:
+        """Cancel queued and running jobs; a running search ends at its next step."""
+        for job in (*self.queue, *self.running):
             if not job.future.done():
-                job.future.set_exception(later("the server stops; ask again in a moment"))
-        self.waiting = []
+                job.future.set_exception(unavailable("the server is shutting down; retry later"))
+        self.queue = []
 
     def put(self, jobs: Sequence[Job]) -> None:
-        """Let jobs wait; refuse them where the queue has no room for all."""
-        if len(self.waiting) + len(jobs) > self.settings.max_queue:
-            self.waiting = [job for job in self.waiting if not job.future.done()]
-        if len(self.waiting) + len(jobs) > self.settings.max_queue:
-            raise later(f"the queue is full: {len(self.waiting)} texts wait; ask again in a moment")
-        self.waiting += jobs
-        self._there.set()
-        if len(self.waiting) >= self.settings.max_batch_size:
+        """Add jobs to the queue; raise ApiError if it has no room for all of them."""
+        if len(self.queue) + len(jobs) > self.settings.max_queue:
+            self.queue = [job for job in self.queue if not job.future.done()]
+        if len(self.queue) + len(jobs) > self.settings.max_queue:
+            raise unavailable(f"queue full ({len(self.queue)} texts); retry later")
+        self.queue += jobs
+        self._not_empty.set()
+        if len(self.queue) >= self.settings.max_batch_size:
             self._full.set()
 
-    def count(self) -> int:
-        """Return how many wait."""
-        return sum(not job.future.done() for job in self.waiting)
+    def queue_length(self) -> int:
+        """Return the number of queued jobs whose clients still wait."""
+        return sum(not job.future.done() for job in self.queue)
 
-    async def _serve(self) -> None:
-        """Run one batch after the other, for ever."""
+    async def _run_loop(self) -> None:
+        """Run one batch after another until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            if not self.waiting:
-                self._there.clear()
+            if not self.queue:
+                self._not_empty.clear()
                 self._full.clear()
-                await self._there.wait()
+                await self._not_empty.wait()
                 wait = self.settings.batch_wait_ms / 1000  # more requests may arrive
                 if wait and not self._full.is_set():
                     with contextlib.suppress(asyncio.TimeoutError):
                         await asyncio.wait_for(self._full.wait(), wait)
-            batch = self.running = self._take()
+            batch = self.running = self._next_batch()
             if not batch:
                 continue
             try:
-                seconds = await loop.run_in_executor(self.thread, self._run, batch)
-                self.metrics.batch(len(batch), seconds)
-            except Exception as error:  # whatever it is, others are still to be served
+                seconds = await loop.run_in_executor(self.thread, self._run_batch, batch)
+                self.metrics.count_batch(len(batch), seconds)
+            except Exception as error:  # the loop must survive any error
                 for job in batch:
-                    job.outcome = error
+                    job.result = error
             for job in batch:
                 if not job.future.done():
-                    _settle(job.future, job.outcome)
+                    _resolve(job.future, job.result)
             self.running = []
 
-    def _take(self) -> list[Job]:
-        """Return the next batch: whose turn it is, and those with the same duty and not much
-        longer.
+    def _next_batch(self) -> list[Job]:
+        """Take the next batch from the queue: the job with the highest priority, and others with
+        the same handler and a similar length.
 
-        So what is long, and may take too long, does not take others with it. Who has the least is
-        next: long texts, and those far down a list, let others pass.
+        Long texts, and texts far down a list, have lower priority. A long text that may time out
+        does not share a batch with short ones.
         """
-        waiting = sorted(
-            (job for job in self.waiting if not job.future.done()),
-            key=lambda job: job.arrived + min(LONGEST, PATIENCE * (job.ahead + len(job.text))),
+        queue = sorted(
+            (job for job in self.queue if not job.future.done()),
+            key=lambda job: (
+                job.arrived + min(MAX_DELAY, DELAY_PER_CHAR * (job.chars_ahead + len(job.text)))
+            ),
         )
         batch, rest, longest = list[Job](), list[Job](), 1
-        for place, job in enumerate(waiting):
-            if job.duty is not waiting[0].duty and job.duty != waiting[0].duty:
+        for index, job in enumerate(queue):
+            if job.handler is not queue[0].handler and job.handler != queue[0].handler:
                 rest.append(job)
                 continue
             longest = max(longest, len(job.text))
-            full = len(batch) == self.settings.max_batch_size or (len(batch) + 1) * longest > TOKENS
-            if batch and full:
-                rest += waiting[place:]
+            is_full = (
+                len(batch) == self.settings.max_batch_size or (len(batch) + 1) * longest > TOKENS
+            )
+            if batch and is_full:
+                rest += queue[index:]
                 break
             batch.append(job)
-        self.waiting = rest
+        self.queue = rest
         return batch
 
-    def _run(self, batch: Sequence[Job]) -> float:
-        """Give the jobs their outcomes, in the thread; return the seconds that it took."""
-        began = time.monotonic()
-        batch[0].duty.run(batch, began + self.seconds)
-        if time.monotonic() - self.tidied > TIDY:  # else one long text would count for ever
+    def _run_batch(self, batch: Sequence[Job]) -> float:
+        """Set the results of the jobs, in the thread; return the elapsed seconds."""
+        start = time.monotonic()
+        batch[0].handler.run(batch, start + self.batch_timeout)
+        if time.monotonic() - self.last_trim > TRIM_INTERVAL:  # or one long text keeps its memory
             give_freed_memory_back()
-            self.tidied = time.monotonic()
-        return time.monotonic() - began
+            self.last_trim = time.monotonic()
+        return time.monotonic() - start
 
 
-def _settle(future: "asyncio.Future[Any]", outcome: Any) -> None:
-    if isinstance(outcome, StopIteration):  # which no future can hold
-        future.set_exception(RuntimeError(repr(outcome)))
-    elif isinstance(outcome, Exception):
-        future.set_exception(outcome)
+def _resolve(future: "asyncio.Future[Any]", result: Any) -> None:
+    if isinstance(result, StopIteration):  # a future cannot hold one
+        future.set_exception(RuntimeError(repr(result)))
+    elif isinstance(result, Exception):
+        future.set_exception(result)
     else:
-        future.set_result(outcome)
+        future.set_result(result)
 
 
 def _start_thread(threads: int | None) -> None:
-    """Give torch half of the processors: the others serve the event loop and other programs."""
+    """Give torch half of the cores; the rest serve the event loop and other programs."""
     torch.set_num_threads(threads or max(1, torch.get_num_threads() // 2))
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL)

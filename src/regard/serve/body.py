@@ -1,4 +1,4 @@
-"""Bodies: read within their time, parsed once, and handed to FastAPI, which checks their shape."""
+"""Request bodies: read within the timeout, parsed once, then validated by FastAPI."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -10,63 +10,64 @@ from fastapi.routing import APIRoute
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect
 
-from regard.serve.api_errors import SHOWN, Refused, gone
+from regard.serve.api_errors import MAX_SHOWN, ApiError, client_closed
 
-FIELDS = 100  # of an object; no shape has so many
+MAX_FIELDS = 100  # per object; no schema has as many
 
 
 class JsonRequest(Request):
-    """A request whose body is JSON, and comes in time."""
+    """A request with a JSON body that must arrive within the timeout."""
 
     async def body(self) -> bytes:
-        """Read it; refuse another kind of content, and what is no JSON."""
-        media = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media != "application/json":
-            raise Refused(
-                415,
-                f"Content-Type: application/json expected, {media[:80]!r} found; the body is JSON",
+        """Read and parse the body; raise ApiError if it is late or is not JSON."""
+        media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != "application/json":
+            raise ApiError(
+                415, f"Content-Type: expected application/json, found {media_type[:80]!r}"
             )
-        seconds = self.app.state.service.settings.timeout
+        timeout = self.app.state.service.settings.timeout
         try:
-            body = await asyncio.wait_for(super().body(), seconds)
+            body = await asyncio.wait_for(super().body(), timeout)
             self.value = from_json(body)
         except asyncio.TimeoutError:
-            raise Refused(
-                408, f"the body did not come within {seconds:g} s", headers={"connection": "close"}
+            raise ApiError(
+                408,
+                f"request body: not received within {timeout:g} s",
+                headers={"connection": "close"},
             ) from None
         except ClientDisconnect:
-            raise gone() from None
+            raise client_closed() from None
         except ValueError as error:
-            raise Refused(422, f"the body: Invalid JSON: {error}", "") from None
+            raise ApiError(422, f"request body: invalid JSON: {error}", "") from None
         return body
 
     async def json(self) -> Any:
-        """Return it; refuse very many fields: to note what is wrong with each takes too long."""
-        found = self.value.items() if isinstance(self.value, dict) else ()
-        for at, value in (("the body", self.value), *found):
-            for part in value if isinstance(value, list) else (value,):
-                if isinstance(part, dict) and len(part) > FIELDS:
-                    count = f"at most {FIELDS} fields, {len(part):,} given"
-                    raise Refused(422, f"{at[:SHOWN]}: {count}")
+        """Return the parsed body; raise ApiError if an object has too many fields to validate."""
+        fields = self.value.items() if isinstance(self.value, dict) else ()
+        for name, value in (("request body", self.value), *fields):
+            for item in value if isinstance(value, list) else (value,):
+                if isinstance(item, dict) and len(item) > MAX_FIELDS:
+                    expected = f"expected at most {MAX_FIELDS} fields, found {len(item):,}"
+                    raise ApiError(422, f"{name[:MAX_SHOWN]}: {expected}")
         return self.value
 
 
 class JsonRoute(APIRoute):
-    """A route to which a body comes."""
+    """A route that reads its body as a JsonRequest."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler, with our way to read bodies."""
-        answer = super().get_route_handler()
+        """Return the handler, which gets a JsonRequest."""
+        handler = super().get_route_handler()
 
         async def handle(request: Request) -> Response:
-            return await answer(JsonRequest(request.scope, request.receive))
+            return await handler(JsonRequest(request.scope, request.receive))
 
         return handle
 
 
-def with_body(endpoint: FunctionType, body: type) -> Any:
-    """Return a copy of an endpoint whose body has this shape: that of a server, with its limits."""
+def with_body_schema(endpoint: FunctionType, schema: type) -> Any:
+    """Return a copy of an endpoint whose body has this schema, with the limits of a server."""
     copy = FunctionType(endpoint.__code__, endpoint.__globals__)
     copy.__doc__ = endpoint.__doc__
-    copy.__annotations__ = {**endpoint.__annotations__, "body": body}
+    copy.__annotations__ = {**endpoint.__annotations__, "body": schema}
     return copy

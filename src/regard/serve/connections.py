@@ -1,56 +1,56 @@
-"""Connections: those that say nothing, or do not take their answer, are cut, so that none pile up;
-and of more than are taken the last are refused."""
+"""Connection limits: idle and stalled connections are closed, and connections above the limit are
+rejected."""
 
 import asyncio
 from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from regard.serve.guard import CROWDED
+from regard.serve.middleware import OVER_LIMIT
 
-Protocol: Any = AutoHTTPProtocol  # whichever parser is installed
-BRIEF = 5.0  # seconds between two looks at a connection that is one too many, at most
+HttpProtocol: Any = AutoHTTPProtocol  # of whichever parser is installed
+MAX_OVER_LIMIT_INTERVAL = 5.0  # seconds between two checks of a connection above the limit
 
 
-def watched_connections(seconds: float, most: int) -> type[asyncio.Protocol]:
-    """The protocol of the server; it looks at each connection after every so many seconds.
+def limited_protocol(interval: float, max_connections: int) -> type[asyncio.Protocol]:
+    """Return the server's protocol, which checks each connection every `interval` seconds.
 
-    uvicorn itself waits for ever for the first request, for the rest of a header, and for a client
-    that does not read. Its own limit of connections refuses those of all clients, in plain text;
-    here what comes when `most` are open is marked, for the guard to refuse, and cut when as many
-    again are.
+    uvicorn itself waits without limit for the first request, for the rest of a header and for a
+    client that does not read. Its own connection limit rejects the requests of all clients, in
+    plain text. Here connections above `max_connections` are marked, so that the middleware rejects
+    their requests; above twice as many they are closed at once.
     """
 
-    class Watched(Protocol):
-        """A connection that is cut where nothing happened between two looks."""
+    class LimitedProtocol(HttpProtocol):
+        """A connection that is closed if nothing happens between two checks."""
 
         app_state: dict[str, Any]
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.pause = seconds
-            if len(self.connections) > most:
-                self.app_state = {**self.app_state, CROWDED: True}
-                self.pause = min(seconds, BRIEF)
-            self.look_again(None)
-            if len(self.connections) > 2 * most:
+            self.interval = interval
+            if len(self.connections) > max_connections:
+                self.app_state = {**self.app_state, OVER_LIMIT: True}
+                self.interval = min(interval, MAX_OVER_LIMIT_INTERVAL)
+            self.schedule_check(None)
+            if len(self.connections) > 2 * max_connections:
                 transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self.watch.cancel()
+            self.timer.cancel()
             super().connection_lost(exc)
 
-        def look_again(self, seen: Any) -> None:
-            self.watch = self.loop.call_later(self.pause, self.look, seen)
+        def schedule_check(self, state: Any) -> None:
+            self.timer = self.loop.call_later(self.interval, self.check, state)
 
-        def look(self, before: Any) -> None:
-            """Cuts it if it is as it was before: nothing asked, or as much not taken."""
+        def check(self, previous: Any) -> None:
+            """Close the connection if it is idle, or its client has not read since."""
             unsent = self.transport.get_write_buffer_size()
             busy = self.cycle is not None and not self.cycle.response_complete
-            now = (self.cycle, busy, unsent)
-            if now == before and (unsent or not busy):
+            state = (self.cycle, busy, unsent)
+            if state == previous and (unsent or not busy):
                 self.transport.abort()
             else:
-                self.look_again(now)
+                self.schedule_check(state)
 
-    return Watched
+    return LimitedProtocol

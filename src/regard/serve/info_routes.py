@@ -1,38 +1,38 @@
-"""The routes that say what is there: models, limits, statistics."""
+"""Routes for information about the server: models, health, limits, metrics."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.core.version import __version__
-from regard.serve.api_errors import LATER, as_json
+from regard.serve.api_errors import RETRY_AFTER, json_response
 from regard.serve.service import Service
 
 
 async def models(request: Request) -> Response:
-    """List the models and what can be asked of them."""
-    return as_json({"models": _service(request).facts})
+    """List the models with their capabilities and search settings."""
+    return json_response({"models": _service(request).model_info})
 
 
 async def health(request: Request) -> Response:
-    """Say that the server is there."""
+    """Report whether the server accepts requests."""
     service, stopping = _service(request), request.app.state.stopping
-    facts = {
+    status = {
         "status": "stopping" if stopping else "ok",
         "version": __version__,
         "models": list(service.models),
-        "seconds": round(service.metrics.seconds, 3),
+        "uptime_seconds": round(service.metrics.uptime, 3),
     }
-    return as_json(facts, 503 if stopping else 200, LATER if stopping else None)
+    return json_response(status, 503 if stopping else 200, RETRY_AFTER if stopping else None)
 
 
 async def limits(request: Request) -> Response:
-    """Say what no request may exceed."""
-    return as_json(_service(request).settings.limits())
+    """List the limits of requests."""
+    return json_response(_service(request).settings.limits())
 
 
 async def metrics(request: Request) -> Response:
-    """Give figures for Prometheus."""
-    text = _service(request).metrics.text()
+    """Return metrics for Prometheus."""
+    text = _service(request).metrics.render()
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -1,122 +1,136 @@
-"""What the models are asked to do: texts to answer together, or one thing alone."""
+"""Jobs in the queue, and the handlers that run them: batched predictions or a single call."""
 
 import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from regard.core.errors import UserError
-from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
-from regard.serve.api_errors import later
-from regard.serve.served_models import Served
+from regard.search.callbacks import PartialHypothesis, Outputs, SearchCancelled
+from regard.serve.api_errors import unavailable
+from regard.serve.served_models import ServedModel
 from regard.tasks.batches import Work, rows_together
 from regard.tasks.values import Constraints, Prediction
 
-TOO_LONG = "the answer took too long; ask for less: a shorter text, a narrower beam"
+TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
+
+
+class JobHandler(Protocol):
+    """Runs jobs. Jobs with equal handlers run in one batch."""
+
+    def run(self, jobs: Sequence["Job"], deadline: float) -> None:
+        """Set the result of each job."""
 
 
 @dataclass(eq=False)
 class Job:
-    """A text of a request, or a request. duty: what is to be done; jobs with equal duties are done
-    together. future: done also when nobody waits for it any more. number: the place of the text in
-    its request; several: whether it has others; ahead: characters of those before it. grow: is
-    told the output so far. outcome: a result, or what went wrong.
-    """
+    """One text of a request, or one call. future: also done if the client stopped waiting.
+    index: of the text in its request. in_list: whether the request has more texts. chars_ahead:
+    characters of the texts before it. on_partial: called with partial hypotheses. result: a value
+    or an exception."""
 
-    duty: "Asking | Errand"
+    handler: JobHandler
     future: "asyncio.Future[Any]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     text: str = ""
     constraints: Constraints | None = None
-    number: int = 0
-    several: bool = False
-    ahead: int = 0
-    grow: Callable[[PartialHypothesis], None] | None = None
+    index: int = 0
+    in_list: bool = False
+    chars_ahead: int = 0
+    on_partial: Callable[[PartialHypothesis], None] | None = None
     arrived: float = field(default_factory=time.monotonic)
-    outcome: Any = None
+    result: Any = None
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Texts for a model."""
+class PredictHandler:
+    """Predicts a batch of texts with a model."""
 
-    model: Served
+    model: ServedModel
     search: Any
     nbest: int = 1
-    align: bool = False
+    return_alignment: bool = False
 
-    def run(self, jobs: Sequence[Job], until: float) -> None:
-        """Answer all together; where that fails in halves, so that who is to blame fails alone."""
-        jobs = [job for job in jobs if not job.future.done() and job.outcome is None]
+    def run(self, jobs: Sequence[Job], deadline: float) -> None:
+        """Predict all texts together; on an error in halves, so that only the bad text fails."""
+        jobs = [job for job in jobs if not job.future.done() and job.result is None]
         if not jobs:
             return
         task, threads = self.model.task, torch.get_num_threads()
         rows = rows_together(len(jobs), threads) if task.spreads else len(jobs)
         work = Work(
-            numbers=[job.number for job in jobs],
-            step_callback=partial(_follow, jobs, until),
-            done=lambda count: _stop_when_gone(jobs, until),
-            answered=partial(_keep, jobs),
+            numbers=[job.index for job in jobs],
+            step_callback=partial(_notify, jobs, deadline),
+            done=lambda count: _raise_if_cancelled(jobs, deadline),
+            answered=partial(_set_results, jobs),
         )
         try:
             sources = [task.parse(job.text) for job in jobs]
-            wished = any(job.constraints is not None for job in jobs)
-            constraints = [job.constraints or Constraints() for job in jobs] if wished else None
-            predict = self.model.predictor.predict
-            found = predict(sources, self.search, self.nbest, constraints, self.align, rows, work)
-            _keep(jobs, range(len(jobs)), found)
+            constraints = (
+                [job.constraints or Constraints() for job in jobs]
+                if any(job.constraints is not None for job in jobs)
+                else None
+            )
+            predictions = self.model.predictor.predict(
+                sources, self.search, self.nbest, constraints, self.return_alignment, rows, work
+            )
+            _set_results(jobs, range(len(jobs)), predictions)
         except SearchCancelled:
             for job in jobs:
-                if job.outcome is None:  # others were answered before the time was over
-                    job.outcome = later(TOO_LONG)
+                if job.result is None:  # others may have finished before the deadline
+                    job.result = unavailable(TIMED_OUT)
         except Exception as error:
             if len(jobs) == 1:
-                named = jobs[0].several and isinstance(error, UserError)
-                jobs[0].outcome = UserError(f"texts.{jobs[0].number}: {error}") if named else error
+                (job,) = jobs
+                job.result = error
+                if job.in_list and isinstance(error, UserError):
+                    job.result = error.at(f"texts.{job.index}")
                 return
-            self.run(jobs[: len(jobs) // 2], until)
-            self.run(jobs[len(jobs) // 2 :], until)
+            self.run(jobs[: len(jobs) // 2], deadline)
+            self.run(jobs[len(jobs) // 2 :], deadline)
 
 
 @dataclass(frozen=True, eq=False)
-class Errand:
-    """Something that is done alone. call: is given what it calls between its steps, which may
-    cancel it."""
+class CallHandler:
+    """Runs a single call, which gets a function to call between its steps: it raises an exception
+    if the call is cancelled."""
 
     call: Callable[[Callable[[], None]], Any]
 
-    def run(self, jobs: Sequence[Job], until: float) -> None:
-        """Do it, unless nobody waits for it."""
+    def run(self, jobs: Sequence[Job], deadline: float) -> None:
+        """Run the call and set the result of its job."""
         (job,) = jobs
         try:
-            job.outcome = self.call(lambda: _stop_when_gone(jobs, until))
+            job.result = self.call(lambda: _raise_if_cancelled(jobs, deadline))
         except SearchCancelled:
-            job.outcome = later(TOO_LONG)
+            job.result = unavailable(TIMED_OUT)
         except Exception as error:
-            job.outcome = error
+            job.result = error
 
 
-def _stop_when_gone(jobs: Sequence[Job], until: float) -> None:
-    """End a search that nobody waits for, or that takes too long."""
-    if time.monotonic() > until or all(job.future.done() for job in jobs):
+def _raise_if_cancelled(jobs: Sequence[Job], deadline: float) -> None:
+    """Raise an exception after the deadline, or if all clients have stopped waiting."""
+    if time.monotonic() > deadline or all(job.future.done() for job in jobs):
         raise SearchCancelled
 
 
-def _follow(jobs: Sequence[Job], until: float, places: Sequence[int], outputs: Outputs) -> None:
-    """Tell those who look on how far their answers are."""
-    _stop_when_gone(jobs, until)
-    if any(job.grow for job in jobs):
-        for place, so_far in zip(places, outputs(), strict=True):
-            job = jobs[place]
-            if job.grow is not None and not job.future.done():
-                job.grow(so_far)
+def _notify(jobs: Sequence[Job], deadline: float, indices: Sequence[int], outputs: Outputs) -> None:
+    """Pass partial hypotheses to the jobs that stream them."""
+    _raise_if_cancelled(jobs, deadline)
+    if any(job.on_partial for job in jobs):
+        for index, partial_output in zip(indices, outputs(), strict=True):
+            job = jobs[index]
+            if job.on_partial is not None and not job.future.done():
+                job.on_partial(partial_output)
 
 
-def _keep(jobs: Sequence[Job], places: Sequence[int], answers: Sequence[Prediction]) -> None:
-    for place, answer in zip(places, answers, strict=True):
-        jobs[place].outcome = answer
+def _set_results(
+    jobs: Sequence[Job], indices: Sequence[int], predictions: Sequence[Prediction]
+) -> None:
+    for index, prediction in zip(indices, predictions, strict=True):
+        jobs[index].result = prediction

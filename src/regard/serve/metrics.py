@@ -1,4 +1,4 @@
-"""Statistics of the server in the text format of Prometheus."""
+"""Metrics of the server in the text format of Prometheus."""
 
 import os
 import sys
@@ -16,63 +16,62 @@ from prometheus_client import (
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-OTHER = "other"  # unknown paths and methods: their names come from outside
+OTHER = "other"  # label of unknown paths and methods, whose names clients choose
 METHODS = frozenset(("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH"))
 
-disable_created_metrics()  # a second series for each counter that only says when it was made
+disable_created_metrics()  # a second series per counter with its creation time
 
 
 class Metrics:
-    """What is counted while serving. paths: those that are counted by name."""
+    """Counters, histograms and gauges of the server. paths: those counted under their names."""
 
     def __init__(self, paths: frozenset[str] = frozenset()) -> None:
-        self.began, self.flying, self.paths = time.monotonic(), 0, paths
+        self.started, self.in_flight, self.paths = time.monotonic(), 0, paths
         self.registry = CollectorRegistry()
         counter = partial(Counter, registry=self.registry)
         histogram = partial(Histogram, registry=self.registry)
         labels = ("method", "path", "status")
-        self.requests = counter("regard_requests_total", "Requests answered.", labels)
+        self.requests = counter("regard_requests_total", "Finished requests.", labels)
         self.latency = histogram(
-            "regard_request_seconds", "Time to answer.", ["path"], buckets=SECONDS
+            "regard_request_duration_seconds", "Request duration.", ["path"], buckets=SECONDS
         )
-        self.sizes = histogram("regard_batch_texts", "Texts run together.", buckets=SIZES)
-        self.running = histogram(
-            "regard_batch_seconds", "Time of the model for a batch.", buckets=SECONDS
+        self.batch_sizes = histogram("regard_batch_size", "Texts per batch.", buckets=SIZES)
+        self.batch_seconds = histogram(
+            "regard_batch_duration_seconds", "Inference time per batch.", buckets=SECONDS
         )
-        self.tokens = counter("regard_tokens_total", "Tokens answered.", ["model"])
-        self.waiting = Gauge("regard_queue_texts", "Texts that wait.", registry=self.registry)
+        self.tokens = counter("regard_tokens_total", "Predicted tokens.", ["model"])
+        self.queue_length = Gauge("regard_queue_length", "Queued texts.", registry=self.registry)
         for name, about, call in (
-            ("requests_in_flight", "Requests not answered yet.", lambda: self.flying),
-            ("process_resident_bytes", "Memory of the process.", resident),
-            ("uptime_seconds", "Time since the start.", lambda: round(self.seconds, 3)),
+            ("requests_in_flight", "Unfinished requests.", lambda: self.in_flight),
+            ("process_resident_bytes", "Resident memory of the process.", resident_bytes),
+            ("uptime_seconds", "Time since the start.", lambda: round(self.uptime, 3)),
         ):
             Gauge(f"regard_{name}", about, registry=self.registry).set_function(call)
 
     @property
-    def seconds(self) -> float:
-        """How long it has been serving."""
-        return time.monotonic() - self.began
+    def uptime(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
 
-    def request(self, method: str, path: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+    def count_request(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count a finished request."""
         path = "/static/{name}" if path.startswith("/static/") else path
         path = path if path in self.paths else OTHER
         self.requests.labels(method if method in METHODS else OTHER, path, status).inc()
         self.latency.labels(path).observe(seconds)
 
-    def batch(self, size: int, seconds: float) -> None:
-        """Count a batch that was run."""
-        self.sizes.observe(size)
-        self.running.observe(seconds)
+    def count_batch(self, size: int, seconds: float) -> None:
+        """Count a finished batch."""
+        self.batch_sizes.observe(size)
+        self.batch_seconds.observe(seconds)
 
-    def text(self) -> bytes:
-        """Return all of it."""
+    def render(self) -> bytes:
+        """Return all metrics in the text format."""
         return generate_latest(self.registry)
 
 
-def resident() -> int:
-    """Return the bytes of memory that the process holds; where nobody says so the most it ever
-    held, or 0."""
+def resident_bytes() -> int:
+    """Return the resident memory of the process; without /proc its peak, on Windows 0."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -82,5 +81,5 @@ def resident() -> int:
         import resource
     except ModuleNotFoundError:  # Windows
         return 0
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return most if sys.platform == "darwin" else most * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

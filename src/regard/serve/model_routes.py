@@ -1,4 +1,4 @@
-"""The routes that ask a model."""
+"""Routes that run a model."""
 
 import itertools
 import time
@@ -10,121 +10,147 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from regard.core.errors import UserError
-from regard.serve.api_errors import Refused, as_json
-from regard.serve.jobs import Asking, Job
-from regard.serve.schemas import AlternativesBody, InspectBody, PredictBody, StreamBody, WishBody
-from regard.serve.served_models import Served
+from regard.serve.api_errors import ApiError, json_response
+from regard.serve.jobs import Job, PredictHandler
+from regard.serve.schemas import (
+    AlternativesRequest,
+    ConstraintsSchema,
+    InspectRequest,
+    PredictRequest,
+    StreamRequest,
+)
+from regard.serve.served_models import ServedModel
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
-from regard.serve.streaming import Events
+from regard.serve.streaming import EventStream
 from regard.tasks.questions.question import TooLong
-from regard.tasks.values import FIELDS, NBEST_FIELDS
-from regard.tasks.values import Constraints as Wish
+from regard.tasks.values import FIELDS, NBEST_FIELDS, Constraints
 
-NUMBERS = 5_000_000  # of the alignments of a request; each takes some 10 bytes, and 60 of memory
+MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request, each 10 bytes of JSON and 60 of memory
 
 
-async def predict(request: Request, body: PredictBody) -> Response:
-    """Answer texts."""
-    began = time.monotonic()
+async def predict(request: Request, body: PredictRequest) -> Response:
+    """Return predictions for texts."""
+    start = time.monotonic()
     service: Service = request.app.state.service
-    asking = service.asking(body, "predict", body.nbest, body.align)
-    texts, name = body.texts, asking.model.name
-    wishes = [None] * len(texts) if body.requests is None else _wishes(body, asking.model)
-    if body.align:
-        _check_alignments(texts, asking)
+    handler = service.predict_handler(body, "predict", body.nbest, body.return_alignment)
+    texts, name = body.texts, handler.model.name
+    constraints = _constraints_per_text(body, handler.model)
+    if body.return_alignment:
+        _check_alignment_size(texts, handler)
     ahead = itertools.accumulate(map(len, texts), initial=0)
     jobs = [
-        Job(asking, text=text, constraints=wish, number=n, several=len(texts) > 1, ahead=before)
-        for n, (text, wish, before) in enumerate(zip(texts, wishes, ahead, strict=False))
+        Job(
+            handler,
+            text=text,
+            constraints=constraint,
+            index=index,
+            in_list=len(texts) > 1,
+            chars_ahead=chars,
+        )
+        for index, (text, constraint, chars) in enumerate(
+            zip(texts, constraints, ahead, strict=False)
+        )
     ]
-    found = await service.outcomes(request, jobs)
-    service.metrics.tokens.labels(name).inc(sum(len(one.tokens) for one in found))
-    parts = NBEST_FIELDS if body.nbest > 1 else FIELDS
-    answers = [one.as_dict(parts) for one in found]
-    took = round(1000 * (time.monotonic() - began), 3)
-    return as_json({"model": name, "answers": answers, "milliseconds": took})
-
-
-async def stream_answer(request: Request, body: StreamBody) -> Response:
-    """Answer a text while one looks on: server-sent events."""
-    service: Service = request.app.state.service
-    asking = service.asking(body, "stream")
-    wish = None if body.request is None else _wish(body.request, "request", asking.model)
-    return Events(service, Job(asking, text=body.text, constraints=wish), asking.model)
-
-
-async def inspect(request: Request, body: InspectBody) -> Response:
-    """Look into a model while it answers a text."""
-    service: Service = request.app.state.service
-    model = service.asking(body, "inspect").model  # refuses a search that is too much
-    found = await service.alone(
-        request, lambda stop: _inspected(model, body, service.settings, stop)
+    predictions = await service.wait_for(request, jobs)
+    service.metrics.tokens.labels(name).inc(sum(len(one.tokens) for one in predictions))
+    fields = NBEST_FIELDS if body.nbest > 1 else FIELDS
+    latency = round(1000 * (time.monotonic() - start), 3)
+    return json_response(
+        {
+            "model": name,
+            "predictions": [one.as_dict(fields) for one in predictions],
+            "latency_ms": latency,
+        }
     )
-    return Response(found, media_type="application/json")
 
 
-async def alternatives(request: Request, body: AlternativesBody) -> Response:
-    """Say how an answer may go on behind a beginning."""
+async def stream(request: Request, body: StreamRequest) -> Response:
+    """Stream the prediction for a text as server-sent events."""
     service: Service = request.app.state.service
-    asking = service.asking(body, "alternatives")
-    model, search = asking.model, asking.search
-    wish = _wish(body.request, "request", model) or Wish()
+    handler = service.predict_handler(body, "stream")
+    schema = body.constraints or ConstraintsSchema()
+    constraints = _constraints(schema, "constraints", handler.model)
+    job = Job(handler, text=body.text, constraints=constraints)
+    return EventStream(service, job, handler.model)
+
+
+async def inspect(request: Request, body: InspectRequest) -> Response:
+    """Return attention, saliency, gates, token probabilities and the search tree for a text."""
+    service: Service = request.app.state.service
+    model = service.predict_handler(body, "inspect").model  # checks the search settings
+    content = await service.run_single(
+        request, lambda check: _inspect_as_json(model, body, service.settings, check)
+    )
+    return Response(content, media_type="application/json")
+
+
+async def alternatives(request: Request, body: AlternativesRequest) -> Response:
+    """List the most probable next tokens after a prefix, each with its prediction."""
+    service: Service = request.app.state.service
+    handler = service.predict_handler(body, "alternatives")
+    model, search = handler.model, handler.search
+    constraints = _constraints(body.constraints, "constraints", model) or Constraints()
     call = model.predictor.alternatives
-    found = await service.alone(
-        request, lambda stop: call(body.text, wish, body.count, search, lambda *step: stop())
+    found = await service.run_single(
+        request,
+        lambda check: call(body.text, constraints, body.top, search, lambda *step: check()),
     )
-    ways = [{"token": s, "p": round(p, 6), "answer": a.as_dict()} for s, p, a in found]
-    return as_json({"model": model.name, "alternatives": ways})
+    items = [
+        {"token": token, "probability": round(p, 6), "prediction": prediction.as_dict()}
+        for token, p, prediction in found
+    ]
+    return json_response({"model": model.name, "alternatives": items})
 
 
-def _check_alignments(texts: Sequence[str], asking: Asking) -> None:
-    """Refuse more numbers than fit into an answer: each token looks at each of its source."""
-    longest: Any = asking.model.task.limit  # type: ignore[attr-defined]
-    most = sum((len(text) + 1) * longest(len(text) + 1, asking.search) for text in texts)
-    if most > NUMBERS:
-        raise Refused(
+def _check_alignment_size(texts: Sequence[str], handler: PredictHandler) -> None:
+    """Raise ApiError if the alignments may be too large for a response."""
+    max_length: Any = handler.model.task.limit  # type: ignore[attr-defined]
+    size = sum((len(text) + 1) * max_length(len(text) + 1, handler.search) for text in texts)
+    if size > MAX_ALIGNMENT_SIZE:
+        raise ApiError(
             422,
-            f"align: texts whose alignments have at most {NUMBERS:,} numbers, these may have "
-            f"{most:,}; send fewer at a time, shorter ones, or a smaller max_length",
-            "align",
+            f"return_alignment: expected at most {MAX_ALIGNMENT_SIZE:,} attention weights per "
+            f"request, found up to {size:,}; send fewer or shorter texts, or a smaller max_length",
+            "return_alignment",
         )
 
 
-def _wishes(body: PredictBody, model: Served) -> Sequence[Wish | None]:
-    """Return what is asked of each answer."""
-    asked, texts = body.requests or (), body.texts
-    if len(asked) != len(texts):
-        count = f"one for each of the {len(texts)} texts expected, {len(asked)} given"
-        raise Refused(422, f"requests: {count}", "requests")
-    return [_wish(one, f"requests.{n}", model) for n, one in enumerate(asked)]
+def _constraints_per_text(body: PredictRequest, model: ServedModel) -> Sequence[Constraints | None]:
+    """Return the constraints of each text."""
+    if body.constraints is None:
+        return [None] * len(body.texts)
+    if len(body.constraints) != len(body.texts):
+        count = f"expected one item per text ({len(body.texts)}), found {len(body.constraints)}"
+        raise ApiError(422, f"constraints: {count}", "constraints")
+    return [
+        _constraints(one, f"constraints.{index}", model)
+        for index, one in enumerate(body.constraints)
+    ]
 
 
-def _wish(asked: WishBody, at: str, model: Served) -> Wish | None:
-    """Return what is asked of an answer; None: nothing."""
-    wish = Wish(asked.prefix, tuple(asked.must), tuple(asked.ban))
-    if wish == Wish():
+def _constraints(schema: ConstraintsSchema, field: str, model: ServedModel) -> Constraints | None:
+    """Return the constraints of a request; None if it has none."""
+    constraints = Constraints(schema.prefix, tuple(schema.require), tuple(schema.ban))
+    if constraints == Constraints():
         return None
     if "constraints" not in model.predictor.abilities:
-        raise UserError(
-            f"{at}: prefix, must, ban: only for transducers, whose answers are sequences of "
-            "their own"
-        )
-    return wish
+        raise UserError(f"{field}: prefix, require and ban are only supported for task transduce")
+    return constraints
 
 
-def _inspected(
-    model: Served, body: InspectBody, settings: ServeSettings, stop: Callable[[], None]
+def _inspect_as_json(
+    model: ServedModel, body: InspectRequest, settings: ServeSettings, check: Callable[[], None]
 ) -> bytes:
-    """Return what is inside of a model while it answers, as JSON; in the thread of the models."""
+    """Return the inspection of a text as JSON; runs in the model thread."""
     from regard.views.inspection.inspecting import inspected
 
-    given = (body.text, body.target, body.search, settings.max_inspect_tokens)
+    options = (body.text, body.target, body.search, settings.max_inspect_tokens)
     try:
-        found = inspected(model.predictor, *given, stop).as_dict()
+        inspection = inspected(model.predictor, *options, check).as_dict()
     except TooLong as error:
-        who = f"raise the limit with regard serve --max-inspect-tokens {error.count}"
-        at = error.what if error.what in ("text", "target") else None
-        raise Refused(422, f"{error.said}; {who}", at) from error
-    found["model"]["name"] = model.name
-    return to_json(found, inf_nan_mode="null")
+        option = f"regard serve --max-inspect-tokens {error.count}"
+        field = error.what if error.what in ("text", "target") else None
+        raise ApiError(422, f"{error.said}; raise the limit with {option}", field) from error
+    inspection["model"]["name"] = model.name
+    return to_json(inspection, inf_nan_mode="null")

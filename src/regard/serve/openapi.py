@@ -1,54 +1,54 @@
-"""What OpenAPI says of the routes: answers and refusals."""
+"""OpenAPI metadata of the routes: responses and errors."""
 
 from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
-from regard.serve.schemas import Problem
+from regard.serve.schemas import ErrorResponse
 
-REFUSALS = {
-    400: "settings that do not fit, or a text that cannot be answered",
+ERRORS = {
+    400: "invalid settings or text",
     401: "missing or invalid API key",
-    404: "no such model",
-    408: "the body did not come in time",
-    413: "the body is too large",
-    415: "the body is no application/json",
-    422: "the body has another shape, or is more than is allowed",
-    503: "too much to do, or the server stops; see Retry-After",
+    404: "unknown model",
+    408: "the request body did not arrive in time",
+    413: "the request body is too large",
+    415: "the request body is not application/json",
+    422: "the request body does not match the schema or exceeds a limit",
+    503: "overloaded or shutting down; see Retry-After",
 }
-SECONDS = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}}}
+RETRY_AFTER = {"Retry-After": {"description": "seconds to wait", "schema": {"type": "integer"}}}
 EVENT = {
     "type": "object",
-    "properties": {"event": {"enum": ["grow", "answer", "error"]}, "data": {"type": "string"}},
+    "properties": {"event": {"enum": ["partial", "result", "error"]}, "data": {"type": "string"}},
 }
-EVENTS: dict[str, Any] = {
+EVENT_STREAM: dict[str, Any] = {
     "description": (
-        "events: grow {text, tokens, token_logprobs} after each step, then answer, or error "
-        "{error}; token_logprobs is absent where the answer has none either"
+        "events: partial {text, tokens, token_logprobs} after each step, then result, or error "
+        "{error}; partial has token_logprobs only if result has them"
     ),
     "content": {"text/event-stream": {"schema": EVENT}},
 }
 
 
-def asks(name: str, answer: type[BaseModel] | None = None, **good: Any) -> dict[str, Any]:
-    """Return what a route that asks a model says of itself."""
-    return _about("POST", name, answer, {"description": "the answer", **good}, REFUSALS)
+def post_route(name: str, schema: type[BaseModel] | None = None, **success: Any) -> dict[str, Any]:
+    """Return the metadata of a route that runs a model."""
+    return _route("POST", name, schema, {"description": "success", **success}, ERRORS)
 
 
-def tells(
-    name: str, answer: type[BaseModel] | None = None, kind: str = "", **more: Any
+def get_route(
+    name: str, schema: type[BaseModel] | None = None, media_type: str = "", **more: Any
 ) -> dict[str, Any]:
-    """Return what a route that needs no body says of itself."""
-    content = {"content": {kind: {"schema": {"type": "string"}}}} if kind else {}
-    good = {"description": "what is there", **content}
-    return _about("GET", name, answer, good, (400, 401, 503)) | more
+    """Return the metadata of a route without a request body."""
+    content = {"content": {media_type: {"schema": {"type": "string"}}}} if media_type else {}
+    success = {"description": "success", **content}
+    return _route("GET", name, schema, success, (400, 401, 503)) | more
 
 
-def _about(
-    method: str, name: str, answer: Any, good: dict[str, Any], codes: Iterable[int]
+def _route(
+    method: str, name: str, schema: Any, success: dict[str, Any], statuses: Iterable[int]
 ) -> dict[str, Any]:
-    refusals = {code: {"model": Problem, "description": REFUSALS[code]} for code in codes}
-    refusals[503]["headers"] = SECONDS
-    responses = {200: good if answer is None else {**good, "model": answer}, **refusals}
+    errors = {code: {"model": ErrorResponse, "description": ERRORS[code]} for code in statuses}
+    errors[503]["headers"] = RETRY_AFTER
+    responses = {200: success if schema is None else {**success, "model": schema}, **errors}
     return {"methods": [method], "operation_id": name, "responses": responses}

@@ -1,4 +1,4 @@
-"""The shapes of requests and answers, as OpenAPI describes them."""
+"""Request and response schemas, as OpenAPI describes them."""
 
 from typing import Annotated, Any
 
@@ -17,195 +17,202 @@ from pydantic import (
 from regard.serve.settings import ServeSettings
 
 
-def _whole(value: Any) -> Any:
-    """5.0 is as good as 5, as JSON has it."""
+def _to_int(value: Any) -> Any:
+    """Return 5 for 5.0: JSON does not distinguish them."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-LARGE = 2**63
-Count = Annotated[int, Strict(), BeforeValidator(_whole)]
-Whole = Annotated[int, Strict(), Field(ge=-LARGE, lt=LARGE)]
-Real = Annotated[float, Strict(), Field(allow_inf_nan=False)]
-Value = StrictBool | Whole | Real | StrictStr | None
-# Of a long list of wrong things only the first is told: a million errors take many seconds.
-FIRST: Any = Field(fail_fast=True)
+INT64_END = 2**63
+Count = Annotated[int, Strict(), BeforeValidator(_to_int)]
+Int64 = Annotated[int, Strict(), Field(ge=-INT64_END, lt=INT64_END)]
+FiniteFloat = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+SettingValue = StrictBool | Int64 | FiniteFloat | StrictStr | None
+# Report only the first error of a list: a million errors take many seconds.
+FAIL_FAST: Any = Field(fail_fast=True)
 
 
-class Body(BaseModel):
-    """What a client sends. No other fields, no conversions."""
+class RequestBody(BaseModel):
+    """A request body: no extra fields, no type conversions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
-class ModelRequest(Body):
-    """A request."""
+class ModelRequest(RequestBody):
+    """A request to a model."""
 
-    model: StrictStr | None = Field(
-        None, description="the model's name; the first one if there is none"
-    )
-    search: dict[str, Value] = Field(
-        default_factory=dict, description="settings of the search; GET /models says which"
+    model: StrictStr | None = Field(None, description="model name; default: the first model")
+    search: dict[str, SettingValue] = Field(
+        default_factory=dict, description="search settings; GET /models lists them"
     )
 
 
-class WishBody(Body):
-    """What is asked of one answer."""
+class ConstraintsSchema(RequestBody):
+    """Constraints on one prediction."""
 
-    prefix: StrictStr = Field("", description="how the answer begins")
-    must: list[StrictStr] = Field(default_factory=list, description="words that must be in it")
-    ban: list[StrictStr] = Field(default_factory=list, description="words that may not be in it")
+    prefix: StrictStr = Field("", description="the prediction starts with this text")
+    require: list[StrictStr] = Field(default_factory=list, description="required words")
+    ban: list[StrictStr] = Field(default_factory=list, description="banned words")
 
 
-class PredictBody(ModelRequest):
-    """Texts to answer."""
+class PredictRequest(ModelRequest):
+    """Texts to predict."""
 
     texts: list[StrictStr] = Field(
-        min_length=1, description="as in the lines of a file", examples=[["attention"]]
+        min_length=1, description="input texts, as lines of a file", examples=[["attention"]]
     )
-    nbest: Count = Field(1, ge=1, description="answers to each text")
-    requests: list[WishBody] | None = Field(None, description="for each text what is asked of it")
-    align: StrictBool = Field(False, description="with what each token looked at")
+    nbest: Count = Field(1, ge=1, description="predictions per text")
+    constraints: list[ConstraintsSchema] | None = Field(
+        None, description="constraints, one item per text"
+    )
+    return_alignment: StrictBool = Field(
+        False, description="return attention to the source for each token"
+    )
 
 
-class StreamBody(ModelRequest):
-    """A text to answer while one looks on."""
+class StreamRequest(ModelRequest):
+    """A text whose prediction is streamed."""
 
-    text: StrictStr = Field(examples=["attention"])
-    request: WishBody | None = None
+    text: StrictStr = Field(description="input text", examples=["attention"])
+    constraints: ConstraintsSchema | None = None
 
 
-class InspectBody(ModelRequest):
-    """A text to look into."""
+class InspectRequest(ModelRequest):
+    """A text to inspect."""
 
-    text: StrictStr = Field(examples=["attention"])
+    text: StrictStr = Field(description="input text", examples=["attention"])
     target: StrictStr | None = Field(
-        None, description="an answer to explain instead of the model's"
+        None, description="forced decoding: explain this output instead of the model's own"
     )
 
 
-class AlternativesBody(ModelRequest):
-    """A text whose answer may go on in other ways behind a beginning."""
+class AlternativesRequest(ModelRequest):
+    """A text and the prefix whose next tokens are listed."""
 
-    text: StrictStr = Field(examples=["attention"])
-    request: WishBody = Field(default_factory=WishBody)
-    count: Count = Field(5, ge=1, le=100, description="ways to go on")
+    text: StrictStr = Field(description="input text", examples=["attention"])
+    constraints: ConstraintsSchema = Field(default_factory=ConstraintsSchema)
+    top: Count = Field(5, ge=1, le=100, description="number of next tokens")
 
 
-def limited_bodies(
-    limits: ServeSettings, models: list[str], search: dict[str, Any]
+def request_schemas(
+    settings: ServeSettings, models: list[str], search: dict[str, Any]
 ) -> dict[str, type[ModelRequest]]:
-    """Return the bodies by path, with the limits, the models and the settings of this server."""
-    text: Any = Annotated[StrictStr, Field(max_length=limits.max_chars)]
+    """Return the request schemas by path, with this server's limits, models and search settings."""
+    text: Any = Annotated[StrictStr, Field(max_length=settings.max_chars)]
     word: Any = Annotated[text, Field(min_length=1)]
-    words: Any = Annotated[list[word], FIRST, Field(max_length=limits.max_constraints)]
-    texts: Any = Annotated[list[text], FIRST, Field(max_length=limits.max_texts)]
-    wish: Any = _limited(WishBody, prefix=text, must=words, ban=words)
+    words: Any = Annotated[list[word], FAIL_FAST, Field(max_length=settings.max_constraints)]
+    texts: Any = Annotated[list[text], FAIL_FAST, Field(max_length=settings.max_texts)]
+    constraints: Any = _with_types(ConstraintsSchema, prefix=text, require=words, ban=words)
     names = {"anyOf": [{"enum": models}, {"type": "null"}]}
-    asked = {
+    common = {
         "model": Annotated[StrictStr | None, WithJsonSchema(names)],
-        "search": Annotated[dict[str, Value], WithJsonSchema(search)],
+        "search": Annotated[dict[str, SettingValue], WithJsonSchema(search)],
         "text": text,
     }
-    several = {"type": "integer", "minimum": 1, "maximum": limits.max_nbest}
-    nbest: Any = Annotated[Count, WithJsonSchema(several)]
-    requests: Any = Annotated[list[wish], FIRST] | None
+    count = {"type": "integer", "minimum": 1, "maximum": settings.max_nbest}
+    per_text = {
+        "texts": texts,
+        "nbest": Annotated[Count, WithJsonSchema(count)],
+        "constraints": Annotated[list[constraints], FAIL_FAST] | None,
+    }
     return {
-        "/predict": _limited(PredictBody, **asked, texts=texts, nbest=nbest, requests=requests),
-        "/stream": _limited(StreamBody, **asked, request=wish | None),
-        "/inspect": _limited(InspectBody, **asked, target=text | None),
-        "/alternatives": _limited(AlternativesBody, **asked, request=wish),
+        "/predict": _with_types(PredictRequest, **common, **per_text),
+        "/stream": _with_types(StreamRequest, **common, constraints=constraints | None),
+        "/inspect": _with_types(InspectRequest, **common, target=text | None),
+        "/alternatives": _with_types(AlternativesRequest, **common, constraints=constraints),
     }
 
 
-def _limited(shape: type[Body], **types: Any) -> Any:
-    """Return a shape whose fields have these types instead, and are else as they were."""
-    known = shape.model_fields
+def _with_types(schema: type[RequestBody], **types: Any) -> Any:
+    """Return a copy of a schema in which these fields have other types."""
+    known = schema.model_fields
     fields: Any = {name: (kind, known[name]) for name, kind in types.items() if name in known}
-    return create_model(shape.__name__, __base__=shape, __doc__=shape.__doc__, **fields)
+    return create_model(schema.__name__, __base__=schema, __doc__=schema.__doc__, **fields)
 
 
-class Other(BaseModel):
-    """One of the n best answers."""
+class NBestItem(BaseModel):
+    """One item of the n-best list."""
 
     text: str
     score: float | None = None
 
 
-class Answer(BaseModel):
-    """An answer; what does not apply to a task is absent."""
+class PredictionSchema(BaseModel):
+    """A prediction; fields that do not apply to a task are omitted."""
 
-    text: str = Field(description="as it would be printed")
-    value: Any = Field(description="as it is: a text, labels, tags, numbers")
-    score: float | None = Field(None, description="log probability, as the search ranks")
+    text: str = Field(description="the prediction as text")
+    value: Any = Field(description="the typed value: text, labels, tags or numbers")
+    score: float | None = Field(None, description="log probability, as the search ranks it")
     tokens: list[str] | None = None
     token_logprobs: list[float] | None = Field(
-        None, description="log probabilities, that of the end last; of a tagger probabilities"
+        None, description="log probability per token, EOS last; for taggers probabilities"
     )
-    nbest: list[Other] | None = Field(None, description="with nbest > 1: all of them")
-    unknown_tokens: list[str] | None = Field(None, description="tokens that training never saw")
-    truncated: bool | None = Field(None, description="true: ended at its limit")
+    nbest: list[NBestItem] | None = Field(None, description="n-best list, if nbest > 1")
+    unknown_tokens: list[str] | None = Field(
+        None, description="input tokens outside the vocabulary"
+    )
+    truncated: bool | None = Field(None, description="true: stopped at the maximum length")
     confidence: float | None = None
     probabilities: dict[str, float] | None = None
     alignment: list[list[float]] | None = Field(
-        None, description="for each token and the end, its attention to each source token"
+        None, description="per token and EOS: attention to each source token"
     )
 
 
-class PredictAnswer(BaseModel):
-    """The answers in the order of the texts."""
+class PredictResponse(BaseModel):
+    """The predictions in the order of the texts."""
 
     model: str
-    answers: list[Answer]
-    milliseconds: float
+    predictions: list[PredictionSchema]
+    latency_ms: float
 
 
 class Alternative(BaseModel):
-    """A way to go on."""
+    """A next token and the prediction that continues with it."""
 
     token: str
-    p: float
-    answer: Answer
+    probability: float
+    prediction: PredictionSchema
 
 
-class AlternativesAnswer(BaseModel):
-    """Ways to go on, the most probable first."""
+class AlternativesResponse(BaseModel):
+    """The most probable next tokens, best first."""
 
     model: str
     alternatives: list[Alternative]
 
 
-class ModelFacts(BaseModel):
-    """A model, and what can be asked of it."""
+class ModelInfo(BaseModel):
+    """A model and its capabilities."""
 
     name: str
     task: str
     description: str
-    parts: list[dict[str, Any]] = Field(description="what the description says, word by word")
+    parts: list[dict[str, Any]] = Field(description="the description as structured data")
     parameters: int | None
     search: dict[str, Any]
-    settings: dict[str, Any] = Field(description="JSON schema of the search")
-    can: list[str]
+    settings: dict[str, Any] = Field(description="JSON schema of the search settings")
+    capabilities: list[str]
     example: str | None
-    direction: dict[str, str] = Field(description="ltr or rtl, of source and target")
+    direction: dict[str, str] = Field(description="text direction of source and target: ltr or rtl")
 
 
-class Models(BaseModel):
-    """The models that answer."""
+class ModelsResponse(BaseModel):
+    """The served models."""
 
-    models: list[ModelFacts]
+    models: list[ModelInfo]
 
 
-class Health(BaseModel):
-    """That the server is there."""
+class HealthResponse(BaseModel):
+    """The status of the server."""
 
     status: str
     version: str
     models: list[str]
-    seconds: float
+    uptime_seconds: float
 
 
-class Problem(BaseModel):
-    """Why a request was not answered."""
+class ErrorResponse(BaseModel):
+    """An error."""
 
     error: str
-    at: str | None = Field(None, description="the place in the body that is to blame")
+    field: str | None = Field(None, description="path of the invalid field in the request body")

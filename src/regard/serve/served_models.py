@@ -1,4 +1,4 @@
-"""The models that are served, and what is said of them."""
+"""The served models and their metadata."""
 
 import contextlib
 import json
@@ -11,31 +11,32 @@ from regard.core.errors import UserError
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.predictor import Predictor
 from regard.nn.quantize import num_parameters
-from regard.serve.search_schema import settings_schema
+from regard.serve.search_schema import model_search_schema
 from regard.serve.settings import ServeSettings
 from regard.views.inspection.about import description
 
 
-class Served:
-    """A model under its name. can: what can be asked of it."""
+class ServedModel:
+    """A model with its name. capabilities: the routes that it supports."""
 
     def __init__(self, name: str, predictor: Predictor) -> None:
         self.name, self.predictor, self.task = name, predictor, predictor.task
-        able = predictor.abilities
-        self.can = [
-            *(["predict", "stream"] if "predict" in able else []),
-            *(["inspect"] if predictor.module is not None else []),  # engines let nobody in
-            *(["alternatives"] if "alternatives" in able else []),
+        abilities = predictor.abilities
+        self.capabilities = [
+            *(["predict", "stream"] if "predict" in abilities else []),
+            *(["inspect"] if predictor.module is not None else []),  # other engines are opaque
+            *(["alternatives"] if "alternatives" in abilities else []),
         ]
 
-    def warm(self) -> None:
-        """Answer a text, so that the first client need not wait for what is done once."""
-        if "predict" in self.can:
-            with contextlib.suppress(UserError):  # a text where numbers are expected
-                self.predictor.predict([self.task.parse(example(self.predictor.folder) or "")])
+    def warm_up(self) -> None:
+        """Run one prediction, so that the first request does not pay for initialization."""
+        if "predict" in self.capabilities:
+            with contextlib.suppress(UserError):  # text for a model that expects numbers
+                text = example_text(self.predictor.folder) or ""
+                self.predictor.predict([self.task.parse(text)])
 
-    def facts(self, settings: ServeSettings) -> dict[str, Any]:
-        """Return what a client may know."""
+    def info(self, settings: ServeSettings) -> dict[str, Any]:
+        """Return the model's metadata for clients."""
         predictor, config, source = self.predictor, self.predictor.config, self.task.source
         module, written = predictor.module, self.task.output_tokenizer
         engine = [] if module is not None else [{"part": "engine", "kind": predictor.engine.name}]
@@ -48,47 +49,47 @@ class Served:
             "parts": parts,
             "parameters": None if module is None else num_parameters(module),
             "search": config.search.model_dump(mode="json"),
-            "settings": settings_schema(config, settings),
-            "can": self.can,
-            "example": example(predictor.folder),
+            "settings": model_search_schema(config, settings),
+            "capabilities": self.capabilities,
+            "example": example_text(predictor.folder),
             "direction": {
-                "source": _written(source.alphabet()),
-                "target": _written(target if self.task.reads_source else source.alphabet()),
+                "source": _text_direction(source.alphabet()),
+                "target": _text_direction(target if self.task.reads_source else source.alphabet()),
             },
         }
 
 
-def _written(names: Iterable[str]) -> str:
-    """Return ltr or rtl: as most letters of these tokens are written."""
-    ways = [unicodedata.bidirectional(letter) for name in names for letter in name]
-    return "rtl" if ways.count("R") + ways.count("AL") > ways.count("L") else "ltr"
+def _text_direction(tokens: Iterable[str]) -> str:
+    """Return ltr or rtl, the direction of most characters of these tokens."""
+    classes = [unicodedata.bidirectional(char) for token in tokens for char in token]
+    return "rtl" if classes.count("R") + classes.count("AL") > classes.count("L") else "ltr"
 
 
-def example(folder: Path) -> str | None:
-    """Return a text to try: one of those that the run showed while it was trained."""
+def example_text(folder: Path) -> str | None:
+    """Return a sample source of the run, if it has one."""
     try:
         with open(folder / "samples.jsonl", encoding="utf-8") as lines:
             source = json.loads(next(lines))["source"]
-    except (OSError, ValueError, LookupError, TypeError, StopIteration):  # others may write there
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):  # others may edit the file
         return None
     return source if isinstance(source, str) else None
 
 
 def open_models(
-    places: Sequence[str], engine: str | None = None, quantize: str | None = None
+    specs: Sequence[str], engine: str | None = None, quantize: str | None = None
 ) -> dict[str, Predictor]:
-    """Load the models of FOLDER or NAME=FOLDER, by name."""
+    """Return the models of FOLDER or NAME=FOLDER specs by name."""
     if engine == "auto":
         raise UserError(
-            "--engine auto: measures on many texts, and a server has few at a time; let regard "
-            "predict or evaluate find the fastest, and name it"
+            "--engine auto: not supported by serve: it needs many texts to measure the speed",
+            help="find the fastest engine with regard predict or evaluate, then name it",
         )
     folders: dict[str, Path] = {}
-    for place in places:
-        name, equals, folder = place.partition("=")
-        if not equals or not name or "/" in name or Path(place).is_dir():  # = in its own name
-            name, folder = Path(place).resolve().name, place
+    for spec in specs:
+        name, equals, folder = spec.partition("=")
+        if not equals or not name or "/" in name or Path(spec).is_dir():  # = in a folder name
+            name, folder = Path(spec).resolve().name, spec
         if name in folders:
-            raise UserError(f"two models are called {name}; name one of them: NAME=FOLDER")
+            raise UserError(f"two models are named {name}", help="rename one: NAME=FOLDER")
         folders[name] = Path(folder)
     return {name: load_predictor(folder, engine, quantize) for name, folder in folders.items()}

@@ -1,4 +1,4 @@
-"""What `regard serve` does: models are loaded, a socket is bound, and requests answered."""
+"""`regard serve`: load the models, bind a socket, run uvicorn."""
 
 import asyncio
 import contextlib
@@ -14,115 +14,119 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from regard.core.errors import UserError, info
+from regard.core.errors import UserError, info, warn
 from regard.serve.app import build_app
-from regard.serve.guard import accepted_hosts, is_local
+from regard.serve.middleware import accepted_hosts, is_local
 from regard.serve.served_models import open_models
 from regard.serve.settings import ServeSettings
 
-BACKLOG = 1024  # connections that wait to be taken
-KEPT = 30  # seconds that a connection stays open for the next request
-GRACE = 5  # seconds for connections to close after the last answer
-# oneDNN keeps what it compiles for each shape, 1,024 of them unless told: memory that only grows.
-SHAPES = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
+BACKLOG = 1024  # connections waiting to be accepted
+KEEP_ALIVE = 30  # seconds that an idle connection stays open
+SHUTDOWN_GRACE = 5  # seconds for connections to close after the last response
+# oneDNN caches a compiled kernel per shape, 1,024 by default: memory that only grows.
+ONEDNN_CACHE = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 
 
 def serve_command(
-    places: list[str], host: str, port: int, settings: ServeSettings, **how: str | None
+    specs: list[str], host: str, port: int, settings: ServeSettings, **engine: str | None
 ) -> None:
-    """Serves models until it is told to stop."""
-    os.environ.update(SHAPES | dict(os.environ))  # read when the first model runs
-    models = open_models(places, **how)
+    """Serve models until a signal arrives."""
+    os.environ.update(ONEDNN_CACHE | dict(os.environ))  # read when the first model runs
+    models = open_models(specs, **engine)
     app = build_app(models, settings)
-    with bound(host, port) as listening:
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}"
+    with bind_socket(host, port) as listener:
+        url_host = f"[{host}]" if ":" in host else host
+        url = f"http://{url_host}:{listener.getsockname()[1]}"
         for model in app.state.service.models.values():
-            model.warm()
-        for facts in app.state.service.facts:
-            info(f"{facts['name']}: {facts['task']}, {facts['description']}")
+            model.warm_up()
+        for model in app.state.service.model_info:
+            info(f"{model['name']}: {model['task']}, {model['description']}")
         if settings.api_key is None and not is_local(host):
-            info(f"no API key: anyone who can reach {host} can use this server; see --api-key-file")
-        info(f"the page: {address}/    the API: {address}/docs")
-        print(address, flush=True)
-        run(app, listening, settings.timeout)
+            warn(
+                f"no API key set: anyone who can reach {host} can use this server",
+                help="--api-key-file FILE",
+            )
+        info(f"web UI: {url}/  API docs: {url}/docs")
+        print(url, flush=True)
+        run_server(app, listener, settings.timeout)
     info("stopped")
 
 
 @contextlib.contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that listens there; port 0: a free one."""
+def bind_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """Open a listening socket inside the block; port 0 selects a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only where TCP is named does asyncio send small packets at once; else each waits 40 ms.
-    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
+    # Only with an explicit TCP asyncio sends small packets at once; otherwise each waits 40 ms.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         if os.name == "posix":  # elsewhere it would let two servers share a port
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listening.bind((host, port))
-            listening.listen(BACKLOG)  # whoever reads the address may come at once
-        except (OSError, OverflowError, TypeError) as error:  # TypeError: no name at all
-            taken = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
-            port_is_wrong = taken or isinstance(error, OverflowError)
-            other = "--port, 0 is any that is free" if port_is_wrong else "--host, as 127.0.0.1"
+            listener.bind((host, port))
+            listener.listen(BACKLOG)  # clients may connect as soon as the address is printed
+        except (OSError, OverflowError, TypeError) as error:  # TypeError: not a host name
+            in_use = getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES)
+            is_port_error = in_use or isinstance(error, OverflowError)
+            option = "--port (0 = any free port)" if is_port_error else "--host, e.g. 127.0.0.1"
             raise UserError(
-                f"{host} port {port}: cannot listen there: {error}; choose another {other}"
+                f"{host} port {port}: cannot listen: {error}", help=f"choose another {option}"
             ) from error
-        yield listening
+        yield listener
 
 
-def run(app: Any, listening: socket.socket, seconds: float) -> None:
-    """Serves the application on a socket; a signal ends it when what runs is answered."""
+def run_server(app: Any, listener: socket.socket, timeout: float) -> None:
+    """Serve the application on a socket; a signal stops it after running requests finish."""
     import uvicorn
 
-    from regard.serve.connections import watched_connections
+    from regard.serve.connections import limited_protocol
 
+    max_connections = app.state.service.settings.max_connections
     config = uvicorn.Config(
         app,
-        log_level="error",  # a warning for each broken request would let anybody fill the log
+        log_level="error",  # a warning per malformed request would let clients fill the log
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE,
-        timeout_keep_alive=KEPT,
-        http=watched_connections(max(KEPT, seconds), app.state.service.settings.max_connections),
+        timeout_graceful_shutdown=SHUTDOWN_GRACE,
+        timeout_keep_alive=KEEP_ALIVE,
+        http=limited_protocol(max(KEEP_ALIVE, timeout), max_connections),
         backlog=BACKLOG,
-        ws="none",  # no route has use for it, and the guard does not look at it
+        ws="none",  # no route uses WebSockets, and the middleware does not check them
     )
 
-    class Server(uvicorn.Server):
-        """Refuses what is new after a signal, answers what runs, then ends."""
+    class GracefulServer(uvicorn.Server):
+        """After a signal, rejects new requests and finishes running ones, then exits."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             loop = asyncio.get_running_loop()
-            if app.state.stopping:  # told twice: at once
-                loop.call_soon_threadsafe(app.state.service.batcher.drop)
+            if app.state.stopping:  # the second signal: stop at once
+                loop.call_soon_threadsafe(app.state.service.batcher.cancel_all)
                 return
             app.state.stopping = True
-            info(f"{signal.Signals(sig).name}: what runs is answered, then the server stops")
-            until = time.monotonic() + seconds + GRACE
-            loop.call_soon_threadsafe(self.stop_when_idle, loop, until)
+            info(f"{signal.Signals(sig).name}: finishing running requests, then shutting down")
+            deadline = time.monotonic() + timeout + SHUTDOWN_GRACE
+            loop.call_soon_threadsafe(self.stop_when_idle, loop, deadline)
 
-        def stop_when_idle(self, loop: asyncio.AbstractEventLoop, until: float) -> None:
-            """End when every request is answered; in the loop, amid which the signal came."""
-            if app.state.service.metrics.flying and time.monotonic() < until:
-                loop.call_later(0.02, self.stop_when_idle, loop, until)
+        def stop_when_idle(self, loop: asyncio.AbstractEventLoop, deadline: float) -> None:
+            """Exit when no request is in flight; runs in the event loop."""
+            if app.state.service.metrics.in_flight and time.monotonic() < deadline:
+                loop.call_later(0.02, self.stop_when_idle, loop, deadline)
             else:
                 self.should_exit = True
 
-    Server(config).run([listening])
+    GracefulServer(config).run([listener])
 
 
 def read_api_key(path: Path | None) -> SecretStr | None:
-    """The key in a file."""
+    """Return the API key in a file; raise UserError if a header cannot carry it."""
     if path is None:
         return None
     try:
         key = path.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--api-key-file {path}: cannot be read: {error}") from error
-    if len(key) < 8 or not all("!" <= c <= "~" for c in key):  # what a header can carry
+    if len(key) < 8 or not all("!" <= c <= "~" for c in key):
         raise UserError(
-            f"--api-key-file {path}: one word of at least 8 characters, letters and digits, "
-            "expected; make one: openssl rand -hex 32"
+            f"--api-key-file {path}: expected at least 8 printable ASCII characters without spaces",
+            help=f"openssl rand -hex 32 > {path}",
         )
     return SecretStr(key)
 

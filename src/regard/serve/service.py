@@ -1,4 +1,4 @@
-"""What all routes share: the models, the queue, the statistics; and how an answer is waited for."""
+"""State shared by all routes: the models, the queue, the metrics."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -8,91 +8,101 @@ from starlette.requests import Request
 
 from regard.core.errors import UserError
 from regard.inference.predictor import Predictor
-from regard.serve.api_errors import Refused, gone, later
+from regard.serve.api_errors import ApiError, client_closed, unavailable
 from regard.serve.batcher import Batcher
-from regard.serve.jobs import Asking, Errand, Job
+from regard.serve.jobs import CallHandler, Job, PredictHandler
 from regard.serve.metrics import Metrics
 from regard.serve.schemas import ModelRequest
-from regard.serve.search_schema import chosen_search
-from regard.serve.served_models import Served
+from regard.serve.search_schema import resolve_search
+from regard.serve.served_models import ServedModel
 from regard.serve.settings import ServeSettings
 
-KNOWN = 1000  # ways to ask that are remembered
+MAX_HANDLERS = 1000  # cached
 
 
 class Service:
-    """The models, the queue before them, and what is counted."""
+    """The models with their queue and metrics."""
 
     def __init__(
         self, models: Mapping[str, Predictor], settings: ServeSettings, paths: frozenset[str]
     ) -> None:
         if not models:
-            raise UserError("no model: at least one is expected")
+            raise UserError("no model: expected at least one")
         self.settings, self.metrics = settings, Metrics(paths)
-        self.models = {name: Served(name, one) for name, one in models.items()}
-        self.facts = [model.facts(settings) for model in self.models.values()]
+        self.models = {name: ServedModel(name, one) for name, one in models.items()}
+        self.model_info = [model.info(settings) for model in self.models.values()]
         self.batcher = Batcher(settings, self.metrics)
-        self.metrics.waiting.set_function(self.batcher.count)
-        self._known: dict[Any, Asking] = {}
+        self.metrics.queue_length.set_function(self.batcher.queue_length)
+        self._handlers: dict[Any, PredictHandler] = {}
 
-    def asking(self, body: ModelRequest, able: str, nbest: int = 1, align: bool = False) -> Asking:
-        """Return how a request asks its model; the same wants are the same object."""
-        given = tuple((name, type(value), value) for name, value in sorted(body.search.items()))
-        wants = (body.model, able, nbest, align, given)
-        found = self._known.get(wants)
-        if found is None:
-            found = self._asking(body, able, nbest, align)
-            if len(self._known) >= KNOWN:
-                self._known.clear()
-            self._known[wants] = found
-        return found
+    def predict_handler(
+        self, body: ModelRequest, capability: str, nbest: int = 1, return_alignment: bool = False
+    ) -> PredictHandler:
+        """Return the handler of a request; equal requests share one object."""
+        search = tuple((name, type(value), value) for name, value in sorted(body.search.items()))
+        key = (body.model, capability, nbest, return_alignment, search)
+        handler = self._handlers.get(key)
+        if handler is None:
+            handler = self._build_handler(body, capability, nbest, return_alignment)
+            if len(self._handlers) >= MAX_HANDLERS:
+                self._handlers.clear()
+            self._handlers[key] = handler
+        return handler
 
-    def _asking(self, body: ModelRequest, able: str, nbest: int, align: bool) -> Asking:
-        """Return it; refuse what the model cannot do, and what is too much."""
+    def _build_handler(
+        self, body: ModelRequest, capability: str, nbest: int, return_alignment: bool
+    ) -> PredictHandler:
+        """Build it; raise an error if the model does not support the request, or a limit is
+        exceeded."""
         name = next(iter(self.models)) if body.model is None else body.model
         model = self.models.get(name)
         if model is None:
             known = ", ".join(self.models)
-            raise Refused(404, f"model: {name[:80]!r} is not here; there are {known}", "model")
+            raise ApiError(404, f"model: unknown model {name[:80]!r}; available: {known}", "model")
         task, abilities = model.task.kind, model.predictor.abilities
-        if able not in model.can:
-            raise UserError(f"model: {name}, a {task} model, has no {able}")
+        if capability not in model.capabilities:
+            raise UserError(f"model: {name} (task {task}) does not support {capability}")
         if nbest > self.settings.max_nbest:
             raise UserError(
-                f"nbest: at most {self.settings.max_nbest} on this server, {nbest} asked for"
+                f"nbest: expected at most {self.settings.max_nbest} on this server, found {nbest}"
             )
         if nbest > 1 and "nbest" not in abilities:
-            raise UserError(f"nbest: a {task} model has one answer to a text")
-        if align and "alignment" not in abilities:
-            raise UserError("align: only transducers look from tokens of answers at a source")
-        search = chosen_search(model.predictor, body.search, self.settings)
-        return Asking(model, search, nbest, align)
+            raise UserError(f"nbest: not supported for task {task}")
+        if return_alignment and "alignment" not in abilities:
+            raise UserError("return_alignment: only supported for task transduce")
+        search = resolve_search(model.predictor, body.search, self.settings)
+        return PredictHandler(model, search, nbest, return_alignment)
 
-    async def alone(self, request: Request, call: Callable[[Callable[[], None]], Any]) -> Any:
-        """Return what the call gives, run in its turn."""
-        (found,) = await self.outcomes(request, [Job(Errand(call))])
-        return found
+    async def run_single(self, request: Request, call: Callable[[Callable[[], None]], Any]) -> Any:
+        """Return the result of a call that runs as a batch of its own."""
+        (result,) = await self.wait_for(request, [Job(CallHandler(call))])
+        return result
 
-    async def outcomes(self, request: Request, jobs: Sequence[Job]) -> list[Any]:
-        """Return the results of jobs, unless one fails, the time is over or the client is gone."""
+    async def wait_for(self, request: Request, jobs: Sequence[Job]) -> list[Any]:
+        """Return the results of jobs; raise an error if one fails, on a timeout, or if the client
+        disconnects."""
         self.batcher.put(jobs)
-        answer: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
-        # What went wrong is looked at, which else is complained of when nobody does.
-        answer.add_done_callback(lambda one: one.cancelled() or one.exception())
-        # Nothing comes behind the body but that the client is gone.
-        left: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
+        results: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
+        # Retrieve the exception, or asyncio logs that nobody did.
+        results.add_done_callback(lambda one: one.cancelled() or one.exception())
+        # After the body, the only message is the disconnect.
+        disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
         try:
             done, _ = await asyncio.wait(
-                {answer, left}, timeout=self.settings.timeout, return_when=asyncio.FIRST_COMPLETED
+                {results, disconnect},
+                timeout=self.settings.timeout,
+                return_when=asyncio.FIRST_COMPLETED,
             )
-            if answer in done:
-                return answer.result()
-            raise gone() if left in done else self.over()
+            if results in done:
+                return results.result()
+            raise client_closed() if disconnect in done else self.timeout_error()
         finally:
-            left.cancel()
+            disconnect.cancel()
             for job in jobs:
                 job.future.cancel()
 
-    def over(self) -> Refused:
-        """Return that the time of a request is over."""
-        return later(f"no answer within {self.settings.timeout:g} s; ask again, or for less")
+    def timeout_error(self) -> ApiError:
+        """Return the error of a request that exceeds the timeout."""
+        return unavailable(
+            f"request timed out after {self.settings.timeout:g} s; retry later or send less"
+        )

@@ -1,4 +1,4 @@
-"""The files of the page: a fixed list, read once from the package."""
+"""Static files of the web UI: a fixed list, read once from the package."""
 
 import hashlib
 from importlib import resources
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from regard.serve.api_errors import Refused
+from regard.serve.api_errors import ApiError
 
 FOLDERS = (("regard.serve", "static"), ("regard.views", "pages"))
 PAGES = {"/": "index.html", "/docs": "docs.html"}
-# Not by `mimetypes`: on Windows it may call a script text/plain, which browsers then do not run.
-KINDS = {
+# Not from `mimetypes`: on Windows it may return text/plain for scripts, which browsers then block.
+MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -23,45 +23,45 @@ KINDS = {
     ".webmanifest": "application/manifest+json; charset=utf-8",
     ".woff2": "font/woff2",
 }
-BARE = (
+PLACEHOLDER = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>regard</title>"
-    '<p>The page is not part of this installation; <a href="/openapi.json">the API</a> is.</p>'
+    '<p>The web UI is not installed; <a href="/openapi.json">the API</a> is available.</p>'
 )
 
 
-class File(NamedTuple):
-    """A file that is sent as it is."""
+class StaticFile(NamedTuple):
+    """The content of a file with its media type and ETag."""
 
     content: bytes
-    kind: str
-    tag: str
+    media_type: str
+    etag: str
 
 
-def packaged() -> dict[str, File]:
-    """Return the files by name, no other path can be asked for; a bare page for one not there."""
-    files = {name: _file(name, BARE.encode()) for name in PAGES.values()}
-    for package, folder in FOLDERS:
-        place = resources.files(package) / folder
-        for item in sorted(place.iterdir(), key=lambda one: one.name) if place.is_dir() else []:
-            if item.is_file() and Path(item.name).suffix in KINDS:
-                files[item.name] = _file(item.name, item.read_bytes())
+def load_static_files() -> dict[str, StaticFile]:
+    """Return the files by name; pages that are missing are replaced by a placeholder."""
+    files = {name: _static_file(name, PLACEHOLDER.encode()) for name in PAGES.values()}
+    for package, name in FOLDERS:
+        folder = resources.files(package) / name
+        for item in sorted(folder.iterdir(), key=lambda one: one.name) if folder.is_dir() else []:
+            if item.is_file() and Path(item.name).suffix in MEDIA_TYPES:
+                files[item.name] = _static_file(item.name, item.read_bytes())
     return files
 
 
-def _file(name: str, content: bytes) -> File:
-    tag = hashlib.blake2b(content, digest_size=12).hexdigest()
-    return File(content, KINDS[Path(name).suffix], f'"{tag}"')
+def _static_file(name: str, content: bytes) -> StaticFile:
+    digest = hashlib.blake2b(content, digest_size=12).hexdigest()
+    return StaticFile(content, MEDIA_TYPES[Path(name).suffix], f'"{digest}"')
 
 
 async def send_file(request: Request) -> Response:
-    """Send a file of the pages, or that the browser's copy is still good."""
+    """Return a file of the web UI, or 304 if the browser's copy is current."""
     name = request.path_params.get("name") or PAGES[request.url.path]
     file = request.app.state.files.get(name)
     if file is None:
-        raise Refused(404, f"{name[:80]}: no such file")
-    headers = {"etag": file.tag, "cache-control": "no-cache"}
-    tags = request.headers.get("if-none-match", "").split(",")
-    known = [tag.strip().removeprefix("W/") for tag in tags]
-    if file.tag in known or "*" in known:
+        raise ApiError(404, f"unknown file {name[:80]}")
+    headers = {"etag": file.etag, "cache-control": "no-cache"}
+    etags = request.headers.get("if-none-match", "").split(",")
+    cached = [etag.strip().removeprefix("W/") for etag in etags]
+    if file.etag in cached or "*" in cached:
         return Response(None, 304, headers)
-    return Response(file.content, 200, headers, media_type=file.kind)
+    return Response(file.content, 200, headers, media_type=file.media_type)

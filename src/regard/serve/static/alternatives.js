@@ -6,22 +6,22 @@
   const make = (...parts) => regard.make(...parts);
 
   function row(one, question, choose) {
-    const begins = app.beginnings(one.answer);
+    const begins = app.beginnings(one.prediction);
     const prefix = begins?.[question.place + 1];
-    const now = one.answer.tokens?.[question.place] === question.answer.tokens?.[question.place];
-    const said = now ? [one.answer.text] : app.marked(one.answer.text, question.answer.text);
+    const now = one.prediction.tokens?.[question.place] === question.answer.tokens?.[question.place];
+    const said = now ? [one.prediction.text] : app.marked(one.prediction.text, question.answer.text);
     const token = regard.token(one.token === "<eos>" ? "</s>" : one.token);
     token.title ||= one.token; // a very long one is cut short
     const inside = [
-      token, app.meter(one.p),
-      make("span", { class: "number" }, regard.percent(one.p)),
+      token, app.meter(one.probability),
+      make("span", { class: "number" }, regard.percent(one.probability)),
       make("span", { class: "said", dir: "auto" }, said),
     ];
     if (prefix === undefined || now) {
       const here = now ? { class: "now", "aria-current": "true" } : {};
       return make("li", here, make("span", { class: "option" }, inside));
     }
-    const named = { token: regard.plain(one.token), p: regard.percent(one.p), text: one.answer.text };
+    const named = { token: regard.plain(one.token), p: regard.percent(one.probability), text: one.prediction.text };
     return make("li", {}, make("button", {
       type: "button", class: "option", "aria-label": regard.say("app.pick", named),
       data: { token: one.token }, on: { click: () => choose(prefix) },
@@ -36,7 +36,7 @@
       app.button("app.close", close, { class: "ghost", data: { role: "close" } }));
   }
 
-  // Asks and draws. question: {model, text, answer, place, prefix, search, request}; choose gets
+  // Asks and draws. question: {model, text, answer, place, prefix, search, constraints}; choose gets
   // the beginning that was chosen; close is called by the button and by Escape.
   app.alternatives = async (element, question, { choose, close, signal }) => {
     const body = make("div", { class: "muted" }, regard.say("app.working"));
@@ -46,8 +46,8 @@
     element.replaceChildren(panel);
     try {
       const found = await app.api.json("alternatives", {
-        model: question.model.name, text: question.text, count: 6,
-        request: { ...question.request, prefix: question.prefix }, search: question.search,
+        model: question.model.name, text: question.text, top: 6,
+        constraints: { ...question.constraints, prefix: question.prefix }, search: question.search,
       }, signal);
       const rows = found.alternatives.map((one) => row(one, question, choose));
       body.replaceWith(make("ol", { class: "options" }, rows));

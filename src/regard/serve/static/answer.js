@@ -121,7 +121,7 @@
   }
 
   // Score, time and size in one line.
-  app.facts = ({ score, confidence, tokens: names, milliseconds: time }) => [
+  app.facts = ({ score, confidence, tokens: names, latency_ms: time }) => [
     typeof score === "number"
       ? make("span", { title: regard.say("app.score.about"), data: { role: "score" } },
         regard.say("app.score", { score: regard.number(score, 3) })) : null,

@@ -12,7 +12,7 @@
     constructor(message, status, body = {}) {
       super(message);
       this.status = status;
-      this.at = body.at;
+      this.field = body.field;
       this.again = status === 0 || status === 503;
     }
   }
@@ -28,7 +28,7 @@
     let body = {};
     try { body = await response.json(); } catch { /* not ours: a proxy's page */ }
     const said = typeof body.error === "string" ? body.error : "";
-    const where = Array.isArray(body.at) ? body.at.join(".") : body.at;
+    const where = body.field;
     const message = said || `${response.status} ${response.statusText}`.trim();
     const placed = where && !said.includes(where) ? `${where}: ${message}` : message;
     return new ServerError(placed, response.status, body);
@@ -83,8 +83,8 @@
         rest = blocks.pop();
         let grown = null; // of what came together only the last is drawn
         for (const { event, data } of blocks.map(parsed)) {
-          if (event === "grow") grown = data;
-          if (event === "answer") answer = JSON.parse(data);
+          if (event === "partial") grown = data;
+          if (event === "result") answer = JSON.parse(data);
           if (event === "error") throw new ServerError(JSON.parse(data).error, 400);
         }
         if (grown && !answer) grow(JSON.parse(grown));

@@ -22,7 +22,7 @@
         return;
       }
       const { answer, text, model, whole } = this.shown;
-      const can = whole && model.can.includes("alternatives") && app.beginnings(answer);
+      const can = whole && model.capabilities.includes("alternatives") && app.beginnings(answer);
       const other = this.rival?.text === text ? this.rival.answer : null;
       app.answer(this.body, {
         model, text, answer, other: other?.text, otherAnswer: other,
@@ -77,15 +77,15 @@
 
     async ask(text, signal) {
       const body = app.predictBody(text, this.value, this.model);
-      if (!this.model.can.includes("stream")) {
+      if (!this.model.capabilities.includes("stream")) {
         const found = await app.api.json("predict", body, signal);
-        return { ...found.answers[0], milliseconds: found.milliseconds };
+        return { ...found.predictions[0], latency_ms: found.latency_ms };
       }
       const grow = (part) => {
         if (!signal.aborted) this.show(part, text, false);
       };
       return app.api.stream({
-        model: body.model, text, search: body.search, request: body.requests?.[0],
+        model: body.model, text, search: body.search, constraints: body.constraints?.[0],
       }, grow, signal);
     },
 
@@ -95,7 +95,7 @@
       if (!body.nbest || (answer.nbest || []).length > 1) return;
       const found = await app.api.json("predict", body, signal);
       if (signal.aborted || this.shown?.answer !== answer) return;
-      answer.nbest = found.answers[0].nbest;
+      answer.nbest = found.predictions[0].nbest;
       const focused = document.activeElement?.dataset?.place;
       if (!this.body.querySelector(".choices")) this.drawAnswer();
       if (focused !== undefined) this.body.querySelector(`[data-place="${focused}"]`)?.focus();
@@ -145,7 +145,7 @@
       };
       return app.alternatives(box, {
         model, text, answer, place, prefix: app.beginnings(answer)[place],
-        search: this.value.search, request: app.wishOf(this.value.wish),
+        search: this.value.search, constraints: app.wishOf(this.value.wish),
       }, { choose, close, signal: this.looking.signal });
     },
   });

@@ -47,27 +47,27 @@ request = urllib.request.Request(
     headers={"Content-Type": "application/json"${bearer}},
 )
 with urllib.request.urlopen(request) as response:
-    for answer in json.load(response)["answers"]:
-        print(answer["text"])
+    for prediction in json.load(response)["predictions"]:
+        print(prediction["text"])
 `;
   };
 
   app.ownPython = (body) => {
-    const request = body.requests?.[0];
+    const request = body.constraints?.[0];
     const tuple = (values) => `(${values.map((one) => `${app.python(one)},`).join(" ")})`;
     const wish = Object.entries(request || {}).map(([key, value]) =>
       `${key}=${Array.isArray(value) ? tuple(value) : app.python(value)}`);
     const given = [
       app.python(body.texts),
       ...(body.nbest ? [`nbest=${body.nbest}`] : []),
-      ...(request ? [`requests=[regard.Request(${wish.join(", ")})]`] : []),
+      ...(request ? [`constraints=[regard.Constraints(${wish.join(", ")})]`] : []),
       ...Object.entries(body.search || {}).map(([key, value]) => `${key}=${app.python(value)}`),
     ];
     return `import regard
 
 model = regard.load(${literal(body.model)})  # the folder of the model
-for answer in model.predict_detailed(${given.join(", ")}):
-    print(answer.text)
+for prediction in model.predict_detailed(${given.join(", ")}):
+    print(prediction.text)
 `;
   };
 

@@ -24,8 +24,8 @@
     draw() {
       this.box ??= make("div", { id: "inspection" });
       this.error ??= make("div", { data: { role: "error" } });
-      const { task, name, can: able } = this.pane.model;
-      const can = able.includes("inspect");
+      const { task, name, capabilities } = this.pane.model;
+      const can = capabilities.includes("inspect");
       this.button = app.button("app.inside.open", () => this.look(), { id: "inspect", disabled: !can });
       const about = task === "transduce" ? "app.inside.about" : "app.inside.labels";
       const forced = make("label", { class: "target" },

@@ -11,7 +11,7 @@
       ...(Object.keys(search).length ? [[`search${end}`, JSON.stringify(search)]] : []),
       ...(nbest !== 5 ? [[`nbest${end}`, nbest]] : []),
       ...(wish.prefix ? [[`prefix${end}`, wish.prefix]] : []),
-      ...wish.must.map((word) => [`must${end}`, word]),
+      ...wish.require.map((word) => [`require${end}`, word]),
       ...wish.ban.map((word) => [`ban${end}`, word]),
     ];
   }
@@ -45,7 +45,7 @@
       nbest: Number.isInteger(nbest) && nbest > 0 ? nbest : 5,
       wish: {
         prefix: found.get(`prefix${end}`) || "",
-        must: found.getAll(`must${end}`),
+        require: found.getAll(`require${end}`),
         ban: found.getAll(`ban${end}`),
       },
     };

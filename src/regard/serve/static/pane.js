@@ -29,7 +29,7 @@
     texts: [text],
     ...(listed(value, model) > 1 ? { nbest: listed(value, model) } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
-    ...(app.wishOf(value.wish) ? { requests: [app.wishOf(value.wish)] } : {}),
+    ...(app.wishOf(value.wish) ? { constraints: [app.wishOf(value.wish)] } : {}),
   });
 
   // options: {changed, answered, busy} are called with what happens; most: answers to a text.
@@ -56,7 +56,7 @@
 
     get model() { return this.models.find((one) => one.name === this.value.model); }
 
-    fresh(model) { return { model, search: {}, nbest: NBEST, wish: { prefix: "", must: [], ban: [] } }; }
+    fresh(model) { return { model, search: {}, nbest: NBEST, wish: { prefix: "", require: [], ban: [] } }; }
 
     choose(name) {
       this.set(this.fresh(name));
@@ -135,7 +135,7 @@
       return [
         app.field("nbest", nbest, regard.say("app.nbest")),
         app.field("prefix", prefix, regard.say("app.prefix")),
-        app.field("must", list("must"), regard.say("app.must")),
+        app.field("require", list("require"), regard.say("app.require")),
         app.field("ban", list("ban"), regard.say("app.ban")),
       ];
     }

@@ -31,7 +31,7 @@
     "app.settings.auto": ["not set", "未设置"],
     "app.nbest": ["how many answers are listed; at most as many as the beam has", "列出的回答数，不超过束宽"],
     "app.prefix": ["how the answer begins", "回答的开头"],
-    "app.must": ["what must be in it, one a line", "必须出现的内容，每行一项"],
+    "app.require": ["what must be in it, one a line", "必须出现的内容，每行一项"],
     "app.ban": ["what must not be in it, one a line", "不得出现的内容，每行一项"],
     "app.score": ["score {score}", "得分 {score}"],
     "app.score.about": ["log probability, as the search ranks it", "对数概率（搜索排序所用）"],

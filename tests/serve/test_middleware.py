@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from regard.serve.guard import accepted_hosts, host_name
+from regard.serve.middleware import accepted_hosts, host_name
 
 Turner = Callable[..., FastAPI]
 KEY = "a-secret-token-of-tests"

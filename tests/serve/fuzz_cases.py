@@ -5,7 +5,7 @@ import random
 from typing import Any
 
 LONG = 1_000_000
-DOORS = ("/predict", "/stream", "/inspect", "/alternatives")
+ENDPOINTS = ("/predict", "/stream", "/inspect", "/alternatives")
 PATHS = ("/", "/models", "/health", "/limits", "/metrics", "/openapi.json", "/docs", "/static/x")
 
 TEXTS = {
@@ -61,11 +61,11 @@ REQUESTS: list[Any] = [
     {"prefix": "a\ud800"},
     {"prefix": "a" * 100_000},
     {"prefix": 3},
-    {"prefix": "", "must": [], "ban": []},
-    {"must": ["ab"] * 3_000},
-    {"must": [""]},
-    {"must": "ab"},
-    {"ban": [""], "must": ["a"]},
+    {"prefix": "", "require": [], "ban": []},
+    {"require": ["ab"] * 3_000},
+    {"require": [""]},
+    {"require": "ab"},
+    {"ban": [""], "require": ["a"]},
     {"ban": ["a", "b", "c", "d", "e", "f"]},
     {"ban": [{}]},
     {"no such": []},
@@ -115,8 +115,8 @@ def bodies(door: str) -> list[Any]:
     wrong += [plain | {"model": model} for model in MODELS]
     for name, values in {
         "nbest": (0, -1, 10**9, 2.5, "x", None),
-        "count": (0, -1, 10**9, None, "x"),
-        "align": ("yes", 3, None),
+        "top": (0, -1, 10**9, None, "x"),
+        "return_alignment": ("yes", 3, None),
         "target": ("", "a" * 50_000, "\ud800", 5, []),
         "texts": ([], [""], [None], [["a"]], "ab", ["a"] * 5_000, {}, [1]),
         "text": (None, 5, [], ["ab"], {}),

@@ -28,21 +28,24 @@ def refused(client: TestClient, status: int, body: Any, path: str = "/predict") 
         ({"texts": ["a"], "nbest": "2"}, "nbest"),
         ({"texts": ["a"], "nbest": 0}, "nbest"),
         ({"texts": ["a"], "beam": 2}, "beam"),
-        ({"texts": ["a"], "requests": []}, "requests"),
-        ({"texts": ["a"], "requests": [{"must": "a"}]}, "requests.0.must"),
-        ({"texts": ["a"], "requests": [{"must": [""]}]}, "requests.0.must.0"),
+        ({"texts": ["a"], "constraints": []}, "constraints"),
+        ({"texts": ["a"], "constraints": [{"require": "a"}]}, "constraints.0.require"),
+        ({"texts": ["a"], "constraints": [{"require": [""]}]}, "constraints.0.require.0"),
         ({"texts": ["a"], "search": {"beam": [5]}}, "search.beam"),
         ({"texts": ["a"] * 257}, "texts"),
         ({"texts": ["a", "b" * 5_001]}, "texts.1"),
-        ({"texts": ["a"], "requests": [{"prefix": "a" * 5_001}]}, "requests.0.prefix"),
-        ({"texts": ["a"], "requests": [{"ban": ["a"] * 33}]}, "requests.0.ban"),
-        ({"texts": ["a" * 5_000], "align": True}, "align"),
-        ({"texts": ["a" * 100] * 256, "align": True, "search": {"min_length": 2_000}}, "align"),
+        ({"texts": ["a"], "constraints": [{"prefix": "a" * 5_001}]}, "constraints.0.prefix"),
+        ({"texts": ["a"], "constraints": [{"ban": ["a"] * 33}]}, "constraints.0.ban"),
+        ({"texts": ["a" * 5_000], "return_alignment": True}, "return_alignment"),
+        (
+            {"texts": ["a" * 100] * 256, "return_alignment": True, "search": {"min_length": 2_000}},
+            "return_alignment",
+        ),
     ],
 )
 def test_the_shape(client: TestClient, body: Any, at: str) -> None:
     said = refused(client, 422, body)
-    assert said["at"].startswith(at) and at in said["error"]
+    assert said["field"].startswith(at) and at in said["error"]
 
 
 @pytest.mark.parametrize(
@@ -102,13 +105,13 @@ def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], wo
     [
         ({"texts": ["bed"], "nbest": 33}, "at most 32"),
         ({"model": "tag", "texts": ["Anna"], "nbest": 2}, "nbest"),
-        ({"model": "tag", "texts": ["Anna"], "align": True}, "align"),
-        ({"model": "classify", "texts": ["a"], "requests": [{"prefix": "a"}]}, "prefix"),
+        ({"model": "tag", "texts": ["Anna"], "return_alignment": True}, "return_alignment"),
+        ({"model": "classify", "texts": ["a"], "constraints": [{"prefix": "a"}]}, "prefix"),
         ({"model": "regress", "texts": ["one, two"]}, "numbers"),
         ({"model": "regress", "texts": ["1,2", "1,nan"]}, "texts.1"),
-        ({"texts": ["bed"], "requests": [{"must": ["ж"]}]}, "require"),
-        ({"texts": ["bed"], "requests": [{"prefix": "a", "ban": ["a"]}]}, "banned"),
-        ({"texts": ["a", "b"], "requests": [{}, {"must": ["bж"]}]}, "texts.1"),
+        ({"texts": ["bed"], "constraints": [{"require": ["ж"]}]}, "require"),
+        ({"texts": ["bed"], "constraints": [{"prefix": "a", "ban": ["a"]}]}, "banned"),
+        ({"texts": ["a", "b"], "constraints": [{}, {"require": ["bж"]}]}, "texts.1"),
     ],
 )
 def test_wishes_that_nobody_can_meet(client: TestClient, body: Any, word: str) -> None:
@@ -117,7 +120,7 @@ def test_wishes_that_nobody_can_meet(client: TestClient, body: Any, word: str) -
 
 def test_models_paths_and_methods_that_are_not_there(client: TestClient) -> None:
     said = refused(client, 404, {"model": "../transduce", "texts": ["a"]})
-    assert "transduce, tag" in said["error"] and said["at"] == "model"
+    assert "transduce, tag" in said["error"] and said["field"] == "model"
     assert client.get("/nothing").status_code == 404
     assert client.get("/static/..%2f..%2fapp.py").status_code == 404
     assert client.get("/static/app.py").status_code == 404
@@ -138,11 +141,11 @@ def test_odd_texts_are_answered(client: TestClient, text: str) -> None:
     "content",
     [
         b'{"texts": [' + b"1," * 100_000 + b"1]}",
-        b'{"texts": ["a"], "requests": [' + b"1," * 100_000 + b"1]}",
-        b'{"texts": ["a"], "requests": [{"must": [' + b"1," * 100_000 + b"1]}]}",
+        b'{"texts": ["a"], "constraints": [' + b"1," * 100_000 + b"1]}",
+        b'{"texts": ["a"], "constraints": [{"require": [' + b"1," * 100_000 + b"1]}]}",
         b'{"texts": ["a"], "search": {' + b",".join(b'"%d":[]' % n for n in range(9_999)) + b"}}",
         b'{"texts": ["a"], ' + b",".join(b'"%d":1' % n for n in range(9_999)) + b"}",
-        b'{"texts": ["a"], "requests": [{'
+        b'{"texts": ["a"], "constraints": [{'
         + b",".join(b'"%d":1' % n for n in range(9_999))
         + b"}]}",
     ],
@@ -154,13 +157,13 @@ def test_much_that_is_wrong_is_told_once(
     from regard.serve import api_errors
 
     noted: list[int] = []
-    original = api_errors.wrong_shape
+    original = api_errors.invalid_body
 
-    def wrong_shape(errors: Any) -> Any:
+    def invalid_body(errors: Any) -> Any:
         noted.append(len(errors))
         return original(errors)
 
-    monkeypatch.setattr(api_errors, "wrong_shape", wrong_shape)
+    monkeypatch.setattr(api_errors, "invalid_body", invalid_body)
     response = client.post("/predict", content=content, headers=JSON)
     assert response.status_code == 422 and response.json()["error"]
     assert sum(noted) < 10
@@ -168,4 +171,4 @@ def test_much_that_is_wrong_is_told_once(
 
 def test_an_error_does_not_repeat_the_name_of_a_long_field(client: TestClient) -> None:
     said = refused(client, 422, {"texts": ["a"], "b" * 1_000: 1})
-    assert len(said["error"]) < 300 and len(said["at"]) < 100
+    assert len(said["error"]) < 300 and len(said["field"]) < 100

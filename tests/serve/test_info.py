@@ -12,8 +12,8 @@ from starlette.testclient import TestClient
 
 from regard.core.version import __version__
 from regard.estimators import Estimator
-from regard.serve.served_models import _written, example, open_models
-from regard.serve.static import packaged
+from regard.serve.served_models import _text_direction, example_text, open_models
+from regard.serve.static import load_static_files
 
 LINE = re.compile(r'[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+-]+')
 
@@ -26,7 +26,7 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
     assert first["task"] == "transduce" and "recurrent" in first["description"]
     assert first["parameters"] == sum(w.numel() for w in model.model_.parameters())
     assert first["search"] == model.config_.search.model_dump()
-    assert first["can"] == ["predict", "stream", "inspect", "alternatives"]
+    assert first["capabilities"] == ["predict", "stream", "inspect", "alternatives"]
     assert set(first["example"]) <= set("abcdef")
     assert [kind["properties"]["kind"]["const"] for kind in first["settings"]["oneOf"]] == [
         "beam",
@@ -49,18 +49,18 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
 )
 def test_an_example_that_is_none(tmp_path: Path, line: str, found: str | None) -> None:
     (tmp_path / "samples.jsonl").write_text(line, "utf-8")
-    assert example(tmp_path) == found
+    assert example_text(tmp_path) == found
 
 
 def test_the_direction_of_letters() -> None:
-    assert _written("אבגabשת") == "rtl"
-    assert _written("abcש12.") == _written([]) == "ltr"
+    assert _text_direction("אבגabשת") == "rtl"
+    assert _text_direction("abcש12.") == _text_direction([]) == "ltr"
 
 
 def test_health_and_limits(client: TestClient) -> None:
     health = client.get("/health").json()
     assert (health["status"], health["version"]) == ("ok", __version__)
-    assert health["models"][0] == "transduce" and health["seconds"] > 0
+    assert health["models"][0] == "transduce" and health["uptime_seconds"] > 0
     limits = client.get("/limits").json()
     assert (
         limits["max_texts"] == 256
@@ -71,7 +71,7 @@ def test_health_and_limits(client: TestClient) -> None:
 
 def test_metrics(turner: Callable[..., FastAPI]) -> None:
     with TestClient(turner()) as client:
-        answers = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["answers"]
+        answers = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["predictions"]
         client.get("/nothing%22%0A")
         client.get("/static/base.css")
         response = client.get("/metrics")
@@ -83,10 +83,10 @@ def test_metrics(turner: Callable[..., FastAPI]) -> None:
     figures = {name: float(value) for name, value in pairs}
     assert figures['regard_requests_total{method="POST",path="/predict",status="200"}'] == 1
     assert figures['regard_requests_total{method="GET",path="other",status="404"}'] == 1
-    assert 'regard_request_seconds_count{path="/static/{name}"}' in figures
-    assert figures['regard_batch_texts_bucket{le="1.0"}'] == 0
-    assert figures['regard_batch_texts_bucket{le="2.0"}'] == 1
-    assert figures['regard_batch_texts_bucket{le="+Inf"}'] == 1
+    assert 'regard_request_duration_seconds_count{path="/static/{name}"}' in figures
+    assert figures['regard_batch_size_bucket{le="1.0"}'] == 0
+    assert figures['regard_batch_size_bucket{le="2.0"}'] == 1
+    assert figures['regard_batch_size_bucket{le="+Inf"}'] == 1
     tokens = sum(len(one["tokens"]) for one in answers)
     assert figures['regard_tokens_total{model="turn"}'] == tokens
     assert figures["regard_requests_in_flight"] == 1  # the question itself
@@ -96,7 +96,7 @@ def test_metrics(turner: Callable[..., FastAPI]) -> None:
 def test_the_description_has_the_limits(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
     schemas = api["components"]["schemas"]
-    body = schemas["PredictBody"]["properties"]
+    body = schemas["PredictRequest"]["properties"]
     assert body["texts"]["maxItems"] == 256 and body["texts"]["items"]["maxLength"] == 5_000
     assert body["model"]["anyOf"][0]["enum"][0] == "transduce"
     searches = [set(one["properties"]) for one in body["search"]["anyOf"]]
@@ -118,7 +118,7 @@ def test_the_description_has_the_limits(client: TestClient) -> None:
 
 
 def test_files_of_the_page(client: TestClient) -> None:
-    assert {"base.css", "index.html", "app.js"} <= set(packaged())
+    assert {"base.css", "index.html", "app.js"} <= set(load_static_files())
     response = client.get("/static/base.css")
     assert response.status_code == 200
     assert response.headers["content-type"].startswith("text/css")
@@ -133,9 +133,9 @@ def test_files_of_the_page(client: TestClient) -> None:
 def test_files_are_what_they_are_wherever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows may know scripts as text/plain, which browsers refuse to run."""
     monkeypatch.setattr("mimetypes.guess_type", lambda name: ("text/plain", None))
-    files = packaged()
-    assert files["app.js"].kind.startswith("text/javascript")
-    assert files["base.css"].kind.startswith("text/css")
+    files = load_static_files()
+    assert files["app.js"].media_type.startswith("text/javascript")
+    assert files["base.css"].media_type.startswith("text/css")
 
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])
@@ -149,7 +149,7 @@ def test_memory_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch, system: 
     monkeypatch.setattr("sys.platform", system)
     if system == "win32":
         monkeypatch.setitem(sys.modules, "resource", None)
-    found = metrics.resident()
+    found = metrics.resident_bytes()
     assert found == 0 if system == "win32" else 0 < found < 10**9  # there it is told in bytes
 
 
@@ -158,7 +158,7 @@ def test_inspect(client: TestClient) -> None:
     assert found["model"]["name"] == "transduce" and found["tree"]["beam"] == 2
     assert "".join(found["source"]["tokens"]).startswith("fade")
     (answer,) = client.post("/predict", json={"texts": ["fade"], "search": {"beam": 2}}).json()[
-        "answers"
+        "predictions"
     ]
     assert found["target"]["text"] == answer["text"]
     given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
@@ -179,7 +179,7 @@ def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said
     """A client is told what a client can do, and what who runs the server can."""
     refused = client.post("/inspect", json=body)
     problem = refused.json()
-    assert refused.status_code == 422 and problem.get("at") == at
+    assert refused.status_code == 422 and problem.get("field") == at
     count = re.findall(r"(\d+) tokens", said)[0]
     assert (
         problem["error"].startswith(said)

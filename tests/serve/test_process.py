@@ -88,12 +88,12 @@ def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Pr
 
     lazy = [process.raw({"text": "fade", "search": SLOW}, "/stream") for _ in range(3)]
     leaving = [process.raw({"texts": ["bed"] * 50, "search": SLOW}) for _ in range(3)]
-    process.until("regard_queue_texts", lambda value: value > 100)
+    process.until("regard_queue_length", lambda value: value > 100)
     for connection in leaving:
         connection.close()
-    process.until("regard_queue_texts", lambda value: value < 10)  # they left the queue
+    process.until("regard_queue_length", lambda value: value < 10)  # they left the queue
     status, _, content = process.ask("/predict", {"texts": ["bed"]})
-    assert status == 200 and json.loads(content)["answers"]
+    assert status == 200 and json.loads(content)["predictions"]
     process.until(
         'regard_requests_total{method="POST",path="/predict",status="499"}', lambda v: v == 3
     )
@@ -115,7 +115,7 @@ def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Pr
     running.sendall(json.dumps(body)[-1:].encode())
     answer = http.client.HTTPResponse(running)
     answer.begin()
-    assert answer.status == 200 and json.loads(answer.read())["answers"]
+    assert answer.status == 200 and json.loads(answer.read())["predictions"]
     _, said = process.process.communicate(timeout=PATIENCE)
     assert process.process.returncode == 0 and said.endswith("stopped\n")
     assert "Traceback" not in said
@@ -128,9 +128,9 @@ def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_pat
     odd.write_text("schlüssel-der-nicht-geht\n", "utf-8")
     for words, expected in (
         ((tmp_path / "nothing",), "no such model folder"),
-        ((trained.run, trained.run), "two models are called run"),
-        ((trained.run, "--api-key-file", short), "8 characters"),
-        ((trained.run, "--api-key-file", odd), "letters and digits"),
+        ((trained.run, trained.run), "two models are named run"),
+        ((trained.run, "--api-key-file", short), "at least 8 printable"),
+        ((trained.run, "--api-key-file", odd), "printable ASCII"),
         ((trained.run, "--api-key-file", tmp_path / "none"), "cannot be read"),
         ((trained.run, "--max-texts", "2000"), "never fit"),
         ((trained.run, "--max-batch-size", "0"), "--max-batch-size"),
@@ -154,7 +154,7 @@ def test_tokens_as_files_have_them(tmp_path: Path) -> None:
 def test_all_the_world_without_a_token_is_warned_of(
     trained: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(command_of_serve, "run", lambda *_: None)
+    monkeypatch.setattr(command_of_serve, "run_server", lambda *_: None)
     for host, token, warned in (
         ("0.0.0.0", None, True),
         ("127.0.0.1", None, False),
