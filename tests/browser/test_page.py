@@ -224,7 +224,9 @@ def test_what_is_copied_runs(tab: Tab, server: Served, way: str) -> None:
     shell = ["bash", "-c", copied] if way == "curl" else [sys.executable, "-c", copied]
     done = subprocess.run(shell, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)["predictions"][0]["text"] if way == "curl" else done.stdout.strip()
+    said = (
+        json.loads(done.stdout)["predictions"][0]["text"] if way == "curl" else done.stdout.strip()
+    )
     assert said == part(page, "text").inner_text()
 
 

@@ -38,7 +38,10 @@ def test_very_long_tokens_stay_in_their_places(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     word = "Donaudampfschifffahrt" * 9
     answer = {"text": word, "value": word, "tokens": [word], "token_logprobs": [-0.1, -0.2]}
-    found = {"model": "letters", "alternatives": [{"token": word, "probability": 0.5, "prediction": answer}]}
+    found = {
+        "model": "letters",
+        "alternatives": [{"token": word, "probability": 0.5, "prediction": answer}],
+    }
     page.route("**/alternatives", lambda route: route.fulfill(json=found))
     ask(page, "abcd")
     part(page, "tokens").locator("[data-place='0']").click()

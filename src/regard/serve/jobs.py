@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import torch
 
 from regard.core.errors import UserError
-from regard.search.callbacks import PartialHypothesis, Outputs, SearchCancelled
+from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
 from regard.serve.api_errors import unavailable
 from regard.serve.served_models import ServedModel
 from regard.tasks.batches import Work, rows_together
