@@ -25,7 +25,7 @@ from regard.views.figures.style import (
     GRID,
     INK,
     PAPER,
-    bare,
+    hide_frame,
     new_figure,
     save,
     styled,
@@ -93,7 +93,7 @@ def draw(out: Path) -> int:
             8.8, 6.4, f"Imports go down only: {total:,} lines in {len(rooms)} rooms"
         )
         axes = figure.subplots()
-        bare(axes)
+        hide_frame(axes)
         shades = [[np.nan if n is None else np.log1p(n) for n in row] for row in table]
         axes.imshow(shades, cmap=LinearSegmentedColormap.from_list("", (GRID, COLORS[0])))
         for y, row in enumerate(table):

@@ -221,6 +221,6 @@ def test_what_was_not_seen(model: Any, source: Padded) -> None:
 def test_the_documentation_names_what_there_is(model: Any) -> None:
     page = (Path(__file__).parent.parent / "docs" / "capture.md").read_text("utf-8")
     with regard.capture(model) as captured:
-        named = set(re.findall(r"\bseen\.(\w+)", page))
+        named = set(re.findall(r"\bcaptured\.(\w+)", page))
     assert {"attention", "gates", "hidden", "inputs", "saliency", "entropy"} <= named
     assert [name for name in named if not hasattr(captured, name)] == []

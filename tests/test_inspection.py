@@ -33,10 +33,10 @@ def test_the_answer_is_that_of_predict(reverser: Any) -> None:
     (answer,) = reverser.predict_detailed(["abcd"])
     assert found.source.tokens == ("a", "b", "c", "d", "<eos>")
     assert found.target.text == answer.text and found.inputs == ("<bos>", *answer.tokens)
-    scores = [math.log(step.p) for step in found.steps if step.p]
+    scores = [math.log(step.probability) for step in found.steps if step.probability]
     assert scores == pytest.approx(answer.token_logprobs, abs=1e-4)
     assert found.model["name"] == "run" and found.model["parameters"] > 1000
-    assert "recurrent (gru, both ways" in found.model["description"]
+    assert "recurrent (gru, bidirectional" in found.model["description"]
 
 
 def test_attention_is_the_alignment_of_predict(reverser: Any) -> None:
@@ -60,9 +60,9 @@ def test_saliency_is_the_gradient_of_each_token_by_itself(reverser: Any) -> None
             logits, _ = model.step(torch.tensor([[2, *true[:-1]]]), state)
         p = logits[0, row].softmax(-1)[token]
         one = captured.saliency(p.log() - (1 - p).log())
-        assert found.saliency is not None and found.saliency.before is not None
+        assert found.saliency is not None and found.saliency.decoder_inputs is not None
         torch.testing.assert_close(found.saliency.values[row], one["frontend.tokens"][0])
-        torch.testing.assert_close(found.saliency.before.values[row], one["target"][0])
+        torch.testing.assert_close(found.saliency.decoder_inputs.values[row], one["target"][0])
 
 
 def test_parts_of_a_question_give_what_the_whole_gives(
@@ -73,10 +73,13 @@ def test_parts_of_a_question_give_what_the_whole_gives(
     monkeypatch.setattr(Question, "at_once", lambda self: 2)
     pieces = regard.inspect(reverser, "abcdef").as_dict()
     assert pieces["steps"] == whole["steps"] and pieces["tree"] == whole["tree"]
-    for part in (lambda found: found["saliency"], lambda found: found["saliency"]["before"]):
+    for part in (
+        lambda found: found["saliency"],
+        lambda found: found["saliency"]["decoder_inputs"],
+    ):
         one, other = (torch.tensor(part(found)["values"]) for found in (whole, pieces))
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
-    silenced = [found["attention"][0]["silenced"] for found in (whole, pieces)]
+    silenced = [found["attention"][0]["ablation_delta"] for found in (whole, pieces)]
     assert silenced[0] == pytest.approx(silenced[1], abs=1e-4)
 
 
@@ -92,17 +95,17 @@ def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
 
 def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> None:
     found = regard.inspect(reverser, "abc", target="fafa")
-    assert found.given and found.target.tokens == ("f", "a", "f", "a", "<eos>")
+    assert found.forced and found.target.tokens == ("f", "a", "f", "a", "<eos>")
     assert found.tree is not None and found.tree["best"] == reverser.predict(["abc"])[0]
     (row,) = reverser.log_likelihoods([("abc", "fafa")])
-    assert sum(math.log(step.p or 0) for step in found.steps) == pytest.approx(
+    assert sum(math.log(step.probability or 0) for step in found.steps) == pytest.approx(
         row["log_probability"], abs=1e-4
     )
 
 
 def test_unknown_tokens_are_named_on_both_sides(reverser: Any) -> None:
     found = regard.inspect(reverser, "aжb", target="bя")
-    assert found.unknown == ("ж", "я")
+    assert found.unknown_tokens == ("ж", "я")
     assert found.source.tokens[1] == "ж"
     assert found.target.tokens[1] == found.steps[1].token == found.inputs[2] == "я"
 
@@ -129,13 +132,15 @@ def test_tags_and_their_probabilities(loaded: Any) -> None:
     found = regard.inspect(model, words)
     (answer,) = model.predict_detailed([words])
     assert found.target.tokens == answer.value and found.source.tokens == tuple(words)
-    assert [step.p for step in found.steps] == pytest.approx(answer.token_logprobs, abs=1e-5)
+    assert [step.probability for step in found.steps] == pytest.approx(
+        answer.token_logprobs, abs=1e-5
+    )
     assert regard.inspect(model, " ".join(words)).target == found.target
     held = regard.inspect(model, words, target="O O O")
-    assert held.given and held.target.tokens == ("O", "O", "O")
+    assert held.forced and held.target.tokens == ("O", "O", "O")
     for step, other in zip(held.steps, found.steps, strict=True):
-        chances = dict([(other.token, other.p), *other.others])
-        assert step.p == pytest.approx(chances["O"], abs=1e-6)
+        chances = dict([(other.token, other.probability), *other.alternatives])
+        assert step.probability == pytest.approx(chances["O"], abs=1e-6)
 
 
 def test_a_label_and_its_probability(loaded: Any) -> None:
@@ -143,10 +148,12 @@ def test_a_label_and_its_probability(loaded: Any) -> None:
     found = regard.inspect(model, "the lovely house")
     (answer,) = model.predict_detailed(["the lovely house"])
     (step,) = found.steps
-    assert {step.token: step.p, **dict(step.others)} == pytest.approx(answer.probabilities)
+    assert {step.token: step.probability, **dict(step.alternatives)} == pytest.approx(
+        answer.probabilities
+    )
     assert found.target.text == answer.text == step.token
     held = regard.inspect(model, "the lovely house", target="bad")
-    assert held.steps[0].p == pytest.approx(answer.probabilities["bad"], abs=1e-6)
+    assert held.steps[0].probability == pytest.approx(answer.probabilities["bad"], abs=1e-6)
 
 
 def test_gradients_of_a_sure_answer_do_not_vanish(loaded: Any) -> None:
@@ -154,7 +161,11 @@ def test_gradients_of_a_sure_answer_do_not_vanish(loaded: Any) -> None:
     with torch.no_grad():
         model.model_.head.linear.weight.mul_(300)
     found = regard.inspect(model, "the lovely house")
-    assert found.steps[0].p == 1 and found.saliency and float(found.saliency.values.max()) > 1
+    assert (
+        found.steps[0].probability == 1
+        and found.saliency
+        and float(found.saliency.values.max()) > 1
+    )
 
 
 def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
@@ -163,7 +174,7 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
     found = regard.inspect(model, [0.5, 4.0])
     (value,) = model.predict([[0.5, 4.0]])
     (step,) = found.as_dict()["steps"]
-    assert step == {"token": f"{value:.6g}", "value": round(value, 6), "others": []}
+    assert step == {"token": f"{value:.6g}", "value": round(value, 6), "alternatives": []}
     assert found.source.tokens == ("x1=0.5", "x2=4") and found.saliency is not None
     inputs, near = model.task_.source, 1e-3
     for place in range(2):
@@ -179,10 +190,10 @@ def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
     assert found.target.text == model.predict(["Anna"], temperature=0, max_length=5)[0]
     assert [step.given for step in found.steps[:4]] == [True] * 4 and not found.steps[4].given
     nats = model.task_.surprise(model.model_, ["Anna"], 1)[0]
-    chances = [-math.log(step.p or 0) for step in found.steps[:4]]
+    chances = [-math.log(step.probability or 0) for step in found.steps[:4]]
     assert chances == pytest.approx(nats[:4].tolist(), abs=1e-4)
     held = regard.inspect(model, "Anna", target=" xy")
-    assert held.given and held.target.text == "Anna xy" and held.unknown == ("x", "y")
+    assert held.forced and held.target.text == "Anna xy" and held.unknown_tokens == ("x", "y")
     assert held.target.tokens == ("A", "n", "n", "a", "␣", "x", "y")
     drawn = regard.inspect(model, "Anna", temperature=1.0, seed=7, max_length=8)
     assert drawn.target.text == model.predict(["Anna"], temperature=1.0, seed=7, max_length=8)[0]
@@ -212,14 +223,19 @@ def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> N
 
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("transduce", "a" * 20, {"most": 20}, "text: 21 tokens.*--most 21"),
+    ("transduce", "a" * 20, {"max_tokens": 20}, "text: 21 tokens.*--max-tokens 21"),
     (
         "transduce",
         "abc",
-        {"target": "a" * 20, "most": 20},
-        "target: 21 .*give a shorter one, or raise the limit: --most 21",
+        {"target": "a" * 20, "max_tokens": 20},
+        "target: 21 .*give a shorter one, or raise the limit: --max-tokens 21",
     ),
-    ("transduce", "abc", {"min_length": 30, "most": 20}, "the answer: 31 .*smaller max_length"),
+    (
+        "transduce",
+        "abc",
+        {"min_length": 30, "max_tokens": 20},
+        "the answer: 31 .*smaller max_length",
+    ),
     ("transduce", "abc", {"top_k": 3}, "top_k: no setting of a transduce model's search"),
     ("transduce", ["a", "b"], {}, "a text expected"),
     ("transduce", "a\udcff", {}, "text: .*: no UTF-8"),
@@ -228,14 +244,14 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("tag", 5, {}, "a text expected, 5 found"),
     ("tag", "Anna sees", {"target": "O"}, "2 tags expected, one for each word, 1 found"),
     ("tag", "Anna sees", {"target": "O B-PAR"}, "no tag 'B-PAR'; did you mean B-PER"),
-    ("tag", "a b c", {"most": 2}, "text: 3 tokens"),
+    ("tag", "a b c", {"max_tokens": 2}, "text: 3 tokens"),
     ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
     ("classify", "the", {"target": "godo"}, "no label 'godo'; did you mean good"),
     ("classify", [1.0, 2.0], {}, "a text expected"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
-    ("language-model", "Anna " * 9, {"most": 20}, "text: 45 tokens"),
-    ("language-model", "Anna", {"max_length": 20, "most": 20}, "text and what follows: 2"),
+    ("language-model", "Anna " * 9, {"max_tokens": 20}, "text: 45 tokens"),
+    ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and what follows: 2"),
     ("language-model", ["Anna"], {}, "a text expected"),
 ]
 

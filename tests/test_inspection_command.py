@@ -14,15 +14,18 @@ Command = Callable[..., Any]
 
 def test_short_lines_for_a_terminal(command: Command, trained: Any, models: Any) -> None:
     said = command("inspect", trained.run, "abcd", "--beam", "2")
-    assert said.code == 0 and "greedy search would have said" in said.out
-    assert "looks at" in said.out and "--out page.html" in said.out
+    assert said.code == 0 and "greedy search: " in said.out
+    assert "attends to" in said.out and "--out page.html" in said.out
     answer = command("predict", trained.run, "abcd", "--beam", "2").out.strip()
     assert f"target: {answer}\n" in said.out
     texts = {"tag": "Anna sees Rome", "classify": "the fine dog", "regress": "1, 2"}
     for task, text in {**texts, "language-model": "Anna"}.items():
         said = command("inspect", models(task).run, text)
         assert said.code == 0, said.err
-        assert f"{task}, " in said.out and ("value" if task == "regress" else "others") in said.out
+        assert (
+            f"{task}, " in said.out
+            and ("value" if task == "regress" else "alternatives") in said.out
+        )
 
 
 def test_signs_that_move_the_cursor_are_written_out(command: Command, trained: Any) -> None:
@@ -51,15 +54,15 @@ def test_pages_and_pictures_are_written(command: Command, trained: Any, tmp_path
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("abc", "--open"), "give --out page.html too"),
-        (("abc", "--png", "a.jpg"), "a name that ends in .png expected"),
-        (("abc", "--out", "nowhere/a.html"), "there is no folder nowhere"),
-        (("abc", "--json", "nowhere/a.json"), "there is no folder nowhere"),
-        (("abc", "--json", ""), "--json .: is a folder; give the name of a file"),
-        (("abc", "--out", "/"), "--out /: is a folder"),
-        (("abc", "--out", "a.b", "--json", "./a.b"), "--json a.b: --out writes there too"),
+        (("abc", "--open"), "add --out page.html"),
+        (("abc", "--png", "a.jpg"), "expected a file name that ends in .png"),
+        (("abc", "--out", "nowhere/a.html"), "no such folder: nowhere"),
+        (("abc", "--json", "nowhere/a.json"), "no such folder: nowhere"),
+        (("abc", "--json", ""), "--json .: expected a file name, found a folder"),
+        (("abc", "--out", "/"), "--out /: expected a file name, found a folder"),
+        (("abc", "--out", "a.b", "--json", "./a.b"), "--json a.b: same file as --out"),
         (("abc", "--set", "model.width=3"), "a trained model keeps all its settings"),
-        (("a" * 300,), "--most 301"),
+        (("a" * 300,), "--max-tokens 301"),
     ],
 )
 def test_commands_that_are_refused(

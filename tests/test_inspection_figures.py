@@ -13,10 +13,10 @@ from regard.cli import inspect
 from regard.config.configs import TransduceConfig
 from regard.core.errors import UserError
 from regard.exchange import engine_choice
-from regard.views.figures.fonts import letters
+from regard.views.figures.fonts import fonts_for
 from regard.views.figures.style import save, styled
 from regard.views.inspection import figures, inspecting
-from regard.views.inspection.figures import SHOWS, draw, shows_of
+from regard.views.inspection.figures import VIEWS, available_views, plot_view
 
 SOURCE, TARGET = ["c", "a", "t", "</s>"], ["K", "AE", "</s>"]
 
@@ -38,7 +38,7 @@ def attention(part: str, rows: str, columns: str, sizes: tuple[int, int]) -> lis
             "columns": columns,
             "heads": [weights(10 * layer + head + len(part), *sizes) for head in range(3)],
             "entropy": [1.0] * 3,
-            "silenced": [0.0] * 3,
+            "ablation_delta": [0.0] * 3,
         }
         for layer in range(2)
     ]
@@ -50,19 +50,27 @@ def gate(name: str, part: str, rows: str, length: int, direction: str) -> dict[s
     return {**about, "gate": name, "rows": rows, "mean": units.mean(1).tolist(), "units": units}
 
 
-def node(id: int, parent: int | None, token: str, p: float, fate: str, **marks: Any) -> Any:
+def node(id: int, parent: int | None, token: str, p: float, status: str, **marks: Any) -> Any:
     about = {"total": -0.5 * id, "score": None, "best": False, "greedy": False}
-    return {"id": id, "parent": parent, "token": token, "p": p, "fate": fate, **about, **marks}
+    return {
+        "id": id,
+        "parent": parent,
+        "token": token,
+        "probability": p,
+        "status": status,
+        **about,
+        **marks,
+    }
 
 
 def sample() -> dict[str, Any]:
     """An inspection of everything."""
     nodes = [
-        node(0, None, "K", 0.6, "goes", greedy=True),
-        node(1, None, "G", 0.4, "goes", best=True),
-        node(2, 0, "</s>", 0.5, "ends", greedy=True, score=-1.25),
-        node(3, 1, "</s>", 0.9, "ends", best=True, score=-1.0),
-        node(4, 0, "AA", 0.1, "dropped"),
+        node(0, None, "K", 0.6, "kept", greedy=True),
+        node(1, None, "G", 0.4, "kept", best=True),
+        node(2, 0, "</s>", 0.5, "finished", greedy=True, score=-1.25),
+        node(3, 1, "</s>", 0.9, "finished", best=True, score=-1.0),
+        node(4, 0, "AA", 0.1, "pruned"),
     ]
     before = {"rows": "target", "columns": "inputs", "values": weights(8, 3, 3)}
     saliency = {"rows": "target", "columns": "source", "values": weights(7, 3, 4)}
@@ -72,20 +80,21 @@ def sample() -> dict[str, Any]:
         "version": "0.1.0",
         "model": {"name": "g2p", "task": "transduce", "description": "", "parameters": 1},
         "source": {"text": "cat", "tokens": SOURCE},
-        "target": {"text": "K AE", "tokens": TARGET, "given": False},
+        "target": {"text": "K AE", "tokens": TARGET, "forced": False},
         "inputs": ["<s>", "K", "AE"],
         "score": -0.3,
-        "cut": False,
-        "unknown": [],
+        "truncated": False,
+        "unknown_tokens": [],
         "steps": [
-            {"token": one, "p": 0.7 - 0.1 * n, "others": others} for n, one in enumerate(TARGET)
+            {"token": one, "probability": 0.7 - 0.1 * n, "alternatives": others}
+            for n, one in enumerate(TARGET)
         ],
         "attention": [
             *attention("encoder", "source", "source", (4, 4)),
             *attention("decoder", "target", "inputs", (3, 3)),
             *attention("cross", "target", "source", (3, 4)),
         ],
-        "saliency": {**saliency, "before": before},
+        "saliency": {**saliency, "decoder_inputs": before},
         "gates": [
             *(gate(name, "encoder", "source", 4, "forward") for name in ("reset", "update", "new")),
             *(
@@ -137,7 +146,7 @@ def test_the_grid_has_every_head_in_its_place(part: str) -> None:
     """A row a layer; tokens stand at the left and at the bottom only; all have one scale."""
     inspection = sample()
     entries = [one for one in inspection["attention"] if one["part"] == part]
-    found = maps_of(draw(inspection, part))
+    found = maps_of(plot_view(inspection, part))
     assert len(found) == 6
     names = {"source": SOURCE, "target": TARGET, "inputs": ["<s>", "K", "AE"]}
     for n, axes in enumerate(found):
@@ -153,12 +162,12 @@ def test_the_grid_has_every_head_in_its_place(part: str) -> None:
 def test_one_layer_one_head_and_one_map() -> None:
     inspection = sample()
     cross = [one["heads"] for one in inspection["attention"] if one["part"] == "cross"]
-    assert [axes.get_title(loc="left") for axes in maps_of(draw(inspection, layer=1))] == [
+    assert [axes.get_title(loc="left") for axes in maps_of(plot_view(inspection, layer=1))] == [
         f"layer 1, head {head}" for head in range(3)
     ]
-    found = maps_of(draw(inspection, "cross", head=2))
+    found = maps_of(plot_view(inspection, "cross", head=2))
     assert [values(axes).tolist() for axes in found] == [cross[0][2], cross[1][2]]
-    (axes,) = maps_of(draw(inspection, layer=1, head=2))
+    (axes,) = maps_of(plot_view(inspection, layer=1, head=2))
     assert values(axes).tolist() == cross[1][2]
     assert (ticks(axes, "x"), ticks(axes, "y")) == (SOURCE, TARGET)
     said = [text.get_text() for text in axes.texts]
@@ -170,7 +179,7 @@ def test_many_heads_of_one_layer_stand_in_rows() -> None:
     entry = inspection["attention"][-1]
     entry["heads"] = [weights(seed, 3, 4) for seed in range(7)]
     inspection["attention"] = [entry]
-    found = maps_of(draw(inspection, "cross"))
+    found = maps_of(plot_view(inspection, "cross"))
     assert [values(axes).tolist() for axes in found] == entry["heads"]
     rows = {axes.get_subplotspec().rowspan.start for axes in found}
     assert rows == {0, 1} and all(ticks(axes, "x") == SOURCE for axes in found[-4:])
@@ -178,7 +187,7 @@ def test_many_heads_of_one_layer_stand_in_rows() -> None:
 
 def test_alignment_is_the_mean_of_the_last_layer() -> None:
     inspection = sample()
-    (axes,) = maps_of(draw(inspection, "alignment"))
+    (axes,) = maps_of(plot_view(inspection, "alignment"))
     expected = numpy.mean(inspection["attention"][-1]["heads"], axis=0)
     assert numpy.allclose(values(axes), expected)
 
@@ -187,20 +196,20 @@ def test_the_default_is_the_answer_over_the_attention() -> None:
     """Of cross attention if there is, else the decoder's, else the encoder's; else saliency."""
     inspection = sample()
     for part in ("cross", "decoder", "encoder"):
-        figure = draw(inspection)
+        figure = plot_view(inspection)
         assert len(maps_of(figure)) == 6 and f"{part} attention" in texts(figure)
         (steps,) = [axes for axes in figure.axes if axes.patches]
         assert ticks(steps, "x") == TARGET
         inspection["attention"] = [one for one in inspection["attention"] if one["part"] != part]
-    assert len(maps_of(draw(inspection))) == 2
+    assert len(maps_of(plot_view(inspection))) == 2
     inspection["saliency"] = None
-    figure = draw(inspection)
+    figure = plot_view(inspection)
     assert not maps_of(figure) and [ticks(axes, "x") for axes in figure.axes] == [TARGET]
     assert figure.get_suptitle() == "cat → K AE"
 
 
 def test_steps_are_bars_with_what_else_might_have_come() -> None:
-    (axes,) = draw(sample(), "steps").axes
+    (axes,) = plot_view(sample(), "steps").axes
     heights = [round(bar.get_height(), 6) for bar in axes.patches]
     assert heights == [0.7, 0.2, 0.1, 0.6, 0.2, 0.1, 0.5, 0.2, 0.1]
     feet = [round(bar.get_y(), 6) for bar in axes.patches]
@@ -208,17 +217,17 @@ def test_steps_are_bars_with_what_else_might_have_come() -> None:
     assert [text.get_text() for text in axes.texts][:3] == ["0.70", "G", "T"]
     inspection = sample()
     inspection["steps"] *= 11  # 33 tokens take two rows
-    first, second = draw(inspection, "steps").axes
+    first, second = plot_view(inspection, "steps").axes
     assert len(ticks(first, "x")) + len(ticks(second, "x")) == 33
-    inspection["steps"] = [{"token": "good", "p": 0.8, "others": [["bad", 0.2]]}]
-    (axes,) = draw(inspection, "steps").axes
+    inspection["steps"] = [{"token": "good", "probability": 0.8, "alternatives": [["bad", 0.2]]}]
+    (axes,) = plot_view(inspection, "steps").axes
     assert ticks(axes, "y") == ["good", "bad"]
     assert [round(bar.get_width(), 6) for bar in axes.patches] == [0.8, 0.2]
 
 
 def test_saliency_is_in_shares_of_all_that_was_read() -> None:
     inspection = sample()
-    left, right = maps_of(draw(inspection, "saliency"))
+    left, right = maps_of(plot_view(inspection, "saliency"))
     raw = numpy.asarray(inspection["saliency"]["values"])
     assert numpy.allclose(values(left).sum(1) + values(right).sum(1), 1)
     assert numpy.allclose(values(left) / values(left).sum(1, keepdims=True), raw)
@@ -227,7 +236,7 @@ def test_saliency_is_in_shares_of_all_that_was_read() -> None:
 
 def test_gates_have_a_row_a_direction_and_a_column_a_gate() -> None:
     inspection = sample()
-    figure = draw(inspection, "gates", layer=0)
+    figure = plot_view(inspection, "gates", layer=0)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["reset", "update", "new"] * 2
     for axes, entry in zip(figure.axes, inspection["gates"], strict=True):
@@ -236,19 +245,19 @@ def test_gates_have_a_row_a_direction_and_a_column_a_gate() -> None:
         assert axes.get_ylim()[0] < -1 or entry["gate"] != "new"
         assert len(axes.collections) == 1  # the band
     inspection["gates"][0]["units"] = []
-    assert not draw(inspection, "gates").axes[0].collections
+    assert not plot_view(inspection, "gates").axes[0].collections
 
 
 def test_the_tree_has_both_ways() -> None:
     inspection = sample()
-    said = texts(draw(inspection, "tree"))
-    assert {"K", "G", "AA", "0.60", "0.40", "greedy: -1.250", "best of a beam of 2: -1.000"} <= said
+    said = texts(plot_view(inspection, "tree"))
+    assert {"K", "G", "AA", "0.60", "0.40", "greedy: -1.250", "best of beam 2: -1.000"} <= said
     nodes = inspection["tree"]["nodes"]
-    nodes += [node(5 + n, 1, f"x{n}", 0.001, "dropped") for n in range(90)]
-    said = texts(draw(inspection, "tree"))
+    nodes += [node(5 + n, 1, f"x{n}", 0.001, "pruned") for n in range(90)]
+    said = texts(plot_view(inspection, "tree"))
     assert {"K", "AA", "x0"} <= said and "x89" not in said
-    (left_out,) = [text for text in said if "not drawn" in text]
-    assert left_out.startswith(f"{91 - sum(f'x{n}' in said for n in range(90)) - ('AA' in said)} ")
+    (omitted,) = [text for text in said if "are omitted" in text]
+    assert omitted.startswith(f"{91 - sum(f'x{n}' in said for n in range(90)) - ('AA' in said)} ")
 
 
 def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -> None:
@@ -257,13 +266,13 @@ def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -
     inspection["source"]["tokens"] = ["你", "سلام", "$a$", "\n"]
     inspection["target"]["tokens"] = ["\ud800", "\U000e0fff", " "]
     inspection["source"]["text"] = "你 $a$\x07"
-    figure = draw(inspection)
+    figure = plot_view(inspection)
     found = maps_of(figure)
     assert ticks(found[-1], "x")[2:] == ["$a$", "↵"]
     assert ticks(found[0], "y") == ["U+D800", "U+E0FFF", "␣"]
-    known = letters(["你"])
+    known = fonts_for(["你"])
     assert ("你" in ticks(found[-1], "x")) == (not known.missing)
-    assert any("no installed font has" in text for text in texts(figure)) == bool(known.missing)
+    assert any("no installed font covers" in text for text in texts(figure)) == bool(known.missing)
     assert written(figure, tmp_path / "a.png").startswith(b"\x89PNG")
     assert b"</svg>" in written(figure, tmp_path / "a.svg")
 
@@ -273,76 +282,84 @@ def test_a_font_is_looked_for_among_those_installed(monkeypatch: Any) -> None:
     from matplotlib import font_manager
 
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: [])
-    alone = letters(["a你"])
+    alone = fonts_for(["a你"])
     assert alone.families == ("DejaVu Sans",) and alone.missing == {"你"}
     assert alone.label("a你") == "aU+4F60" and "U+4F60" in alone.warnings[0]
-    assert letters(["aжשل→"]).missing == frozenset()
+    assert fonts_for(["aжשل→"]).missing == frozenset()
 
 
 def test_what_one_must_know_stands_under_the_figure() -> None:
-    inspection = {**sample(), "cut": True, "unknown": ["ж"]}
-    (under,) = [text for text in texts(draw(inspection, "steps")) if "the answer was cut" in text]
-    assert under.endswith("unknown to the model: ж")
+    inspection = {**sample(), "truncated": True, "unknown_tokens": ["ж"]}
+    (under,) = [
+        text for text in texts(plot_view(inspection, "steps")) if "output truncated" in text
+    ]
+    assert under.endswith("unknown tokens: ж")
 
 
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"show": "heads"}, "--show heads: none of steps, alignment, cross"),
-        ({"show": "pool"}, "--show pool: this model has none; --show can draw: steps, alignment"),
+        ({"view": "heads"}, "--view heads: expected one of steps, alignment, cross"),
         (
-            {"show": "cross", "layer": 2},
-            "--layer 2: the layers of cross attention, from 0, are 0, 1",
+            {"view": "pooling"},
+            "--view pooling: not available for this model; available: steps, align",
         ),
-        ({"head": -1}, "--head -1: the heads of cross attention, from 0, are 0, 1, 2"),
-        ({"show": "tree", "head": 1}, "--head 1: means nothing for --show tree"),
-        ({"show": "steps", "layer": 1}, "--layer 1: means nothing for --show steps"),
-        ({"show": "gates", "layer": 3}, "--layer 3: the layers with gates, from 0, are 0"),
+        (
+            {"view": "cross", "layer": 2},
+            r"--layer 2: expected a layer of cross attention \(0-based\): 0, 1",
+        ),
+        ({"head": -1}, r"--head -1: expected a head of cross attention \(0-based\): 0, 1, 2"),
+        ({"view": "tree", "head": 1}, "--head 1: not supported for --view tree"),
+        ({"view": "steps", "layer": 1}, "--layer 1: not supported for --view steps"),
+        ({"view": "gates", "layer": 3}, r"--layer 3: expected a layer with gates \(0-based\): 0"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(settings: dict[str, Any], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
-        draw(sample(), **settings)
+        plot_view(sample(), **settings)
 
 
 def test_a_model_without_attention_says_what_there_is() -> None:
     inspection = {**sample(), "attention": [], "tree": None}
-    assert shows_of(inspection) == ["steps", "saliency", "gates"]
-    for settings in ({"show": "alignment"}, {"show": "tree"}, {"layer": 0}):
-        with pytest.raises(UserError, match=r"can draw: steps, saliency, gates\. A note of why"):
-            draw(inspection, **settings)  # type: ignore[arg-type]
+    assert available_views(inspection) == ["steps", "saliency", "gates"]
+    for settings in ({"view": "alignment"}, {"view": "tree"}, {"layer": 0}):
+        with pytest.raises(
+            UserError, match=r"available: steps, saliency, gates\nnote: A note of why"
+        ):
+            plot_view(inspection, **settings)  # type: ignore[arg-type]
     inspection |= {"saliency": None, "gates": [], "steps": [{"token": "", "value": 3.5}]}
-    with pytest.raises(UserError, match="there is nothing to draw"):
-        draw(inspection)
+    with pytest.raises(UserError, match="available: none"):
+        plot_view(inspection)
 
 
 def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
     inspection = {**sample(), "attention": [], "gates": [], "tree": None}
     inspection["steps"] = [{"token": "3.5", "value": 3.5}]
     inspection["saliency"] = {"rows": "one", "columns": "source", "values": [[1, 2, 3, 4]]}
-    assert shows_of(inspection) == ["saliency"] and len(SHOWS) == 9
-    (axes,) = maps_of(draw(inspection))
+    assert available_views(inspection) == ["saliency"] and len(VIEWS) == 9
+    (axes,) = maps_of(plot_view(inspection))
     assert numpy.allclose(values(axes), [[0.1, 0.2, 0.3, 0.4]])
 
 
-def test_the_command_draws_what_was_asked(tmp_path: Path, monkeypatch: Any) -> None:
-    """--show, --layer and --head reach the figure; without a picture to draw they are refused."""
+def test_the_command_plots_the_requested_view(tmp_path: Path, monkeypatch: Any) -> None:
+    """--view, --layer and --head reach the figure; without a figure they are an error."""
 
     class Found:
         as_dict = staticmethod(sample)
 
-    assert ", ".join(SHOWS) == inspect.SHOWS
+    assert ", ".join(VIEWS) == inspect.VIEWS
     load = lambda folder: SimpleNamespace(config=TransduceConfig())  # noqa: E731
     monkeypatch.setattr(engine_choice, "load_predictor", load)
-    monkeypatch.setattr(inspecting, "inspected", lambda *given: Found())
+    monkeypatch.setattr(inspecting, "inspect_with_options", lambda *given: Found())
     path = tmp_path / "a.svg"
     drawn: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(figures, "draw", lambda *asked: drawn.append(asked) or draw(*asked))
+    spy = lambda *args: drawn.append(args) or plot_view(*args)  # type: ignore[func-returns-value]  # noqa: E731
+    monkeypatch.setattr(figures, "plot_view", spy)
     command = partial(inspect.inspect, model="m", text="cat")
-    command(svg=path, show="cross", layer=1, head=2)
+    command(svg=path, view="cross", layer=1, head=2)
     assert drawn[0][1:] == ("cross", 1, 2) and path.stat().st_size > 5000
-    for settings in ({"show": "tree"}, {"layer": 0}, {"head": 0}):
-        with pytest.raises(UserError, match="is for a picture; give --png or --svg too"):
+    for settings in ({"view": "tree"}, {"layer": 0}, {"head": 0}):
+        with pytest.raises(UserError, match="requires a figure\nhelp: add --png or --svg"):
             command(**settings)
-    with pytest.raises(UserError, match="--show trees: none of steps"):
-        command(svg=path, show="trees")
+    with pytest.raises(UserError, match="--view trees: expected one of steps"):
+        command(svg=path, view="trees")

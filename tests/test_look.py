@@ -40,25 +40,32 @@ def attention(part: str, layer: int, rows: str, columns: str, heads: int, size: 
         "columns": columns,
         "heads": [drawn(size, 100 * layer + head) for head in range(heads)],
         "entropy": [1.0] * heads,
-        "silenced": [-0.5] * heads,
+        "ablation_delta": [-0.5] * heads,
     }
 
 
 def inspection(size: int = 4, layers: int = 1, heads: int = 2, text: str = "abc") -> Any:
     """An inspection of a Transformer, with this text as source, answer and every token."""
     axes = (("encoder", "source", "source"), ("decoder", "target", "inputs"))
-    node = {"id": 0, "parent": None, "token": text, "p": 0.5, "total": -0.7, "score": -0.7}
+    node = {
+        "id": 0,
+        "parent": None,
+        "token": text,
+        "probability": 0.5,
+        "total": -0.7,
+        "score": -0.7,
+    }
     return {
         "format": 1,
         "version": "0.1.0",
         "model": {"name": text, "task": "transduce", "description": text, "parameters": 9},
         "source": {"text": text, "tokens": [text] * size},
-        "target": {"text": text, "tokens": [text] * size, "given": False},
+        "target": {"text": text, "tokens": [text] * size, "forced": False},
         "inputs": [text] * size,
         "score": -1.0,
-        "cut": False,
-        "unknown": [text],
-        "steps": [{"token": text, "p": 0.5, "others": [[text, 0.25]] * 5}] * size,
+        "truncated": False,
+        "unknown_tokens": [text],
+        "steps": [{"token": text, "probability": 0.5, "alternatives": [[text, 0.25]] * 5}] * size,
         "attention": [
             attention(*names[:1], layer, *names[1:], heads, size)
             for names in (*axes, ("cross", "target", "source"))
@@ -68,7 +75,7 @@ def inspection(size: int = 4, layers: int = 1, heads: int = 2, text: str = "abc"
         "gates": [],
         "tree": {
             "beam": 5,
-            "nodes": [node | {"fate": "ends", "best": True, "greedy": True}],
+            "nodes": [node | {"status": "finished", "best": True, "greedy": True}],
             "best": text,
             "greedy": text,
             "scores": {"best": -0.7, "greedy": -0.7},
@@ -127,7 +134,7 @@ def test_every_text_comes_through_and_none_breaks_out(text: str) -> None:
     assert page.encode("utf-8") and len(inside(page, "script")) == 2
     assert "alert(1)</script>" not in page
     found = data_of(page)
-    for key in ("source", "target", "inputs", "steps", "unknown", "notes", "tree", "model"):
+    for key in ("source", "target", "inputs", "steps", "unknown_tokens", "notes", "tree", "model"):
         assert found[key] == given[key]
 
 

@@ -138,17 +138,19 @@ def test_the_tree_of_a_search() -> None:
     assert found.greedy == (a, c, EOS) and found.best == (b, EOS)
     assert math.exp(found.nodes[a, c, EOS].total) == pytest.approx(0.24)
     assert math.exp(found.nodes[b, EOS].total) == pytest.approx(0.36)
-    fates = {key: node.fate for key, node in found.nodes.items()}
-    assert fates[a,] == fates[b,] == fates[a, c] == "goes" and fates[b, EOS] == "ends"
-    assert fates[a, EOS] == fates[b, b] == "dropped"  # .21 and .04
-    alone = {key for key, node in found.nodes.items() if node.alone}
+    statuses = {key: node.status for key, node in found.nodes.items()}
+    assert (
+        statuses[a,] == statuses[b,] == statuses[a, c] == "kept" and statuses[b, EOS] == "finished"
+    )
+    assert statuses[a, EOS] == statuses[b, b] == "pruned"  # .21 and .04
+    alone = {key for key, node in found.nodes.items() if node.greedy_only}
     assert alone == {(a, c, EOS)}  # the beam was done by then
     assert all(key[:-1] in found.nodes for key in found.nodes if len(key) > 1)
 
 
 def test_where_nodes_of_a_tree_stand() -> None:
     """Leaves below each other, the most probable first; a parent in the middle of its own."""
-    at = tree_plot.places({(1,): 0.4, (2,): 0.6, (2, 1): 0.1, (2, 2): 0.9})
+    at = tree_plot.node_positions({(1,): 0.4, (2,): 0.6, (2, 1): 0.1, (2, 2): 0.9})
     assert at == {(2, 2): (2, 0), (2, 1): (2, -1), (2,): (1, -0.5), (1,): (1, -2), (): (0, -1.25)}
 
 
@@ -181,9 +183,19 @@ def test_smoothed_labels_by_the_formula() -> None:
             PlotArgs(),
             r"no picture 'schedules'; did you mean schedule\? There are ",
         ),
-        ("schedule", "a.pdf", PlotArgs(), r"--out a\.pdf: a name that ends in \.png or \.svg"),
-        ("schedule", None, PlotArgs(kinds=["cosin"]), "--kind cosin: none of constant, step"),
-        ("optimizers", None, PlotArgs(kinds=["adamw"]), "--kind adamw: none of sgd"),
+        (
+            "schedule",
+            "a.pdf",
+            PlotArgs(),
+            r"--out a\.pdf: expected a file name that ends in \.png or \.svg",
+        ),
+        (
+            "schedule",
+            None,
+            PlotArgs(kinds=["cosin"]),
+            "--kind cosin: expected one of constant, step",
+        ),
+        ("optimizers", None, PlotArgs(kinds=["adamw"]), "--kind adamw: expected one of sgd"),
         ("softmax", None, PlotArgs(kinds=["relu"]), "--kind: means nothing for softmax"),
         ("optimizers", None, PlotArgs(settings=["training.lr=1"]), "--set: means nothing for"),
         ("positions", None, PlotArgs(run=Path("x")), "RUN: means nothing for positions"),

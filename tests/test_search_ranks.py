@@ -41,7 +41,7 @@ def test_what_three_groups_choose(strength: float, letters: str) -> None:
     stepper, trace = Tables(THREE), Trace()
     search = Beam(beam=3, beam_groups=3, diversity_penalty=strength)
     search.run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
-    goes = {branch.token for branch in trace.steps[0][0] if branch.fate == "goes"}
+    goes = {branch.token for branch in trace.steps[0][0] if branch.status == "kept"}
     assert goes == set(ids(letters))
 
 
@@ -141,18 +141,18 @@ def test_the_trace() -> None:
     request = SearchRequest(stepper.source(), torch.tensor([5]), nbest=2)
     Beam(beam=2, length_penalty=0, stopping="optimal").run(stepper, request, trace)
     first, second = trace.steps[0][:2]
-    fates = {branch.token: (branch.fate, math.exp(branch.total)) for branch in first}
+    statuses = {branch.token: (branch.status, math.exp(branch.total)) for branch in first}
     a, b, c, d, end = ids("abcd.")
-    assert fates == {
-        a: ("goes", pytest.approx(0.5)),
-        b: ("goes", pytest.approx(0.3)),
-        c: ("dropped", pytest.approx(0.2)),
+    assert statuses == {
+        a: ("kept", pytest.approx(0.5)),
+        b: ("kept", pytest.approx(0.3)),
+        c: ("pruned", pytest.approx(0.2)),
     }
     known = {(branch.prefix, branch.token): branch for branch in second}
-    assert {key: branch.fate for key, branch in known.items()} == {
-        ((a,), end): "ends",
-        ((b,), end): "ends",
-        ((a,), d): "goes",
+    assert {key: branch.status for key, branch in known.items()} == {
+        ((a,), end): "finished",
+        ((b,), end): "finished",
+        ((a,), d): "kept",
     }
     assert math.exp(known[(a,), d].gained) == pytest.approx(0.1)
 
@@ -162,5 +162,5 @@ def test_the_trace_of_an_end_that_comes_too_late() -> None:
     table = {"": {"a": 0.5, "b": 0.4, ".": 0.1}}
     stepper, trace = Tables(table), Trace()
     Beam(beam=2).run(stepper, SearchRequest(stepper.source(), torch.tensor([5])), trace)
-    fates = {branch.token: branch.fate for branch in trace.steps[0][0]}
-    assert fates == dict(zip(ids("ab."), ("goes", "goes", "dropped"), strict=True))
+    statuses = {branch.token: branch.status for branch in trace.steps[0][0]}
+    assert statuses == dict(zip(ids("ab."), ("kept", "kept", "pruned"), strict=True))

@@ -156,10 +156,10 @@ def test_the_tree_of_the_search(page: Page, server: Served) -> None:
     open_tree(page)
     tree = server.post("/inspect", {"text": "abcd"})["tree"]
     nodes = page.locator("[data-tree=room] [data-node]")
-    page.locator("[data-dropped]").check()  # many are hidden at first
+    page.locator("[data-pruned]").check()  # many are hidden at first
     expect(nodes).to_have_count(len(tree["nodes"]))
-    page.locator("[data-dropped]").uncheck()
-    kept = [node for node in tree["nodes"] if node["fate"] != "dropped"]
+    page.locator("[data-pruned]").uncheck()
+    kept = [node for node in tree["nodes"] if node["status"] != "pruned"]
     expect(nodes).to_have_count(len(kept))
     best = next(node for node in tree["nodes"] if node["best"])
     page.locator(f"[data-node='{best['id']}']").click()

@@ -111,7 +111,7 @@ def check_attention(found: dict[str, Any]) -> None:
         torch.testing.assert_close(weights.sum(-1), sums, atol=1e-5, rtol=0)
         check_shape(one["entropy"], heads)
         assert all(0 <= h <= math.log(weights.shape[2]) + 1e-6 for h in one["entropy"])
-        assert len(one["silenced"]) in (0, heads)
+        assert len(one["ablation_delta"]) in (0, heads)
         if one["part"] == "decoder":
             assert torch.equal(weights.triu(1), torch.zeros_like(weights))  # no future
 
@@ -119,7 +119,7 @@ def check_attention(found: dict[str, Any]) -> None:
 def check_rest(found: dict[str, Any]) -> None:
     size = sides(found)
     saliency = found["saliency"]
-    for one in [saliency, (saliency or {}).get("before")]:
+    for one in [saliency, (saliency or {}).get("decoder_inputs")]:
         if one is not None:
             check_shape(one["values"], size[one["rows"]], size[one["columns"]])
             assert max(map(max, one["values"])) > 0 and min(map(min, one["values"])) >= 0
@@ -183,15 +183,15 @@ def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
     tree, task = found.tree, estimator.task_
     assert tree is not None and isinstance(task, Transduce)
     assert found.target.text == tree["best"] == answer.text and tree["greedy"] == greedy.text
-    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.cut == answer.truncated
+    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.truncated == answer.truncated
     assert tree["scores"]["best"] == pytest.approx(answer.score, abs=1e-4)
     assert tree["scores"]["greedy"] == pytest.approx(greedy.score, abs=1e-4)
     for way, tokens in (("best", answer.tokens), ("greedy", greedy.tokens)):
         nodes = [node for node in tree["nodes"] if node[way]]
         assert [node["token"] for node in nodes] == [*tokens, "<eos>"]
         parents = [None, *(node["id"] for node in nodes[:-1])]
-        assert [node["parent"] for node in nodes] == parents and nodes[-1]["fate"] == "ends"
-        logs = [math.log(node["p"]) for node in nodes]
+        assert [node["parent"] for node in nodes] == parents and nodes[-1]["status"] == "finished"
+        logs = [math.log(node["probability"]) for node in nodes]
         assert nodes[-1]["total"] == pytest.approx(sum(logs), abs=1e-4)
 
 
@@ -201,13 +201,15 @@ def test_probabilities_are_those_of_scores(case: Case) -> None:
     estimator, found = look(case, target="cab")
     assert isinstance(estimator, regard.Transducer)
     (row,) = estimator.log_likelihoods([(found.source.text, "cab")])
-    assert found.given and found.target.text == "cab"
+    assert found.forced and found.target.text == "cab"
     assert [step.token for step in found.steps] == row["tokens"]
     for step, score in zip(found.steps, row["token_logprobs"], strict=True):
-        assert step.p is not None and math.log(step.p) == pytest.approx(score, abs=1e-4)
-        chances = [step.p, *(p for _, p in step.others)]
+        assert step.probability is not None and math.log(step.probability) == pytest.approx(
+            score, abs=1e-4
+        )
+        chances = [step.probability, *(p for _, p in step.alternatives)]
         assert sum(chances) <= 1 + 1e-5 and chances[1:] == sorted(chances[1:], reverse=True)
-        assert step.token not in dict(step.others)
+        assert step.token not in dict(step.alternatives)
 
 
 @pytest.mark.parametrize(
@@ -221,12 +223,12 @@ def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
     estimator, found = look(case)
     bare = TOYS[case.toy].task == "regress" or fills_gaps(case)  # a target would be refused
     target = None if bare else again(found)
-    changes = [(one, head) for one in found.attention for head in range(len(one.silenced))]
+    changes = [(one, head) for one in found.attention for head in range(len(one.ablation_delta))]
     assert changes or not found.attention
     for one, head in changes[:: max(1, len(changes) // 4)]:
         with regard.ablate(estimator, {one.name: [head]}):
             _, other = look(case, target=target)
-        assert total(other) - total(found) == pytest.approx(one.silenced[head], abs=2e-4)
+        assert total(other) - total(found) == pytest.approx(one.ablation_delta[head], abs=2e-4)
 
 
 def again(found: Inspection) -> str:
@@ -239,4 +241,7 @@ def total(found: Inspection) -> float:
     if found.model["task"] == "tag":  # with a CRF the tags hang together
         assert found.score is not None
         return found.score
-    return sum(math.log(s.p) if s.p is not None else s.value or 0.0 for s in found.steps)
+    return sum(
+        math.log(s.probability) if s.probability is not None else s.value or 0.0
+        for s in found.steps
+    )

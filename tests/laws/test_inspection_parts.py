@@ -56,7 +56,7 @@ def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.Monkey
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
     monkeypatch.setattr("regard.tasks.questions.masked_question.WORK", 0)
     found = look(case)[1]
-    assert found.attention and not any(one.silenced for one in found.attention)
+    assert found.attention and not any(one.ablation_delta for one in found.attention)
     keys = [note.key for note in found.notes]
     assert "heads.dear" in keys and "gaps.silenced" not in keys
 

@@ -162,9 +162,9 @@ def test_inspect(client: TestClient) -> None:
     ]
     assert found["target"]["text"] == answer["text"]
     given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
-    assert given["target"]["text"] == "cab" and given["target"]["given"] is True
-    refused = client.post("/inspect", json={"text": "a", "search": {"most": 9}})
-    assert refused.status_code == 400 and "most" in refused.json()["error"]
+    assert given["target"]["text"] == "cab" and given["target"]["forced"] is True
+    refused = client.post("/inspect", json={"text": "a", "search": {"max_tokens": 9}})
+    assert refused.status_code == 400 and "max_tokens" in refused.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said
         problem["error"].startswith(said)
         and f"regard serve --max-inspect-tokens {count}" in problem["error"]
     )
-    assert "--most" not in problem["error"] and "--max-length" not in problem["error"]
+    assert "--max-tokens" not in problem["error"] and "--max-length" not in problem["error"]
 
 
 @pytest.mark.parametrize("name", ["", "other"])

@@ -23,7 +23,7 @@ def plot(
     debug: Debug = False,
 ) -> None:
     """Draw a textbook picture: regard plot optimizers --out optimizers.svg."""
-    from regard.views.figures.style import check_ending, save, styled
+    from regard.views.figures.style import check_suffix, save, styled
     from regard.views.plots import PICTURES
     from regard.views.plots.plot_args import PlotArgs
 
@@ -41,7 +41,7 @@ def plot(
         if value and name not in PICTURES[what].reads:
             raise UserError(f"{word}: means nothing for {what}; leave it out")
     path = out or Path(f"{what}.png")
-    check_ending(path)
+    check_suffix(path)
     with styled():
         save(PICTURES[what].draw(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
     info(f"drawn: {path}")

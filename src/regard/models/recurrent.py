@@ -167,7 +167,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
 
     @property
     def features(self) -> dict[str, Any]:
-        return super().features | {"both_ways": self.bidirectional}
+        return super().features | {"bidirectional": self.bidirectional}
 
     @model_validator(mode="after")
     def _even(self) -> "RecurrentEncoderOptions":

@@ -10,21 +10,21 @@ from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
-from regard.search.trace import Fate, Trace
+from regard.search.trace import BranchStatus, Trace
 
 Key = tuple[int, ...]  # the tokens from the beginning on, the end among them
-DROPPED = 2  # branches after each node that are shown though they were not kept
+MAX_PRUNED = 2  # pruned branches shown per node
 
 
 @dataclass(frozen=True)
 class Node:
-    """A token after those before it. p: its own probability; total: log p of the whole; alone:
-    whether only greedy search went here, and the fate is that which it had there."""
+    """A token after its prefix. total: log probability of prefix and token; greedy_only: whether
+    only greedy search took this path; the status is then that of greedy search."""
 
-    p: float
+    probability: float
     total: float
-    fate: Fate
-    alone: bool = False
+    status: BranchStatus
+    greedy_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class SearchTree:
                 "id": places[key],
                 "parent": places.get(key[:-1]),
                 "token": tokenizer.name(key[-1]),
-                "p": one.p,
+                "probability": one.probability,
                 "total": one.total,
-                "fate": one.fate,
-                "score": self.scores.get(key) if one.fate == "ends" else None,
+                "status": one.status,
+                "score": self.scores.get(key) if one.status == "finished" else None,
                 "best": self.best[: len(key)] == key,
                 "greedy": self.greedy[: len(key)] == key,
-                "alone": one.alone,
+                "greedy_only": one.greedy_only,
             }
 
         ends = {"best": self.best, "greedy": self.greedy}
@@ -78,15 +78,15 @@ def search_tree(
         for branch in step:
             key = (*branch.prefix, branch.token)
             old = nodes.get(key)  # groups may come to the same place
-            if old is None or old.fate == "dropped":
-                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.fate)
+            if old is None or old.status == "pruned":
+                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.status)
     way, total = (*greedy.tokens, EOS), 0.0
     for n, gained in enumerate(greedy.token_logprobs, 1):
         total += gained
-        fate: Fate = "ends" if n == len(way) else "goes"
-        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, fate, alone=True))
-        if node.fate == "dropped":
-            nodes[way[:n]] = replace(node, fate=fate, alone=True)
+        status: BranchStatus = "finished" if n == len(way) else "kept"
+        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, status, greedy_only=True))
+        if node.status == "pruned":
+            nodes[way[:n]] = replace(node, status=status, greedy_only=True)
     scores = {} if scoring is None else _scores(nodes, scoring)
     scores |= {(*one.tokens, EOS): one.score for one in (greedy, best)}
     return SearchTree(beam, _readable(nodes), way, (*best.tokens, EOS), scores)
@@ -94,18 +94,18 @@ def search_tree(
 
 def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:
     """How the search ranks what ended."""
-    ended = {key: node.total for key, node in nodes.items() if node.fate == "ends"}
+    ended = {key: node.total for key, node in nodes.items() if node.status == "finished"}
     score = scoring.score
     return {key: float(score(Tensor([total]), len(key), None)) for key, total in ended.items()}
 
 
 def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
-    """The nodes without the least probable of those that were dropped."""
-    shown = {key: node for key, node in nodes.items() if node.fate != "dropped"}
-    dropped = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
+    """The nodes without the least probable of the pruned ones."""
+    shown = {key: node for key, node in nodes.items() if node.status != "pruned"}
+    pruned = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
     count: dict[Key, int] = {}
-    for key in dropped:
+    for key in pruned:
         count[key[:-1]] = count.get(key[:-1], 0) + 1
-        if count[key[:-1]] <= DROPPED:
+        if count[key[:-1]] <= MAX_PRUNED:
             shown[key] = nodes[key]
     return shown

@@ -7,18 +7,18 @@ from torch import Tensor
 
 from regard.search.selection import Chosen, Continuations
 
-Fate = Literal["goes", "ends", "dropped"]
+BranchStatus = Literal["kept", "finished", "pruned"]
 
 
 @dataclass(frozen=True)
 class Branch:
-    """A continuation. prefix: the tokens before it; fate: what the search did with it."""
+    """A continuation. prefix: the tokens before it; status: what the search did with it."""
 
     prefix: tuple[int, ...]
     token: int
     gained: float
     total: float
-    fate: Fate
+    status: BranchStatus
 
 
 @dataclass
@@ -39,7 +39,9 @@ class Trace:
             for place, (parent, token, gained, total) in enumerate(
                 zip(*(x[b].tolist() for x in found), strict=True)
             ):
-                fate: Fate = "ends" if place in ended else "goes" if place in goes else "dropped"
+                status: BranchStatus = (
+                    "finished" if place in ended else "kept" if place in goes else "pruned"
+                )
                 if total > float("-inf"):
-                    branches.append(Branch(prefixes[parent], token, gained, total, fate))
+                    branches.append(Branch(prefixes[parent], token, gained, total, status))
             self.steps.setdefault(row, []).append(branches)

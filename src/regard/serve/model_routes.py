@@ -143,11 +143,11 @@ def _inspect_as_json(
     model: ServedModel, body: InspectRequest, settings: ServeSettings, check: Callable[[], None]
 ) -> bytes:
     """Return the inspection of a text as JSON; runs in the model thread."""
-    from regard.views.inspection.inspecting import inspected
+    from regard.views.inspection.inspecting import inspect_with_options
 
     options = (body.text, body.target, body.search, settings.max_inspect_tokens)
     try:
-        inspection = inspected(model.predictor, *options, check).as_dict()
+        inspection = inspect_with_options(model.predictor, *options, check).as_dict()
     except TooLong as error:
         option = f"regard serve --max-inspect-tokens {error.count}"
         field = error.what if error.what in ("text", "target") else None

@@ -70,11 +70,11 @@ def language_question(asked: Asked) -> LanguageQuestion:
         source=TokenizedText(text, tuple(names[: len(prompt)])),
         target=TokenizedText(text + following, tuple(names)),
         steps=tuple(replace(step, given=n < len(prompt)) for n, step in enumerate(steps)),
-        given=asked.given,
+        forced=asked.forced,
         inputs=(SPECIALS[BOS], *names[:-1]),
         score=question.score(),
-        cut=not asked.given and EOS not in new,
-        unknown=unknown,
+        truncated=not asked.forced and EOS not in new,
+        unknown_tokens=unknown,
         notes=(*notes, *unknown_notes(unknown), *counts),
     )
     return replace(question, facts=facts)

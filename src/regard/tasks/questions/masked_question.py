@@ -88,7 +88,7 @@ class MaskedQuestion(Question):
 def masked_question(asked: Asked) -> MaskedQuestion:
     """Return the question what each token is taken for."""
     task, text = asked.task, asked.source
-    if asked.given:
+    if asked.forced:
         raise UserError("target: this model fills gaps in a text and writes nothing; leave it out")
     question, names = _read(asked)
     tokens, longest = question.tokens, task.options.context_length
@@ -107,7 +107,7 @@ def masked_question(asked: Asked) -> MaskedQuestion:
         source=shown,
         target=shown,
         steps=steps_of(torch.cat(found), tokens, task.tokenizer.name, NON_OUTPUT_IDS, names),
-        unknown=unknown,
+        unknown_tokens=unknown,
         notes=(Note("gaps.hidden"), *unknown_notes(unknown)),
     )
     return replace(question, facts=facts)

@@ -34,42 +34,45 @@ class TokenizedText:
 
 @dataclass(frozen=True)
 class OutputStep:
-    """One token of the prediction. p: its probability, or None if it is a number, which is then
-    the value; others: what else was likely, most probable first; given: whether the user gave it
-    (the prompt of a language model)."""
+    """One output token with its probability, or one predicted number with its value.
+
+    alternatives: the most probable other tokens, in descending order. given: whether the token is
+    part of the prompt of a language model.
+    """
 
     token: str
-    p: float | None
-    others: tuple[tuple[str, float], ...] = ()
+    probability: float | None
+    alternatives: tuple[tuple[str, float], ...] = ()
     value: float | None = None
     given: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the step for JSON; a number has a value in place of a probability."""
-        chance = {"value": self.value} if self.p is None else {"p": self.p}
-        others = [list(pair) for pair in self.others]
-        return {"token": self.token, **chance, "others": others} | (
-            {"given": True} if self.given else {}
-        )
+        value = {"value": self.value}
+        if self.probability is not None:
+            value = {"probability": self.probability}
+        alternatives = [list(pair) for pair in self.alternatives]
+        found = {"token": self.token, **value, "alternatives": alternatives}
+        return found | ({"given": True} if self.given else {})
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuestionFacts:
     """What is shown of a question besides what is inside of the model.
 
-    given: whether the target was given. inputs: what the decoder read. cut: whether the prediction
-    came to its limit. unknown: tokens that training never saw. tree: of the search, ready for JSON.
-    notes: what is not shown, and why.
+    forced: whether the target was passed by the user (forced decoding). inputs: tokens read by the
+    decoder. truncated: whether the output reached its length limit. tree: the search tree, ready
+    for JSON. notes: what is missing, and why.
     """
 
     source: TokenizedText
     target: TokenizedText
     steps: tuple[OutputStep, ...]
-    given: bool = False
+    forced: bool = False
     inputs: tuple[str, ...] = ()
     score: float | None = None
-    cut: bool = False
-    unknown: tuple[str, ...] = ()
+    truncated: bool = False
+    unknown_tokens: tuple[str, ...] = ()
     tree: dict[str, Any] | None = None
     notes: tuple[Note, ...] = ()
 
@@ -96,8 +99,8 @@ class Asked:
         return self.predictor.task
 
     @property
-    def given(self) -> bool:
-        """Whether a target is given."""
+    def forced(self) -> bool:
+        """Whether the user passed a target."""
         return self.target is not None
 
     @property
@@ -127,7 +130,7 @@ class TooLong(UserError):
     between a command and a server."""
 
     def __init__(self, what: str, count: int, said: str) -> None:
-        super().__init__(f"{said}, or raise the limit: --most {count}")
+        super().__init__(f"{said}, or raise the limit: --max-tokens {count}")
         self.what, self.count, self.said = what, count, said
 
 

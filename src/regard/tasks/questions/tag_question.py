@@ -83,9 +83,9 @@ def tag_question(asked: Asked) -> TagQuestion:
         source=TokenizedText(" ".join(words), tuple(task.source.names(words))),
         target=TokenizedText(" ".join(tags), tuple(tags)),
         steps=question.steps(task.tags.__getitem__),
-        given=asked.given,
+        forced=asked.forced,
         score=question.score(),
-        unknown=found.unknown_tokens,
+        unknown_tokens=found.unknown_tokens,
         notes=(Note("crf"),) if joint else (),
     )
     return replace(question, facts=facts)

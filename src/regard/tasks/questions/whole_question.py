@@ -141,9 +141,9 @@ def label_question(asked: Asked) -> LabelQuestion:
         source=shown,
         target=TokenizedText(text, tuple(step.token for step in steps)),
         steps=steps,
-        given=asked.given,
+        forced=asked.forced,
         score=score,
-        unknown=found.unknown_tokens,
+        unknown_tokens=found.unknown_tokens,
     )
     return replace(question, facts=facts)
 
@@ -151,7 +151,7 @@ def label_question(asked: Asked) -> LabelQuestion:
 def number_question(asked: Asked) -> NumberQuestion:
     """Return the question that the numbers of a source answer."""
     shown, source, found = _predicted(asked)
-    if asked.given:
+    if asked.forced:
         raise UserError("target: a number has no probability to be held to; leave it out")
     steps = tuple(OutputStep(f"{number:.6g}", None, value=number) for number in found.value)
     sequential = asked.task.source.sequential
@@ -162,7 +162,7 @@ def number_question(asked: Asked) -> NumberQuestion:
         source=shown,
         target=TokenizedText(found.text, tuple(step.token for step in steps)),
         steps=steps,
-        unknown=found.unknown_tokens,
+        unknown_tokens=found.unknown_tokens,
         notes=tuple(notes),
     )
     return NumberQuestion(asked=asked, source=source, parts=len(steps), facts=facts)

@@ -1,145 +1,155 @@
-"""A tree from left to right: nodes with names, branches as thick as they are probable."""
+"""A tree from left to right: labeled nodes, branches as thick as they are probable."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from regard.views.figures.style import COLORS, FAINT, GRID, INK, PAPER, bare, new_figure, panels
+from regard.views.figures.style import (
+    COLORS,
+    FAINT,
+    GRID,
+    INK,
+    PAPER,
+    hide_frame,
+    new_figure,
+    panels,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Key = tuple[int, ...]
-Place = tuple[float, float]
-WIDE, HIGH = 1.3, 0.4  # inches of a step and of a leaf
-PALE = "#c3c6c1"
+Point = tuple[float, float]
+STEP_WIDTH, LEAF_HEIGHT = 1.3, 0.4  # inches
+PALE, PALE_INK, SHADE = "#c3c6c1", "#9a9e99", "#ecebe4"
 
 
 class Colors:
-    """Of the two ways through a tree."""
+    """The colors of the two paths through a tree."""
 
     greedy, best = COLORS[1], COLORS[0]
 
 
-def places(keys: Mapping[Key, float]) -> dict[Key, Place]:
-    """Where each node stands, the root () among them: its depth, and the middle of its leaves.
+def node_positions(keys: Mapping[Key, float]) -> dict[Key, Point]:
+    """Return the position of each node and of the root (): its depth, and the middle of its leaves.
 
-    keys: how probable each is after the one before it; the most probable is at the top.
+    keys: the probability of each node given its parent; the most probable is at the top.
     """
     children: dict[Key, list[Key]] = {}
     for key in sorted(keys, key=lambda key: -keys[key]):
         children.setdefault(key[:-1], []).append(key)
-    found: dict[Key, Place] = {}
-    leaves = 0
+    positions: dict[Key, Point] = {}
+    num_leaves = 0
 
     def place(key: Key) -> float:
-        nonlocal leaves
-        below = [place(child) for child in children.get(key, [])]
-        if not below:
-            below = [-float(leaves)]
-            leaves += 1
-        found[key] = (float(len(key)), (below[0] + below[-1]) / 2)
-        return found[key][1]
+        nonlocal num_leaves
+        heights = [place(child) for child in children.get(key, [])]
+        if not heights:
+            heights = [-float(num_leaves)]
+            num_leaves += 1
+        positions[key] = (float(len(key)), (heights[0] + heights[-1]) / 2)
+        return positions[key][1]
 
     place(())
-    return found
+    return positions
 
 
-def draw_tree(
+def plot_tree(
     title: str,
     labels: Mapping[Key, str],
-    chances: Mapping[Key, float],
-    fates: Mapping[Key, str],
+    probabilities: Mapping[Key, float],
+    statuses: Mapping[Key, str],
     notes: Mapping[Key, str],
-    ways: Mapping[str, tuple[Key, str]],
+    paths: Mapping[str, tuple[Key, str]],
 ) -> "Figure":
-    """The figure. notes: beside nodes; ways: by their name in the legend, to which node, color."""
-    at = places(chances)
-    depth = max(x for x, _ in at.values())
-    low = min(y for _, y in at.values())
-    figure = new_figure(WIDE * (depth + 1.2) + 0.6, HIGH * (1 - low) + 1.5, title)
+    """Return the figure. notes: text next to nodes; paths: last node and color per legend name."""
+    positions = node_positions(probabilities)
+    depth = max(x for x, _ in positions.values())
+    low = min(y for _, y in positions.values())
+    figure = new_figure(STEP_WIDTH * (depth + 1.2) + 0.6, LEAF_HEIGHT * (1 - low) + 1.5, title)
     (axes,) = panels(figure, 1, 1)
-    bare(axes)
+    hide_frame(axes)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlim(-0.35, depth + 0.95)
-    axes.set_ylim(low - 0.6, max(y for _, y in at.values()) + 0.6)
-    for key in chances:
-        color = PALE if fates[key] == "dropped" else INK
-        _branch(axes, at[key[:-1]], at[key], color, 0.8 + 1.6 * chances[key], 2)
-    for thick, (end, color) in zip((7.5, 3.0), ways.values(), strict=False):
+    axes.set_ylim(low - 0.6, max(y for _, y in positions.values()) + 0.6)
+    for key, p in probabilities.items():
+        color = PALE if statuses[key] == "pruned" else INK
+        _plot_branch(axes, positions[key[:-1]], positions[key], color, 0.8 + 1.6 * p, 2)
+    for width, (end, color) in zip((7.5, 3.0), paths.values(), strict=False):
         for n in range(len(end)):
-            alpha = 0.45 if thick > 5 else 1.0
-            _branch(axes, at[end[:n]], at[end[: n + 1]], color, thick, 3, alpha)
-    _node(axes, at[()], "begin", "goes", FAINT)
-    winners = {end: color for end, color in ways.values()}
+            alpha = 0.45 if width > 5 else 1.0
+            start, stop = positions[end[:n]], positions[end[: n + 1]]
+            _plot_branch(axes, start, stop, color, width, 3, alpha)
+    _plot_node(axes, positions[()], "start", "kept", FAINT)
+    path_colors = {end: color for end, color in paths.values()}
     for key, label in labels.items():
-        _node(axes, at[key], label, fates[key], winners.get(key))
-        _chance(axes, at[key[:-1]], at[key], chances[key], fates[key])
+        _plot_node(axes, positions[key], label, statuses[key], path_colors.get(key))
+        start, stop = positions[key[:-1]], positions[key]
+        _plot_probability(axes, start, stop, probabilities[key], statuses[key])
         if key in notes:
-            x, y = at[key]
+            x, y = positions[key]
             axes.text(x + 0.26, y, notes[key], va="center", fontsize=8.5, color=FAINT)
-    _legend(figure, ways)
+    _add_legend(figure, paths)
     return figure
 
 
-def _branch(
+def _plot_branch(
     axes: "Axes",
-    start: Place,
-    end: Place,
+    start: Point,
+    end: Point,
     color: str,
     width: float,
     order: int,
     alpha: float = 1.0,
 ) -> None:
-    """A line that leaves and arrives level."""
+    """Plot a curve with horizontal ends."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
     (x0, y0), (x1, y1) = start, end
     half = x0 + 0.5 * (x1 - x0)
     curve = Path([start, (half, y0), (half, y1), end], [1, 4, 4, 4])
-    drawn = {"edgecolor": color, "linewidth": width, "alpha": alpha, "zorder": order}
-    axes.add_patch(PathPatch(curve, facecolor="none", capstyle="round", **drawn))
+    style = {"edgecolor": color, "linewidth": width, "alpha": alpha, "zorder": order}
+    axes.add_patch(PathPatch(curve, facecolor="none", capstyle="round", **style))
 
 
-def _node(axes: "Axes", at: Place, label: str, fate: str, color: str | None) -> None:
-    """The name of a node in a box; one that ended has a strong frame."""
-    kept = fate != "dropped"
-    frame = color or (INK if fate == "ends" else GRID if not kept else FAINT)
+def _plot_node(axes: "Axes", at: Point, label: str, status: str, color: str | None) -> None:
+    """Plot the label of a node in a box; finished nodes have a thick frame."""
+    finished, pruned = status == "finished", status == "pruned"
     box = {
-        "boxstyle": "round,pad=0.34" if fate != "ends" else "square,pad=0.3",
-        "facecolor": PAPER if fate != "ends" else "#ecebe4",
-        "edgecolor": frame,
-        "linewidth": 1.8 if fate == "ends" else 0.9,
+        "boxstyle": "square,pad=0.3" if finished else "round,pad=0.34",
+        "facecolor": SHADE if finished else PAPER,
+        "edgecolor": color or (INK if finished else GRID if pruned else FAINT),
+        "linewidth": 1.8 if finished else 0.9,
     }
-    ink = INK if kept else "#9a9e99"
+    ink = PALE_INK if pruned else INK
     axes.text(*at, label, ha="center", va="center", fontsize=9.5, color=ink, bbox=box, zorder=5)
 
 
-def _chance(axes: "Axes", start: Place, end: Place, p: float, fate: str) -> None:
-    """The probability of a branch, on it."""
+def _plot_probability(axes: "Axes", start: Point, end: Point, p: float, status: str) -> None:
+    """Write the probability of a branch onto it."""
     x = start[0] + 0.66 * (end[0] - start[0])
     y = start[1] + 0.88 * (end[1] - start[1])
-    shown = f"{p:.2f}" if p >= 0.005 else f"{p:.0e}"
-    ink = FAINT if fate != "dropped" else "#9a9e99"
+    text = f"{p:.2f}" if p >= 0.005 else f"{p:.0e}"
+    ink = FAINT if status != "pruned" else PALE_INK
     box = {"boxstyle": "round,pad=0.12", "facecolor": PAPER, "edgecolor": "none"}
-    axes.text(x, y, shown, ha="center", va="center", fontsize=7.5, color=ink, bbox=box, zorder=4)
+    axes.text(x, y, text, ha="center", va="center", fontsize=7.5, color=ink, bbox=box, zorder=4)
 
 
-def _legend(figure: "Figure", ways: Mapping[str, tuple[Key, str]]) -> None:
-    """What the colors, frames and pale lines mean."""
+def _add_legend(figure: "Figure", paths: Mapping[str, tuple[Key, str]]) -> None:
+    """Explain the colors, frames and pale lines."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     lines: list[Line2D | Patch] = [
-        Line2D([], [], color=color, linewidth=thick, alpha=0.45 if thick > 5 else 1.0)
-        for thick, (_, color) in zip((7.5, 3.0), ways.values(), strict=False)
+        Line2D([], [], color=color, linewidth=width, alpha=0.45 if width > 5 else 1.0)
+        for width, (_, color) in zip((7.5, 3.0), paths.values(), strict=False)
     ]
     lines += [
         Line2D([], [], color=INK, linewidth=1.6),
         Line2D([], [], color=PALE, linewidth=1.2),
-        Patch(facecolor="#ecebe4", edgecolor=INK, linewidth=1.5),
+        Patch(facecolor=SHADE, edgecolor=INK, linewidth=1.5),
     ]
-    names = [*ways, "kept", "dropped", "an output"]
+    names = [*paths, "kept", "pruned", "finished"]
     figure.legend(lines, names, loc="outside lower left", ncols=2, handlelength=1.8, fontsize=8.5)

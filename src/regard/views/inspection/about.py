@@ -30,7 +30,7 @@ def _said(part: dict[str, Any]) -> str:
     """Return `encoder recurrent (lstm, both ways), 2 layers, width 256`."""
     if part["part"] in SENTENCES:
         return SENTENCES[part["part"]].format(**part)
-    features = {"cell": "{}", "both_ways": "both ways", "attention": "attention {}"}
+    features = {"cell": "{}", "bidirectional": "bidirectional", "attention": "attention {}"}
     inner = ", ".join(said.format(part[name]) for name, said in features.items() if name in part)
     sizes = [
         f"{count} {word}{'s' if count != 1 else ''}"

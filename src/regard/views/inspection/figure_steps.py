@@ -1,78 +1,82 @@
-"""The answer token by token: how probable each was, and what else might have come."""
+"""The output tokens with their probabilities and alternatives."""
 
 import math
 from typing import TYPE_CHECKING, Any
 
 from regard.views.figures.fonts import FontSet
 from regard.views.figures.style import COLORS, FAINT, INK, PAPER
-from regard.views.inspection.figure_maps import Place, turn
+from regard.views.inspection.figure_maps import Canvas, rotate_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FEWEST, MOST = 9, 20  # steps side by side that there is room for; on wide figures more
-WIDE, HIGH = 0.46, 1.75  # inches of a step and of a row of steps
-OTHERS = ("#d9c08a", "#b9d8d2", "#e5c3ce", "#cfd3d8")  # of runners-up, the first at the bottom
-READABLE = 0.085  # of the height of a bar has room for a name
+MIN_PER_ROW, MAX_PER_ROW = 9, 20  # steps; wide figures have more per row
+STEP_WIDTH, ROW_HEIGHT = 0.46, 1.75  # inches
+ALTERNATIVE_COLORS = ("#d9c08a", "#b9d8d2", "#e5c3ce", "#cfd3d8")  # the most probable first
+MIN_LABELED = 0.085  # probability from which a bar has room for a name
+CENTERED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "rotation": 0}
 
 
-def steps_a_row(width: float) -> int:
-    """How many steps stand side by side in a figure that has to be so many inches wide."""
-    return max(MOST, int((width - 0.9) / WIDE))
+def steps_per_row(width: float) -> int:
+    """Return how many steps fit side by side into a figure of at least this width in inches."""
+    return max(MAX_PER_ROW, int((width - 0.9) / STEP_WIDTH))
 
 
-def steps_size(steps: list[dict[str, Any]], a_row: int) -> tuple[float, float]:
-    """Inches, wide and high, for these steps."""
+def steps_size(steps: list[dict[str, Any]], per_row: int) -> tuple[float, float]:
+    """Return the width and height for these steps in inches."""
     if len(steps) == 1:
-        return 5.0, 0.28 * (1 + len(steps[0].get("others", []))) + 0.9
-    wide = WIDE * min(len(steps), a_row)
-    return max(4.5, wide + 0.9), HIGH * math.ceil(len(steps) / a_row) + 0.5
+        return 5.0, 0.28 * (1 + len(steps[0].get("alternatives", []))) + 0.9
+    width = STEP_WIDTH * min(len(steps), per_row)
+    return max(4.5, width + 0.9), ROW_HEIGHT * math.ceil(len(steps) / per_row) + 0.5
 
 
-def draw_steps(into: Place, steps: list[dict[str, Any]], a_row: int, hand: FontSet) -> None:
-    """Fills a figure: a bar a step, or where there is one step only, a bar a candidate."""
+def plot_steps(canvas: Canvas, steps: list[dict[str, Any]], per_row: int, fonts: FontSet) -> None:
+    """Plot one bar per step; for a single step, one bar per candidate."""
     if len(steps) == 1:
-        _candidates(into.subplots(1, 1), steps[0], hand)
+        _plot_candidates(canvas.subplots(1, 1), steps[0], fonts)
         return
-    rows = math.ceil(len(steps) / a_row)
-    axes = into.subplots(rows, 1, squeeze=False)[:, 0]
+    rows = math.ceil(len(steps) / per_row)
+    axes = canvas.subplots(rows, 1, squeeze=False)[:, 0]
     for row, panel in enumerate(axes):
-        _bars(panel, steps[row * a_row : (row + 1) * a_row], min(len(steps), a_row), hand)
-    axes[0].set_title("probability of each token; on it, what else might have come", fontsize=8)
+        shown = steps[row * per_row : (row + 1) * per_row]
+        _plot_bars(panel, shown, min(len(steps), per_row), fonts)
+    axes[0].set_title("probability of each output token; above it, the alternatives", fontsize=8)
 
 
-def _bars(axes: "Axes", steps: list[dict[str, Any]], across: int, hand: FontSet) -> None:
-    """A row of steps: at the foot the token that came, on it what else might have come."""
+def _plot_bars(axes: "Axes", steps: list[dict[str, Any]], num_columns: int, fonts: FontSet) -> None:
+    """Plot a row of steps: the output token at the bottom, the alternatives above it."""
     for x, step in enumerate(steps):
-        axes.bar(x, step["p"], width=0.82, color=COLORS[0])
-        if step["p"] >= 0.12:
-            axes.text(x, step["p"] / 2, _said(step["p"]), color=PAPER, **_MIDDLE)
-        foot = step["p"]
-        for n, (name, p) in enumerate(step.get("others", [])):
-            axes.bar(x, p, width=0.82, bottom=foot, color=OTHERS[min(n, len(OTHERS) - 1)])
-            if p >= READABLE:
-                axes.text(x, foot + p / 2, hand.label(name, 8), color=INK, **_MIDDLE)
-            foot += p
-    labels = [hand.label(step["token"]) for step in steps]
+        bottom = step["probability"]
+        axes.bar(x, bottom, width=0.82, color=COLORS[0])
+        if bottom >= 0.12:
+            axes.text(x, bottom / 2, _format(bottom), color=PAPER, **CENTERED)
+        for n, (name, p) in enumerate(step.get("alternatives", [])):
+            color = ALTERNATIVE_COLORS[min(n, len(ALTERNATIVE_COLORS) - 1)]
+            axes.bar(x, p, width=0.82, bottom=bottom, color=color)
+            if p >= MIN_LABELED:
+                axes.text(x, bottom + p / 2, fonts.label(name, 8), color=INK, **CENTERED)
+            bottom += p
+    labels = [fonts.label(step["token"]) for step in steps]
     axes.set_xticks(range(len(labels)), labels)
-    turn(axes, labels, 5)
+    rotate_labels(axes, labels, 5)
     axes.tick_params(axis="x", labelsize=9, length=0, labelcolor=INK)
     axes.tick_params(axis="y", labelsize=7.5, length=0)
     axes.set_yticks([0, 0.5, 1])
-    axes.set_xlim(-0.6, max(across, FEWEST) - 0.4)
+    axes.set_xlim(-0.6, max(num_columns, MIN_PER_ROW) - 0.4)
     axes.set_ylim(0, 1)
     axes.grid(False, axis="x")
 
 
-def _candidates(axes: "Axes", step: dict[str, Any], hand: FontSet) -> None:
-    """The one answer and what else it might have been, the most probable at the top."""
-    found = [(step["token"], step["p"]), *step.get("others", [])]
-    names = [hand.label(name) for name, _ in found]
-    chances = [p for _, p in found]
-    axes.barh(range(len(found)), chances, color=[COLORS[0], *[FAINT] * (len(found) - 1)])
-    for y, p in enumerate(chances):
-        axes.text(p + 0.01, y, _said(p), va="center", fontsize=8, color=FAINT)
-    axes.set_yticks(range(len(found)), names)
+def _plot_candidates(axes: "Axes", step: dict[str, Any], fonts: FontSet) -> None:
+    """Plot the single output and its alternatives, the most probable at the top."""
+    candidates = [(step["token"], step["probability"]), *step.get("alternatives", [])]
+    names = [fonts.label(name) for name, _ in candidates]
+    probabilities = [p for _, p in candidates]
+    colors = [COLORS[0], *[FAINT] * (len(candidates) - 1)]
+    axes.barh(range(len(candidates)), probabilities, color=colors)
+    for y, p in enumerate(probabilities):
+        axes.text(p + 0.01, y, _format(p), va="center", fontsize=8, color=FAINT)
+    axes.set_yticks(range(len(candidates)), names)
     axes.tick_params(axis="y", labelcolor=INK, length=0)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.08)
@@ -81,9 +85,6 @@ def _candidates(axes: "Axes", step: dict[str, Any], hand: FontSet) -> None:
     axes.set_title("probability", fontsize=8)
 
 
-_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7, "rotation": 0}
-
-
-def _said(p: float) -> str:
-    """A probability in two digits."""
+def _format(p: float) -> str:
+    """Return a probability with two digits."""
     return "1" if p >= 0.995 else f"{p:.2f}" if p >= 0.005 else "< 0.01"

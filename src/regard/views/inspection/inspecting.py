@@ -17,26 +17,27 @@ def inspect(
     text: Any,
     target: str | None = None,
     beam: int | None = None,
-    most: int = LIMIT,
+    max_tokens: int = LIMIT,
     on_step: Callable[[], None] = no_step,
     **search: Any,
 ) -> Inspection:
-    """What is seen while a model answers one text.
+    """Return attention, alternatives, saliency, gates and the search tree for one input.
 
-    model: a fitted estimator. text: as a line of a file has it; a Tagger also takes a list of
-    words, and models of vectors a list of numbers. target: an answer that the model is held to, in
-    place of its own. beam and search: settings of the search, as `predict` takes them. most:
-    tokens a side at most. on_step: is called between passes, and may raise to cancel.
+    model: a fitted estimator. text: the input, as in a line of an input file; a Tagger also accepts
+    a list of words, and models of vectors a list of numbers. target: explain this output (forced
+    decoding) instead of the model's own. beam, search: search settings, as for `predict`.
+    max_tokens: maximum number of tokens per side. on_step: called between passes; raise an
+    exception in it to cancel.
     """
-    return inspected(model, text, target, {"beam": beam, **search}, most, on_step)
+    return inspect_with_options(model, text, target, {"beam": beam, **search}, max_tokens, on_step)
 
 
-def inspected(
+def inspect_with_options(
     model: Any,
     text: Any,
     target: str | None,
     search: Mapping[str, Any],
-    most: int,
+    max_tokens: int,
     on_step: Callable[[], None] = no_step,
 ) -> Inspection:
     """The same, with the settings of the search by name: none of them can mean anything else."""
@@ -51,7 +52,7 @@ def inspected(
         _refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
     changes = {name: value for name, value in search.items() if value is not None}
     options = predictor.search_options(**task.inspection_search(changes))
-    asked = Asked(predictor, source, target, options, most, on_step)
+    asked = Asked(predictor, source, target, options, max_tokens, on_step)
     return inside(task.question(asked), about(predictor))
 
 

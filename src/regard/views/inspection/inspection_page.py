@@ -64,7 +64,9 @@ def packed(inspection: dict[str, Any]) -> dict[str, Any]:
 
 def _saliency(saliency: dict[str, Any]) -> dict[str, Any]:
     found = saliency | {"values": _pack(saliency["values"], FINE)}
-    return found | {"before": _saliency(found["before"])} if "before" in found else found
+    if "decoder_inputs" in found:
+        found["decoder_inputs"] = _saliency(found["decoder_inputs"])
+    return found
 
 
 def _pack(numbers: list[Any], few: int = FEW) -> Any:

@@ -19,7 +19,7 @@ AXES: dict[Part, tuple[Axis, Axis]] = {
     "encoder": ("source", "source"),
     "decoder": ("target", "inputs"),
     "cross": ("target", "source"),
-    "pool": ("one", "source"),
+    "pooling": ("one", "source"),
 }
 READ = ("frontend", "frontend.tokens", "target")  # where tokens become vectors
 UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
@@ -36,7 +36,7 @@ def inside(question: Question, about: dict[str, Any]) -> Inspection:
         found = {"attention": maps_of(question, captured), "gates": gates_of(captured)}
         if not found["attention"]:
             notes.append(Note("attention.none"))
-        elif not found["attention"][0].silenced:
+        elif not found["attention"][0].ablation_delta:
             notes.append(Note("heads.dear", tokens=question.lengths()[1]))
         if found["gates"] and found["gates"][0].units is None:
             notes.append(Note("gates.means", most=UNITS))
@@ -120,7 +120,13 @@ def part_of(name: str) -> Part:
     """Which part of a model the path of a module belongs to."""
     if name.endswith((".cross", ".score")):
         return "cross"
-    return "pool" if name == "pool" else "encoder" if name.startswith("encoder") else "decoder"
+    return (
+        "pooling"
+        if name in ("pool", "pooling")
+        else "encoder"
+        if name.startswith("encoder")
+        else "decoder"
+    )
 
 
 def layer_of(name: str) -> int:

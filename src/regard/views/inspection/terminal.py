@@ -1,4 +1,4 @@
-"""An inspection as lines for a terminal: the answer token by token."""
+"""Summary of an inspection for the terminal: one row per output token."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,85 +8,88 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-SHOWN = 3  # runners-up in a line, and tokens that are looked at
-LEAST = 0.005  # shares below are not worth a place in a line
-WIDE = 1000  # a table is as wide as its rows: a narrow terminal folds it, a file does not
+MAX_SHOWN = 3  # alternatives and attended tokens per row
+MIN_SHOWN = 0.005  # smaller probabilities and weights are omitted
+CONSOLE_WIDTH = 1000  # never wrap rows: a terminal folds them, a file keeps them
 
 
-def show(inspection: dict[str, Any], more: str) -> None:
-    """Prints what was answered and why, in short; more: how to get the rest."""
-    console = Console(width=WIDE, highlight=False, markup=False, emoji=False, soft_wrap=True)
+def print_summary(inspection: dict[str, Any], more: str) -> None:
+    """Print the output with its probabilities and attention. more: how to see everything."""
+    console = Console(
+        width=CONSOLE_WIDTH, highlight=False, markup=False, emoji=False, soft_wrap=True
+    )
     model = inspection["model"]
-    head = f"{model['name']}: {model['task']}, {model['parameters']:,} parameters"
-    console.print(Text(head, "bold"))
+    title = f"{model['name']}: {model['task']}, {model['parameters']:,} parameters"
+    console.print(Text(title, "bold"))
     console.print(Text(model["description"], "dim"))
-    for name in ("source", "target"):
-        given = " (given)" if inspection[name].get("given") else ""
-        console.print(Text(f"{name}{given}: ", "dim") + Text(_safe(inspection[name]["text"])))
+    for side in ("source", "target"):
+        forced = " (forced)" if inspection[side].get("forced") else ""
+        console.print(Text(f"{side}{forced}: ", "dim") + Text(_escape(inspection[side]["text"])))
     console.print(_table(inspection))
     for line in _lines(inspection):
-        console.print(Text(_safe(line)))
+        console.print(Text(_escape(line)))
     console.print(Text(more, "dim"))
 
 
-def _safe(text: str) -> str:
-    """A text as one line: what would move the cursor of a terminal is written out."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+def _escape(text: str) -> str:
+    """Return a text on one line, with control characters escaped."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def _table(inspection: dict[str, Any]) -> Table:
-    """A row for each token: its probability, what else was likely, what it attends to."""
+    """Return one row per token: probability, alternatives and what it attends to."""
     steps, columns = inspection["steps"], dict[str, list[str]]()
-    if inspection["model"]["task"] == "tag":  # a tag for each word
+    if inspection["model"]["task"] == "tag":  # one tag per word
         columns["word"] = inspection["source"]["tokens"]
     tokens = [step["token"] for step in steps]
     if "value" in steps[0]:
         columns["value"] = tokens
     else:
-        columns |= {"token": tokens, "p": [f"{step['p']:.3f}" for step in steps]}
-        columns["others"] = [_pairs(step["others"]) for step in steps]
-    columns |= _attended(inspection)
+        columns |= {"token": tokens, "p": [f"{step['probability']:.3f}" for step in steps]}
+        columns["alternatives"] = [_pairs(step["alternatives"]) for step in steps]
+    columns |= _attention_column(inspection)
     table = Table(*columns, box=None, pad_edge=False, header_style="dim")
     for row in zip(*columns.values(), strict=True):
         table.add_row(*map(Text, row))
     return table
 
 
-def _attended(inspection: dict[str, Any]) -> dict[str, list[str]]:
-    """For each token what it attends to most in the source, or else by gradients; by its name."""
-    maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pool")]
+def _attention_column(inspection: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the most attended source tokens per output token, or the most salient ones."""
+    maps = [m for m in inspection["attention"] if m["part"] in ("cross", "pooling")]
     columns, saliency = inspection["source"]["tokens"], inspection["saliency"]
     if maps:
-        rows, name = np.mean(maps[-1]["heads"], 0), "looks at"
+        rows, title = np.mean(maps[-1]["heads"], 0), "attends to"
     elif saliency is not None:
-        rows, name = np.asarray(saliency["values"]), "rests on (gradient)"
+        rows, title = np.asarray(saliency["values"]), "depends on (gradient)"
         rows = rows / np.where(rows.any(1), rows.sum(1), 1.0)[:, None]
         columns = inspection["inputs"] if saliency["columns"] == "inputs" else columns
     else:
         return {}
     best = [[(columns[n], row[n]) for n in np.argsort(-row, kind="stable")] for row in rows]
-    return {name: [*map(_pairs, best * len(inspection["steps"]) if len(best) == 1 else best)]}
+    return {title: [*map(_pairs, best * len(inspection["steps"]) if len(best) == 1 else best)]}
 
 
 def _pairs(pairs: Sequence[Any]) -> str:
-    return "  ".join(f"{token} {share:.2f}" for token, share in pairs[:SHOWN] if share >= LEAST)
+    shown = [(token, value) for token, value in pairs[:MAX_SHOWN] if value >= MIN_SHOWN]
+    return "  ".join(f"{token} {value:.2f}" for token, value in shown)
 
 
 def _lines(inspection: dict[str, Any]) -> list[str]:
-    """The score, what greedy search would have said, what is odd, and notes."""
+    """Return the score, the greedy output, warnings and notes."""
     lines, tree = [], inspection["tree"]
     if inspection["score"] is not None:
         lines.append(f"score {inspection['score']:.4f}")
     if tree is not None:
         scores = tree["scores"]
-        if inspection["target"]["given"]:
-            lines.append(f"the model itself says: {tree['best']} (score {scores['best']:.4f})")
+        if inspection["target"]["forced"]:
+            lines.append(f"model's own output: {tree['best']} (score {scores['best']:.4f})")
         same = tree["best"] == tree["greedy"]
-        said = "the same" if same else f"{tree['greedy']} (score {scores['greedy']:.4f})"
-        lines.append(f"greedy search would have said: {said}")
-    if inspection["cut"]:
-        lines.append("the answer came to its limit of length and was ended there")
-    if inspection["unknown"]:
-        tokens = " ".join(map(repr, inspection["unknown"]))
-        lines.append(f"tokens that training never saw: {tokens}")
-    return lines + inspection["notes"]
+        greedy = "same output" if same else f"{tree['greedy']} (score {scores['greedy']:.4f})"
+        lines.append(f"greedy search: {greedy}")
+    if inspection["truncated"]:
+        lines.append("warning: output truncated at the length limit")
+    if inspection["unknown_tokens"]:
+        tokens = " ".join(map(repr, inspection["unknown_tokens"]))
+        lines.append(f"warning: unknown tokens: {tokens}")
+    return lines + [f"note: {note}" for note in inspection["notes"]]

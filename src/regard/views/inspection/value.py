@@ -15,15 +15,15 @@ from regard.tasks.questions.question import Axis, QuestionFacts
 
 FORMAT = 1  # of the dictionary; readers may refuse what they do not know
 DIGITS = 6  # behind the point
-Part = Literal["encoder", "decoder", "cross", "pool"]
+Part = Literal["encoder", "decoder", "cross", "pooling"]
 Way = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True)
 class AttentionMap:
     """The attention of one layer. heads: (H, rows, columns), each row sums to 1; entropy: of each
-    head, in nats, the mean over its rows; silenced: how the log probability of the whole answer
-    (or the number that is answered) changes when a head is silenced."""
+    head, in nats, averaged over rows; ablation_delta: change of the log probability of the output
+    (or of the predicted number) when a head is ablated."""
 
     name: str
     part: Part
@@ -32,7 +32,7 @@ class AttentionMap:
     columns: Axis
     heads: Tensor
     entropy: tuple[float, ...]
-    silenced: tuple[float, ...] = ()
+    ablation_delta: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,15 @@ class Saliency:
     rows: Axis
     columns: Axis
     values: Tensor
-    before: "Saliency | None" = None  # the same by what the decoder has read
+    decoder_inputs: "Saliency | None" = None  # saliency of what the decoder has read
 
     def as_dict(self) -> dict[str, Any]:
         """Ready for JSON; of six digits, since the surer an answer, the smaller its gradients."""
         values = [[significant(value) for value in row] for row in self.values.double().tolist()]
-        found = {"rows": self.rows, "columns": self.columns, "values": values}
-        return found if self.before is None else found | {"before": self.before.as_dict()}
+        found: dict[str, Any] = {"rows": self.rows, "columns": self.columns, "values": values}
+        if self.decoder_inputs is not None:
+            found["decoder_inputs"] = self.decoder_inputs.as_dict()
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +90,11 @@ class Inspection(QuestionFacts):
             "version": __version__,
             "model": self.model,
             "source": vars(self.source),
-            "target": {**vars(self.target), "given": self.given},
+            "target": {**vars(self.target), "forced": self.forced},
             "inputs": self.inputs,
             "score": self.score,
-            "cut": self.cut,
-            "unknown": self.unknown,
+            "truncated": self.truncated,
+            "unknown_tokens": self.unknown_tokens,
             "steps": [step.as_dict() for step in self.steps],
             "attention": [vars(one) for one in self.attention],
             "saliency": None,

@@ -3,18 +3,18 @@
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
-  const PARTS = ["encoder", "decoder", "cross", "pool"];
+  const PARTS = ["encoder", "decoder", "cross", "pooling"];
   const TOPS = [0.05, 0.1, 0.2, 0.5, 1]; // where the scale of a part may end
 
   const alike = (matrices) => matrices.every((one) =>
     one.rows === matrices[0].rows && one.columns === matrices[0].columns);
 
-  // `loss` is least where silence harms most; a number that is answered is harmed by any change.
+  // `loss` is lowest for the head whose ablation hurts most; for a regressor any change hurts.
   const ofHead = (entry, head, number) => ({
     key: `${entry.layer}.${head}`, layer: entry.layer, head, entry,
     entropy: entry.entropy ? entry.entropy[head] : null,
-    silenced: entry.silenced ? entry.silenced[head] : null,
-    loss: number ? -Math.abs(entry.silenced[head]) : entry.silenced[head],
+    delta: entry.ablation_delta ? entry.ablation_delta[head] : null,
+    loss: number ? -Math.abs(entry.ablation_delta[head]) : entry.ablation_delta[head],
     matrix: () => regard.matrix(entry.heads, head),
   });
 
@@ -35,9 +35,9 @@
       key: "mean.mean", layer: "mean", head: "mean", entry: entries[0],
       matrix: () => regard.mean(every()),
     } : null;
-    const known = heads.filter((one) => Number.isFinite(one.silenced));
+    const known = heads.filter((one) => Number.isFinite(one.delta));
     const main = known.reduce((best, one) => !best || one.loss < best.loss ? one : best, null);
-    const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.silenced)));
+    const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.delta)));
     // All heads of a part have one scale, so that they can be compared.
     const weight = heads.reduce((most, one) => one.matrix().flat.reduce((a, b) => Math.max(a, b), most), 0);
     const top = TOPS.find((value) => value >= weight) || 1;
@@ -54,8 +54,8 @@
     if (Number.isFinite(picture.entropy)) {
       facts.push(regard.say("head.entropy", {value: regard.number(picture.entropy, 2)}));
     }
-    if (Number.isFinite(picture.silenced)) {
-      facts.push(regard.say("head.silenced", {value: regard.signed(picture.silenced)}));
+    if (Number.isFinite(picture.delta)) {
+      facts.push(regard.say("head.ablation", {value: regard.signed(picture.delta)}));
     }
     if (main) facts.push(regard.say("head.main"));
     return facts.join(regard.say("comma"));
@@ -65,7 +65,7 @@
   const small = (group, picture, choose, caption) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
     const main = picture === group.main;
-    const effect = Number.isFinite(picture.silenced) ? Math.abs(picture.silenced) / group.most : null;
+    const effect = Number.isFinite(picture.delta) ? Math.abs(picture.delta) / group.most : null;
     const button = make("button", {
       type: "button", class: `small${main ? " main" : ""}`, title: title(picture, main),
       "aria-label": title(picture, main), data: {head: `${group.part}.${picture.key}`},
@@ -107,7 +107,7 @@
     const by = order === "entropy" ? "entropy" : "loss";
     const known = group.heads.filter((one) => Number.isFinite(one[by]))
       .sort((one, other) => one[by] - other[by]);
-    const value = (one) => order === "entropy" ? regard.number(one.entropy, 2) : regard.signed(one.silenced, 2);
+    const value = (one) => order === "entropy" ? regard.number(one.entropy, 2) : regard.signed(one.delta, 2);
     const smalls = known.map((one) => small(group, one, choose, `${one.layer}.${one.head}  ${value(one)}`));
     return {smalls, grid: make("div", {class: "heads ordered", role: "group",
       "aria-label": regard.say("attention.heads")}, smalls.map((one) => one.button))};
@@ -115,8 +115,8 @@
 
   const orders = (group, state, redraw) => {
     const choices = [["place", regard.say("order.place")]];
-    for (const order of ["entropy", "silenced"]) {
-      const known = group.heads.filter((one) => Number.isFinite(one[order]));
+    for (const order of ["entropy", "ablation"]) {
+      const known = group.heads.filter((one) => Number.isFinite(order === "entropy" ? one.entropy : one.delta));
       if (known.length > 1) choices.push([order, regard.say(`order.${order}`)]);
     }
     if (choices.length === 1) return null;

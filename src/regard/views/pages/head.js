@@ -14,8 +14,8 @@
       list.push(fact("entropy", regard.number(picture.entropy, 2)));
       list.push(fact("looks", regard.number(Math.exp(picture.entropy), 1)));
     }
-    if (Number.isFinite(picture.silenced)) {
-      list.push(fact(number ? "number" : "silenced", regard.signed(picture.silenced)));
+    if (Number.isFinite(picture.delta)) {
+      list.push(fact(number ? "number" : "ablation", regard.signed(picture.delta)));
     }
     return list.length ? make("dl", {class: "facts"}, list) : null;
   };

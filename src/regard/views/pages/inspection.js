@@ -5,20 +5,20 @@
 //   section[data-part=tokens|attention|tree|saliency|gates|notes]   each view
 //   [data-step=N]               answer token N, a button (aria-pressed); [data-read=N] source token N
 //   [data-panel=step]           the chosen token: its probability and runners-up
-//   [data-tab=encoder|decoder|cross|pool]                            tabs (aria-selected)
+//   [data-tab=encoder|decoder|cross|pooling]                            tabs (aria-selected)
 //   [data-head="cross.1.3"]     small map of layer 1, head 3 (aria-pressed); "cross.1.mean", "cross.mean.mean"
 //   [data-large=attention][data-shown="cross.1.3"]                   the large map and which one it is
-//   [data-order=place|entropy|silenced], [data-view=heat|lines]      buttons (aria-pressed)
+//   [data-order=place|entropy|ablation], [data-view=heat|lines]      buttons (aria-pressed)
 //   [data-cells=map]            the field of cells; [data-says=map] the sentence about what is marked
 //   [data-axis=source|target|inputs][data-index=N]    every name of a token; .marked when linked, .chosen
 //   [data-table=map]            the numbers as a table (details)
-//   [data-tree=room], [data-node=ID], [data-dropped] (checkbox), [data-says=tree]
+//   [data-tree=room], [data-node=ID], [data-pruned] (checkbox), [data-says=tree]
 //   [data-saliency=source|inputs], [data-gates] (select), [data-gate=forget] (figure)
 //   [data-theme=auto|light|dark], [data-language=en|zh]              buttons of regard.switches
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
-  const FEW = 40; // dropped branches that are shown at once
+  const FEW = 40; // pruned branches that are shown at once
 
   // Who listens to what: "mark" (tokens pointed at), "choose" (an answer token), "theme", "end".
   // A room of the bus can be cleared when what is in it is drawn anew.
@@ -98,8 +98,8 @@
 
   // What is good to know about the answer as a whole, as sentences.
   regard.remarks = (data) => [
-    data.cut ? regard.say("remark.cut") : null,
-    data.unknown && data.unknown.length ? regard.say("remark.unknown", {tokens: data.unknown.join(" ")}) : null,
+    data.truncated ? regard.say("remark.truncated") : null,
+    data.unknown_tokens && data.unknown_tokens.length ? regard.say("remark.unknown", {tokens: data.unknown_tokens.join(" ")}) : null,
     ...data.notes.map((text, place) => regard.noted(text, data.note_keys && data.note_keys[place])),
   ].filter(Boolean);
 
@@ -111,7 +111,7 @@
     const state = {
       step: 0, tab: null, heads: {}, view: "heat", order: "place", gates: null,
       // In a narrow room they would only be far apart, and many push the kept ones out of sight.
-      dropped: element.clientWidth > 700 && regard.dropped(data.tree).length <= FEW,
+      pruned: element.clientWidth > 700 && regard.pruned(data.tree).length <= FEW,
     };
     const axes = {
       source: data.source.tokens, target: data.target.tokens, inputs: data.inputs, one: [regard.say("axis.one")],

@@ -34,7 +34,7 @@
   const part = (one) => {
     if (one.part === "ngram") return `最长 ${one.order} 个符号的 n 元语法`;
     if (one.part === "engine") return `由 ${one.kind} 运行`;
-    const inner = [one.cell && one.cell.toUpperCase(), one.both_ways && "双向", one.attention && `注意力 ${one.attention}`].filter(Boolean);
+    const inner = [one.cell && one.cell.toUpperCase(), one.bidirectional && "双向", one.attention && `注意力 ${one.attention}`].filter(Boolean);
     const name = `${parts[one.part] || one.part} ${kinds[one.kind] || one.kind}${inner.length ? `（${inner.join("，")}）` : ""}`;
     const sizes = [one.layers && `${one.layers} 层`, one.heads && `${one.heads} 头`, one.width && `宽度 ${one.width}`];
     return [name, ...sizes].filter(Boolean).join("，");

@@ -5,7 +5,7 @@
   const {make} = regard;
 
   const entries = (data) => data.saliency
-    ? [data.saliency, data.saliency.before || data.before].filter(Boolean) : [];
+    ? [data.saliency, data.saliency.decoder_inputs].filter(Boolean) : [];
 
   // For each entry its numbers as shares: a row sums to 1 over all that was read, source and answer.
   const shared = (data) => {

@@ -18,7 +18,7 @@
       class: "chips", role: "group", "aria-label": name, dir: regard.direction(tokens),
     }, chips), ".chip"));
 
-  const certainty = (step) => "value" in step ? regard.number(step.value) : regard.percent(step.p);
+  const certainty = (step) => "value" in step ? regard.number(step.value) : regard.percent(step.probability);
 
   const answer = (context) => {
     const {data, bus, state} = context;
@@ -27,12 +27,12 @@
       "aria-label": `${regard.plain(step.token ?? "")} ${certainty(step)}`,
       title: certainty(step) + (step.given ? regard.say("comma") + regard.say("tokens.prompt") : ""),
       data: {step: index},
-      style: {"--p": "value" in step ? 1 : step.p, "--bar": "value" in step ? 0 : 1},
+      style: {"--p": "value" in step ? 1 : step.probability, "--bar": "value" in step ? 0 : 1},
       on: {click: () => bus.choose(index)},
     }));
     bus.on("choose", (chosen) => chips.forEach((button, index) =>
       button.setAttribute("aria-pressed", String(index === chosen))));
-    const name = regard.say(data.target.given ? "tokens.given" : "tokens.answer");
+    const name = regard.say(data.target.forced ? "tokens.given" : "tokens.answer");
     return row(name, data.steps.map((step) => step.token ?? ""), chips);
   };
 
@@ -68,7 +68,7 @@
     if ("value" in step) {
       return [head, make("p", {class: "value"}, regard.number(step.value))];
     }
-    const list = [[step.token, step.p, "own"], ...step.others.map(([text, p]) => [text, p, "other"])]
+    const list = [[step.token, step.probability, "own"], ...step.alternatives.map(([text, p]) => [text, p, "other"])]
       .sort((one, other) => other[1] - one[1]);
     // Several labels have a probability each, which do not sum up to one.
     const rest = data.model.task === "classify" ? 0 : 1 - list.reduce((sum, [, p]) => sum + p, 0);

@@ -1,5 +1,5 @@
 "use strict";
-// The tree of beam search, left to right: what was tried, what was dropped, where greedy would go.
+// The tree of beam search, left to right: what was tried, what was pruned, where greedy would go.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
@@ -11,8 +11,8 @@
   const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
 
   const chance = (node) => {
-    if (node.p === null || node.p === undefined) return "";
-    return node.p < 0.005 ? "<1" : String(Math.round(node.p * 100));
+    if (node.probability === null || node.probability === undefined) return "";
+    return node.probability < 0.005 ? "<1" : String(Math.round(node.probability * 100));
   };
 
   // The best way is the trunk; twigs that end soon lie next to it, long branches further down.
@@ -23,15 +23,15 @@
     return at < 0 ? 0 : first[at] - second[at];
   };
 
-  // The nodes as objects with children, the good ways first; `dropped` says whether those are in.
-  const grown = (tree, dropped, family) => {
+  // The nodes as objects with children, the good ways first; `pruned` says whether those are in.
+  const grown = (tree, pruned, family) => {
     const root = {id: null, children: [], depth: 0, parent: null};
     const known = new Map([[null, root]]);
     for (const node of tree.nodes) known.set(node.id, {...node, children: []});
     for (const node of tree.nodes) {
       const own = known.get(node.id);
       own.parent = known.get(node.parent ?? null);
-      if (dropped || node.fate !== "dropped") own.parent.children.push(own);
+      if (pruned || node.status !== "pruned") own.parent.children.push(own);
     }
     const all = [root];
     for (const node of all) {
@@ -85,7 +85,7 @@
     return way;
   };
 
-  const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.fate].filter(Boolean).join(" ");
+  const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.status].filter(Boolean).join(" ");
 
   const edges = (node) => {
     const from = node.parent.x + node.parent.width, to = node.x;
@@ -102,11 +102,11 @@
 
   const label = (node) => {
     const facts = [
-      regard.say("tree.p", {p: regard.percent(node.p)}),
+      regard.say("tree.p", {p: regard.percent(node.probability)}),
       regard.say("tree.total", {total: regard.number(node.total)}),
     ];
     if (Number.isFinite(node.score)) facts.push(regard.say("tree.score", {score: regard.number(node.score)}));
-    facts.push(regard.say(node.alone ? "tree.alone" : `tree.${node.fate}`));
+    facts.push(regard.say(node.greedy_only ? "tree.greedyOnly" : `tree.${node.status}`));
     if (node.best) facts.push(regard.say("tree.onBest"));
     if (node.greedy) facts.push(regard.say("tree.onGreedy"));
     return facts.join(regard.say("comma"));
@@ -131,7 +131,7 @@
     shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.token) ? "sign" : "name",
       direction: turned ? "rtl" : null, "text-anchor": turned ? "end" : null}, node.shown),
     shape("text", {x: last, y: node.y + 4, class: "aside"}, node.aside));
-    if (node.best && !context.data.target.given && node.depth <= context.axes.target.length) {
+    if (node.best && !context.data.target.forced && node.depth <= context.axes.target.length) {
       Object.assign(group.dataset, {axis: "target", index: node.depth - 1});
       context.bus.link(group, {axis: "target", index: node.depth - 1});
     }
@@ -140,7 +140,7 @@
 
   const picture = (context, room, says) => {
     const {data: {tree}, state} = context;
-    const all = grown(tree, state.dropped, getComputedStyle(document.body).fontFamily);
+    const all = grown(tree, state.pruned, getComputedStyle(document.body).fontFamily);
     const size = place(all);
     const real = all.filter((node) => node.id !== null)
       .sort((one, other) => one.depth - other.depth || one.row - other.row);
@@ -170,24 +170,24 @@
     tree.scores && Number.isFinite(tree.scores[way])
       ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[way])})) : null);
 
-  regard.dropped = (tree) => tree ? tree.nodes.filter((node) => node.fate === "dropped") : [];
+  regard.pruned = (tree) => tree ? tree.nodes.filter((node) => node.status === "pruned") : [];
 
   regard.tree = (context) => {
     const {data: {tree}, state} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
     const room = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-room", data: {tree: "room"}});
-    const count = regard.dropped(tree).length;
-    const box = make("input", {type: "checkbox", data: {dropped: "toggle"}, on: {change: () => {
-      state.dropped = box.checked;
+    const count = regard.pruned(tree).length;
+    const box = make("input", {type: "checkbox", data: {pruned: "toggle"}, on: {change: () => {
+      state.pruned = box.checked;
       picture(context, room, says);
     }}});
-    box.checked = state.dropped;
+    box.checked = state.pruned;
     const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
     picture(context, room, says);
     return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
       make("ul", {class: "outcomes"}, outcome(tree, "best", same),
         same || typeof tree.greedy !== "string" ? null : outcome(tree, "greedy")),
-      count ? make("label", {class: "check"}, box, make("span", {}, regard.say("tree.showDropped", {count}))) : null,
+      count ? make("label", {class: "check"}, box, make("span", {}, regard.say("tree.showPruned", {count}))) : null,
       room, says].filter(Boolean);
   };
 })();

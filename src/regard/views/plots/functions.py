@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.objectives.cross_entropy import SmoothedLoss
-from regard.views.figures.style import COLORS, FAINT, chosen, new_figure, panels
+from regard.views.figures.style import COLORS, FAINT, new_figure, panels, select_kinds
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ SMOOTHING = (0.0, 0.1, 0.4)
 
 def draw_activations(wish: PlotArgs) -> "Figure":
     """Each function and its slope."""
-    names = chosen(wish.kinds, list(ACTIVATIONS))
+    names = select_kinds(wish.kinds, list(ACTIVATIONS))
     figure = new_figure(2.5 * len(names) + 0.4, 2.8, "Activations and their slopes")
     for name, axes in zip(names, panels(figure, 1, len(names), sharey=True), strict=True):
         x = torch.linspace(-4, 4, 400).requires_grad_()

@@ -9,7 +9,7 @@ from regard.data.tensors.padded import Padded
 from regard.models.transformer_options import CausalTransformer
 from regard.models.transformer_options import TransformerDecoderOptions as Decoder
 from regard.models.transformer_options import TransformerEncoderOptions as Encoder
-from regard.views.figures.style import COLORS, GRID, PAPER, bare, new_figure, panels
+from regard.views.figures.style import COLORS, GRID, PAPER, hide_frame, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def draw(wish: PlotArgs) -> "Figure":
         panel.pcolormesh(
             visible.flip(0).numpy(), cmap=colors, vmin=0, vmax=1, edgecolors=PAPER, linewidth=2
         )
-        bare(panel)
+        hide_frame(panel)
         panel.set_aspect("equal")
         panel.set_title(name)
         panel.set_xticks([i + 0.5 for i in range(len(looked))], looked, rotation=45)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from regard.core.options import kinds_of
 from regard.optim.optimizers import Optimizer
 from regard.optim.schedules import LinearSchedule
-from regard.views.figures.style import COLORS, INK, bare, chosen, new_figure, panels
+from regard.views.figures.style import COLORS, INK, hide_frame, new_figure, panels, select_kinds
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def best_path(kind: str, surface: Surface) -> Path:
 
 def draw(wish: PlotArgs) -> "Figure":
     """A column for each surface, and at most four paths in a panel."""
-    names = chosen(wish.kinds, list(KINDS))
+    names = select_kinds(wish.kinds, list(KINDS))
     rows = [names[start : start + 4] for start in range(0, len(names), 4)]
     figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimizers on their way down")
     axes = iter(panels(figure, len(rows), len(SURFACES)))
@@ -147,7 +147,7 @@ def _contours(axes: "Axes", surface: Surface) -> None:
     levels = torch.linspace(0, float(z.max()), 18).tolist()
     axes.contourf(x, y, z, levels=levels, cmap="Greys", alpha=0.22)
     axes.contour(x, y, z, levels=levels, colors="#c4c6c0", linewidths=0.6)
-    bare(axes)
+    hide_frame(axes)
     axes.set_xticks([])
     axes.set_yticks([])
     axes.set_xlim(left, right)

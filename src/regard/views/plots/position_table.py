@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from regard.nn.positions import sinusoids
-from regard.views.figures.style import bare, new_figure, panels
+from regard.views.figures.style import hide_frame, new_figure, panels
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -31,5 +31,5 @@ def draw(wish: PlotArgs) -> "Figure":
     bar.outline.set_visible(False)
     bar.set_label("dot product, 1 for a position with itself")
     for axes in (left, right):
-        bare(axes)
+        hide_frame(axes)
     return figure

@@ -8,7 +8,7 @@ from regard.core.options import kinds_of
 from regard.optim.schedules import InverseRoot, Schedule, Warmed
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
-from regard.views.figures.style import COLORS, chosen, new_figure, note, panels
+from regard.views.figures.style import COLORS, add_subtitle, new_figure, panels, select_kinds
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def draw(wish: PlotArgs) -> "Figure":
         return _one(read_config(wish.run).training, f"Learning rate of {wish.run.name}")
     if wish.settings:
         return _one(load_config(None, wish.settings).training, "Learning rate")
-    shown = {name: KINDS[name]() for name in chosen(wish.kinds, list(KINDS))}
+    shown = {name: KINDS[name]() for name in select_kinds(wish.kinds, list(KINDS))}
     if not wish.kinds:
         shown["inverse_root, cooldown"] = InverseRoot(cooldown=0.2)
     names = list(shown)
@@ -77,7 +77,7 @@ def _one(training: Training, title: str) -> "Figure":
     steps = training.steps or STEPS
     _curve(axes, training.schedule, COLORS[0], length, training.lr or 1.0, steps)
     settings = {"kind": training.schedule.kind} | training.schedule.model_dump(mode="json")
-    note(axes, ", ".join(f"{key}={value}" for key, value in settings.items()))
+    add_subtitle(axes, ", ".join(f"{key}={value}" for key, value in settings.items()))
     axes.set_xlabel(unit)
     axes.set_ylabel("learning rate" if training.lr else "share of the highest rate")
     axes.set_xlim(0, length)

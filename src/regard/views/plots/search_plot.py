@@ -13,7 +13,7 @@ from regard.data.tensors.special import BOS, EOS
 from regard.data.tensors.state import State
 from regard.search import Beam, SearchRequest
 from regard.search.explore import Key, SearchTree
-from regard.views.figures.tree_plot import Colors, draw_tree
+from regard.views.figures.tree_plot import Colors, plot_tree
 from regard.views.plots.plot_args import PlotArgs
 
 if TYPE_CHECKING:
@@ -75,15 +75,17 @@ def _figure(found: SearchTree | None, names: dict[int, str], text: str) -> "Figu
     """The tree with its two ways in color, and what they came to."""
     assert found is not None
     labels = {key: names.get(key[-1], "end") for key in found.nodes}
-    notes = {key: _note(found, key) for key, node in found.nodes.items() if node.fate == "ends"}
+    notes = {
+        key: _note(found, key) for key, node in found.nodes.items() if node.status == "finished"
+    }
     ways = {
         f"greedy: {_note(found, found.greedy)}": (found.greedy, Colors.greedy),
         f"best of a beam of {found.beam}: {_note(found, found.best)}": (found.best, Colors.best),
     }
     title = f"The search for {text!r}" if text else "Greedy search loses, a beam wins"
-    styles = {key: node.fate for key, node in found.nodes.items()}
-    chances = {key: node.p for key, node in found.nodes.items()}
-    return draw_tree(title, labels, chances, styles, notes, ways)
+    styles = {key: node.status for key, node in found.nodes.items()}
+    chances = {key: node.probability for key, node in found.nodes.items()}
+    return plot_tree(title, labels, chances, styles, notes, ways)
 
 
 def _note(found: SearchTree, key: Key) -> str:
