@@ -48,7 +48,7 @@ SEARCHED = [case for case in EACH if case.toy == "transduce"]
 
 def estimator_of(case: Case) -> Estimator:
     run = built(case)
-    return KINDS[run.config.task.kind]()._take(predictor(run))
+    return KINDS[run.config.task.kind]()._set_predictor(predictor(run))
 
 
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
@@ -183,7 +183,9 @@ def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
     tree, task = found.tree, estimator.task_
     assert tree is not None and isinstance(task, Transduce)
     assert found.target.text == tree["best"] == answer.text and tree["greedy"] == greedy.text
-    assert found.score == pytest.approx(answer.score, abs=1e-4) and found.truncated == answer.truncated
+    assert (
+        found.score == pytest.approx(answer.score, abs=1e-4) and found.truncated == answer.truncated
+    )
     assert tree["scores"]["best"] == pytest.approx(answer.score, abs=1e-4)
     assert tree["scores"]["greedy"] == pytest.approx(greedy.score, abs=1e-4)
     for way, tokens in (("best", answer.tokens), ("greedy", greedy.tokens)):
