@@ -1,4 +1,4 @@
-"""The check: each oddity is counted, named with its line, and nothing is said of clean data."""
+"""The data check: each issue is counted and named with its line; clean data has no warnings."""
 
 import json
 import time
@@ -30,9 +30,14 @@ CLEAN = pairs_of(*((word, word[::-1]) for word in WORDS))
 def test_clean_data_has_no_warning() -> None:
     result = check_of(CLEAN, pairs_of(("gnat", "tang")))
     assert result.warnings == []
-    assert result.lines()[0] == "nothing odd was found"
+    assert result.lines()[0] == "no issues found"
     assert len(result.short()) == 3
-    assert (result.pairs, result.sources, result.several, result.dev_pairs) == (8, 8, 0, 1)
+    assert (result.pairs, result.sources, result.multi_target_sources, result.dev_pairs) == (
+        8,
+        8,
+        0,
+        1,
+    )
 
 
 def test_lengths() -> None:
@@ -41,27 +46,30 @@ def test_lengths() -> None:
     assert result.source.lengths == {50: 50, 90: 90, 99: 99, 100: 100}
     assert result.over_limit == 10
     assert result.over_99 == 1
-    assert "pairs longer than 90 tokens, which training leaves out: 10 (10.0%)" in result.warnings
+    assert "10 pairs longer than 90 tokens (10.0%), skipped in training" in result.warnings
 
 
 @pytest.mark.parametrize(
     ("pair", "warning"),
     [
-        (("", "x"), "pairs with an empty source, which training leaves out: 1 (first: line 9)"),
-        (("x", " "), "pairs with an empty target, which training leaves out: 1 (first: line 9)"),
-        (("making", "gnikam"), "pairs that repeat an earlier pair exactly: 1 (first: line 9)"),
-        (("a\x07b", "bxa"), "sources with control or invisible characters: 1 (first: line 9)"),
-        (("ab", "b\u200ba"), "targets with control or invisible characters: 1 (first: line 9)"),
+        (("", "x"), "1 pair with an empty source, skipped in training (first: line 9)"),
+        (("x", " "), "1 pair with an empty target, skipped in training (first: line 9)"),
+        (("making", "gnikam"), "1 duplicate pair (first: line 9)"),
+        (("a\x07b", "bxa"), "1 source with control or invisible characters (first: line 9)"),
+        (("ab", "b\u200ba"), "1 target with control or invisible characters (first: line 9)"),
         (
             ("ab", "b\ufffda"),
-            "targets with U+FFFD, the mark of a bad conversion: 1 (first: line 9)",
+            "1 target with U+FFFD, the replacement character of a decoding error (first: line 9)",
         ),
-        (("ab ", "ba"), "sources that begin or end with white space: 1 (first: line 9)"),
-        (("cafe\u0301", "fac"), "sources not in Unicode form NFC: 1 (first: line 9)"),
-        (("a" * 40, "b"), "pairs whose lengths do not fit together: 1: line 9 (40 to 1)"),
+        (("ab ", "ba"), "1 source with leading or trailing whitespace (first: line 9)"),
+        (("cafe\u0301", "fac"), "1 source not in Unicode form NFC (first: line 9)"),
+        (
+            ("a" * 40, "b"),
+            "1 pair with an unusual length ratio, e.g. line 9 (40 source, 1 target tokens)",
+        ),
     ],
 )
-def test_each_oddity_is_named(pair: tuple[str, str], warning: str) -> None:
+def test_each_issue_is_named(pair: tuple[str, str], warning: str) -> None:
     train = [*CLEAN, Pair(*pair, line=9)]
     result = check_of(train)
     assert warning in result.warnings
@@ -71,7 +79,7 @@ def test_each_oddity_is_named(pair: tuple[str, str], warning: str) -> None:
 
 def test_double_spaces_matter_for_spaced_tokens() -> None:
     train = pairs_of(("a b", "A B"), ("b  a", "B A"))
-    warning = "sources with double spaces, read as one: 1 (first: line 2)"
+    warning = "1 source with double spaces, read as one (first: line 2)"
     assert warning in check_of(train, kind="whitespace").warnings
     assert check_of(train, kind="char").warnings == []
 
@@ -80,21 +88,21 @@ def test_unknown_in_dev_and_overlap() -> None:
     dev = pairs_of(("reading", "gnidaer"), ("zoo", "ooz"))
     result = check_of(CLEAN, dev)
     assert result.overlap == 1
-    assert "dev sources that are in train as well: 1 of 2" in result.warnings
+    assert "1 of 2 dev sources also occur in train (data leakage)" in result.warnings
     assert (result.source.unknown_tokens, result.source.unknown_examples) == (1, 1)
     assert result.source.unknown == {"z": 1}
-    assert any("source tokens in dev" in warning for warning in result.warnings)
+    assert any("dev source tokens are out of vocabulary" in warning for warning in result.warnings)
 
 
-def test_several_references_are_no_duplicates() -> None:
+def test_several_references_are_not_duplicates() -> None:
     result = check_of(pairs_of(("a", "b"), ("a", "c"), ("d", "e")))
-    assert (result.pairs, result.sources, result.several) == (3, 2, 1)
+    assert (result.pairs, result.sources, result.multi_target_sources) == (3, 2, 1)
     assert result.duplicates.count == 0
 
 
-def test_copies_are_odd_only_where_they_are_few() -> None:
+def test_copies_are_an_issue_only_if_they_are_few() -> None:
     many = [Pair(f"ab{number}", f"{number}ab", number) for number in range(1, 100)]
-    assert "targets that equal their source: 1 (first: line 100)" in (
+    assert "1 target identical to the source (first: line 100)" in (
         check_of([*many, Pair("same", "same", 100)]).warnings
     )
     assert check_of(pairs_of(*((word, word) for word in WORDS))).warnings == []

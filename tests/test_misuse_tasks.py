@@ -95,7 +95,7 @@ def test_a_label_that_training_never_saw(command: Command, train: Command) -> No
     Path("dev.tsv").write_text("fine tree\tgood\ndull dog\tweird\n")
     said = train(data, "--task", "classify", "--dev", "dev.tsv")
     assert said.code == 0
-    assert "warning: labels in dev that training never saw, always wrong: weird (1)" in said.err
+    assert "warning: dev labels that never occur in train (always wrong): weird (1)" in said.err
     found = json.loads(command("evaluate", "run", "dev.tsv", "--json").out)["metrics"]
     assert found["accuracy"] <= 50
     Path("none.tsv").write_text("dull dog\tweird\n")

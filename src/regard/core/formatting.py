@@ -21,3 +21,8 @@ def duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def count_noun(count: int, noun: str) -> str:
+    """Return '1 tag', '2 tags', '3,000 tags'."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"

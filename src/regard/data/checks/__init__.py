@@ -1,1 +1,1 @@
-"""What is in the data before anything is trained."""
+"""Data checks before training."""

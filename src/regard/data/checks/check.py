@@ -1,4 +1,4 @@
-"""The check of the data before training: what is there, what is odd, what would be dropped."""
+"""Check pairs before training: sizes, lengths, vocabulary, likely errors."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
+from regard.core.formatting import count_noun
 from regard.data.checks.check_frame import DataCheck, table
-from regard.data.checks.side_stats import SideStats, measure_side
+from regard.data.checks.side_stats import SideStats, side_stats
 from regard.data.checks.survey import IssueCount, Survey
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 
-SHOWN = 5
-FEW_COPIES = 0.05  # copies below this share look like untranslated lines, above like the task
+MAX_SHOWN = 5
+MAX_COPIES = 0.05  # below this fraction, copies look like untranslated lines; above, like the task
 
 
 @dataclass
 class Check(DataCheck):
-    """What was found in pairs of texts."""
+    """The check of pairs of texts."""
 
     pairs: int
     sources: int
-    several: int  # sources with several different targets
+    multi_target_sources: int  # sources with several distinct targets
     dev_pairs: int
     dev_sources: int
     overlap: int  # dev sources that are also in train
-    duplicates: IssueCount  # pairs that repeat an earlier pair exactly
+    duplicates: IssueCount  # pairs that repeat an earlier pair
     source: SideStats
     target: SideStats
-    outliers: list[tuple[int, int, int]]  # line, source length, target length; oddest first
+    outliers: list[tuple[int, int, int]]  # line, source length, target length; most extreme first
     copies: IssueCount  # target equals source
     limit: int | None
     over_limit: int
-    over_99: int  # pairs with a side longer than 99 in 100 of its kind
+    over_99: int  # pairs with a side above its 99th length percentile
 
     def sections(self) -> list[list[str]]:
         return [_counts(self), _sides(self)]
@@ -46,9 +47,8 @@ class Check(DataCheck):
     def summary(self) -> list[str]:
         counts = f"train {self.pairs:,} pairs ({self.sources:,} sources), dev {self.dev_pairs:,}"
         sides = [
-            f"{name}: {side.kind}, {side.vocab_size:,} tokens in the vocabulary, "
-            f"half of the texts up to {side.lengths[50]} long, 99 % up to {side.lengths[99]}, "
-            f"longest {side.lengths[100]}"
+            f"{name}: {side.tokenizer}, {side.vocab_size:,} tokens in vocabulary, length "
+            f"p50 {side.lengths[50]}, p99 {side.lengths[99]}, max {side.lengths[100]}"
             for name, side in (("source", self.source), ("target", self.target))
         ]
         return [counts, *sides]
@@ -62,27 +62,28 @@ def check(
     limit: int | None,
     lengths: np.ndarray | None = None,
 ) -> Check:
-    """The figures of train and dev; `limit` is the longest side, in tokens, that may be used.
+    """Return the check of train and dev; `limit` is the maximum length of a side in tokens.
 
-    lengths: (N, 2) tokens of both sides of train, where they are known.
+    lengths: (N, 2) tokens of both sides of train, if known.
     """
     survey = Survey(train)
     if lengths is None:
         lengths = _lengths(train, source, target)
-    left = measure_side(survey.source, lengths[:, 0], [pair.source for pair in dev], source)
-    right = measure_side(survey.target, lengths[:, 1], [pair.target for pair in dev], target)
-    over_99 = (lengths[:, 0] > left.lengths[99]) | (lengths[:, 1] > right.lengths[99])
+    source_stats = side_stats(survey.source, lengths[:, 0], [pair.source for pair in dev], source)
+    target_stats = side_stats(survey.target, lengths[:, 1], [pair.target for pair in dev], target)
+    limits = source_stats.lengths[99], target_stats.lengths[99]
+    over_99 = (lengths > limits).any(1)
     dev_sources = {pair.source for pair in dev}
     result = Check(
         pairs=len(train),
         sources=len(survey.sources),
-        several=survey.several,
+        multi_target_sources=survey.multi_target_sources,
         dev_pairs=len(dev),
         dev_sources=len(dev_sources),
-        overlap=survey.known(dev_sources),
+        overlap=survey.count_known(dev_sources),
         duplicates=survey.duplicates,
-        source=left,
-        target=right,
+        source=source_stats,
+        target=target_stats,
         outliers=_outliers(survey.lines, lengths),
         copies=survey.copies,
         limit=limit,
@@ -93,125 +94,138 @@ def check(
     return result
 
 
-def load_check(facts: dict[str, Any]) -> Check:
-    """The check that `as_dict` gave, after a way through JSON."""
-    return TypeAdapter(Check).validate_python(facts)
+def load_check(values: dict[str, Any]) -> Check:
+    """Return the check from the JSON of `as_dict`."""
+    return TypeAdapter(Check).validate_python(values)
 
 
 def _lengths(pairs: Sequence[Pair], source: Tokenizer, target: Tokenizer) -> np.ndarray:
-    """(N, 2): tokens of both sides."""
-    sides = ([pair.source for pair in pairs], [pair.target for pair in pairs])
-    found = zip(sides, (source, target), strict=True)
-    return np.stack([tokenizer.encode_flat(t, EOS)[1] - 1 for t, tokenizer in found], 1)
+    """Return (N, 2): tokens of both sides."""
+    texts = ([pair.source for pair in pairs], [pair.target for pair in pairs])
+    sides = zip(texts, (source, target), strict=True)
+    return np.stack([tokenizer.encode_flat(side, EOS)[1] - 1 for side, tokenizer in sides], 1)
 
 
-def _outliers(numbers: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
-    """Pairs whose length ratio is far from the usual: at least threefold, and six deviations."""
-    whole = np.flatnonzero(lengths.all(1))
-    if len(whole) < SHOWN:
+def _outliers(lines: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int, int]]:
+    """Return pairs whose length ratio is at least 3 times and 6 deviations off the median."""
+    nonempty = np.flatnonzero(lengths.all(1))
+    if len(nonempty) < MAX_SHOWN:
         return []
     # One is added so that 1 against 3 tokens counts less than 10 against 30.
-    sides = lengths[whole].astype(np.float64) + 1
+    sides = lengths[nonempty].astype(np.float64) + 1
     ratios = sides[:, 1] / sides[:, 0]
     np.log(ratios, out=ratios)
     ratios -= np.median(ratios)
     np.abs(ratios, out=ratios)
-    far = max(math.log(3), 6 * 1.48 * float(np.median(ratios)))
-    odd = np.flatnonzero(ratios > far)
-    found = [(-float(ratios[i]), int(numbers[whole[i]]), *lengths[whole[i]].tolist()) for i in odd]
-    return [(line, one, other) for _, line, one, other in sorted(found)]
+    bound = max(math.log(3), 6 * 1.48 * float(np.median(ratios)))
+    rows = [(i, nonempty[i]) for i in np.flatnonzero(ratios > bound)]
+    found = [(-float(ratios[i]), int(lines[row]), *lengths[row].tolist()) for i, row in rows]
+    return [(line, source, target) for _, line, source, target in sorted(found)]
 
 
 def _warnings(found: Check) -> Iterator[str]:
-    """Everything that the user may want to mend, each with its count."""
+    """Yield everything that the user may want to fix, with its count."""
     sides = (("source", found.source), ("target", found.target))
     for name, side in sides:
-        yield from _say(side.empty, f"pairs with an empty {name}, which training leaves out")
+        yield from _issue(side.empty, "pair", f" with an empty {name}, skipped in training")
     if found.over_limit:
         yield (
-            f"pairs longer than {found.limit} tokens, which training leaves out: "
-            f"{found.over_limit:,} ({found.over_limit / found.pairs:.1%})"
+            f"{count_noun(found.over_limit, 'pair')} longer than {found.limit} tokens "
+            f"({found.over_limit / found.pairs:.1%}), skipped in training"
         )
     if found.overlap:
-        yield f"dev sources that are in train as well: {found.overlap:,} of {found.dev_sources:,}"
+        yield (
+            f"{found.overlap:,} of {found.dev_sources:,} dev sources also occur in train "
+            "(data leakage)"
+        )
     for name, side in sides:
         if side.unknown_tokens:
             yield (
-                f"{name} tokens in dev that are not in the vocabulary: {side.unknown_tokens:,} "
-                f"of {side.dev_tokens:,} ({side.unknown_tokens / side.dev_tokens:.2%}), pairs "
-                f"with one: {side.unknown_examples:,}; most frequent: {_list(side.unknown)}"
+                f"{side.unknown_tokens:,} of {side.dev_tokens:,} dev {name} tokens are out of "
+                f"vocabulary ({side.unknown_tokens / side.dev_tokens:.2%}), in "
+                f"{side.unknown_examples:,} pairs; most frequent: {_list(side.unknown)}"
             )
-    yield from _say(found.duplicates, "pairs that repeat an earlier pair exactly")
+    yield from _issue(found.duplicates, "duplicate pair", "")
     for name, side in sides:
-        yield from _say(side.control, f"{name}s with control or invisible characters")
-        yield from _say(side.replacement, f"{name}s with U+FFFD, the mark of a bad conversion")
-        yield from _say(side.edges, f"{name}s that begin or end with white space")
-        if side.kind == "whitespace":
-            yield from _say(side.double_spaces, f"{name}s with double spaces, read as one")
-        yield from _say(side.decomposed, f"{name}s not in Unicode form NFC")
-    if found.outliers:
-        places = ", ".join(
-            f"line {line} ({one} to {other})" for line, one, other in found.outliers[:SHOWN]
+        yield from _issue(side.control, name, " with control or invisible characters")
+        yield from _issue(
+            side.replacement,
+            name,
+            " with U+FFFD, the replacement character of a decoding error",
         )
-        yield f"pairs whose lengths do not fit together: {len(found.outliers):,}: {places}"
-    if found.copies.count < FEW_COPIES * found.pairs:
-        yield from _say(found.copies, "targets that equal their source")
+        yield from _issue(side.edge_whitespace, name, " with leading or trailing whitespace")
+        if side.tokenizer == "whitespace":
+            yield from _issue(side.double_spaces, name, " with double spaces, read as one")
+        yield from _issue(side.not_nfc, name, " not in Unicode form NFC")
+    if found.outliers:
+        examples = ", ".join(
+            f"line {line} ({source} source, {target} target tokens)"
+            for line, source, target in found.outliers[:MAX_SHOWN]
+        )
+        pairs = count_noun(len(found.outliers), "pair")
+        yield f"{pairs} with an unusual length ratio, e.g. {examples}"
+    if found.copies.count < MAX_COPIES * found.pairs:
+        yield from _issue(found.copies, "target", " identical to the source")
 
 
-def _say(finding: IssueCount, words: str) -> Iterator[str]:
-    if finding.count:
-        yield f"{words}: {finding.count:,} (first: line {finding.line})"
+def _issue(issue: IssueCount, noun: str, what: str) -> Iterator[str]:
+    if issue.count:
+        yield f"{count_noun(issue.count, noun)}{what} (first: line {issue.line})"
 
 
 def _counts(found: Check) -> list[str]:
-    share = found.copies.count / max(1, found.pairs)
+    copied = found.copies.count / max(1, found.pairs)
     rows = [
         ("train pairs", f"{found.pairs:,}"),
-        ("train sources", f"{found.sources:,}, {found.several:,} with several targets"),
+        (
+            "train sources",
+            f"{found.sources:,}, {found.multi_target_sources:,} with several targets",
+        ),
         ("dev pairs", f"{found.dev_pairs:,}"),
         ("dev sources", f"{found.dev_sources:,}, {found.overlap:,} also in train"),
-        ("repeated pairs", f"{found.duplicates.count:,}"),
-        ("target = source", f"{found.copies.count:,} ({share:.1%})"),
-        ("odd lengths", f"{len(found.outliers):,}"),
+        ("duplicate pairs", f"{found.duplicates.count:,}"),
+        ("target = source", f"{found.copies.count:,} ({copied:.1%})"),
+        ("length-ratio outliers", f"{len(found.outliers):,}"),
         ("above 99th percentile", f"{found.over_99:,} pairs"),
     ]
     if found.limit is not None:
         rows.append((f"above {found.limit} tokens", f"{found.over_limit:,} pairs"))
-    return table(rows, 23)
+    return table(rows, 28)
 
 
 def _sides(found: Check) -> list[str]:
-    columns = zip(NAMES, _rows(found.source), _rows(found.target), strict=True)
+    columns = zip(ROW_NAMES, _rows(found.source), _rows(found.target), strict=True)
     rows = [("", "source", "target"), *columns]
     width = max(len(row[1]) for row in rows) + 2
-    return [f"{name:<23}{left:<{width}}{right}".rstrip() for name, left, right in rows]
+    return [f"{name:<28}{left:<{width}}{right}".rstrip() for name, left, right in rows]
 
 
-NAMES = (
-    *("tokens", "vocabulary", "length: half up to", "90 % up to", "99 % up to", "longest"),
-    *("characters", "scripts", "rare characters", "unknown in dev"),
-    *("empty", "control characters", "U+FFFD", "white space at ends", "double spaces", "not NFC"),
+ROW_NAMES = (
+    *("tokenizer", "vocabulary size", "length p50", "length p90", "length p99", "length max"),
+    *("distinct characters", "scripts", "rare characters", "unknown in dev"),
+    *("empty", "control characters", "U+FFFD", "leading/trailing whitespace", "double spaces"),
+    "not NFC",
 )
 
 
 def _rows(side: SideStats) -> list[str]:
-    """The values of one side, in the order of NAMES."""
-    scripts = [f"{script} {share:.1%}" for script, share in side.scripts.items()]
-    findings = (side.empty, side.control, side.replacement, side.edges, side.double_spaces)
+    """Return the values of one side, in the order of ROW_NAMES."""
+    scripts = [f"{script} {fraction:.1%}" for script, fraction in side.scripts.items()]
+    issues = (side.empty, side.control, side.replacement, side.edge_whitespace)
     return [
-        *(side.kind, f"{side.vocab_size:,}"),
+        *(side.tokenizer, f"{side.vocab_size:,}"),
         *(f"{length:,}" for length in side.lengths.values()),
         *(f"{side.characters:,}", ", ".join(scripts[:3]) or "-"),
         f"{len(side.rare):,}" + (f": {_list(side.rare)}" if side.rare else ""),
         f"{side.unknown_tokens:,} of {side.dev_tokens:,}",
-        *(f"{finding.count:,}" for finding in (*findings, side.decomposed)),
+        *(f"{issue.count:,}" for issue in (*issues, side.double_spaces, side.not_nfc)),
     ]
 
 
 def _list(tokens: dict[str, int]) -> str:
-    """Some tokens, with those that cannot be printed as code points."""
+    """Return some tokens, unprintable ones as code points."""
     shown = [
         token if token.isprintable() and token.strip() else f"U+{ord(token[0]):04X}"
-        for token in list(tokens)[:SHOWN]
+        for token in list(tokens)[:MAX_SHOWN]
     ]
-    return " ".join(shown) + (" ..." if len(tokens) > SHOWN else "")
+    return " ".join(shown) + (" ..." if len(tokens) > MAX_SHOWN else "")

@@ -1,4 +1,4 @@
-"""The check of running text: its size, its words by Zipf's law, and how soon n-grams repeat."""
+"""Check plain text before training: sizes, Zipf's law of words, repeated n-grams."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from regard.data.checks.side_stats import percentiles, scripts
 from regard.data.tensors.special import UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
 
-ORDERS = 5  # n-grams up to this length are counted
-DRAWN = 3  # and curves drawn up to this one
-POINTS = 60  # of a curve
-SHOWN = 10
+MAX_ORDER = 5  # n-grams up to this length are counted
+MAX_CURVE_ORDER = 3  # and curves up to this length
+NUM_POINTS = 60  # per curve
+MAX_SHOWN = 10
 
 
 @dataclass
 class DocumentCheck(DataCheck):
-    """What was found in running text, as plain data."""
+    """The check of plain text."""
 
     documents: int
     characters: int
     words: int
-    different_words: int
-    alphabet: int
-    lengths: dict[int, int]  # characters of a document
+    distinct_words: int
+    distinct_characters: int
+    lengths: dict[int, int]  # characters per document
     scripts: dict[str, float]
-    tokens: str  # what the model reads
+    tokenizer: str
     vocab_size: int
     dev_documents: int
     dev_characters: int
     dev_tokens: int
     unknown_tokens: int
     zipf: list[list[int]]  # rank and count of words
-    exponent: float  # of the law count ~ rank^-exponent
+    exponent: float  # of Zipf's law: count ~ rank^-exponent
     ngrams: list[dict[str, int]]  # of words: n, total, distinct, once
     ngram_zipf: dict[str, list[list[int]]]
     frequent: dict[str, int]
@@ -44,17 +44,17 @@ class DocumentCheck(DataCheck):
     def summary(self) -> list[str]:
         return [
             f"train {self.characters:,} characters in {self.documents:,} documents; "
-            f"{self.tokens}, {self.vocab_size:,} tokens in the vocabulary; dev "
+            f"{self.tokenizer}, {self.vocab_size:,} tokens in vocabulary; dev "
             f"{self.dev_characters:,} characters",
         ]
 
     def sections(self) -> list[list[str]]:
-        share = [f"{script} {part:.1%}" for script, part in self.scripts.items()]
+        scripts = [f"{script} {fraction:.1%}" for script, fraction in self.scripts.items()]
         rows = [
             ("train documents", f"{self.documents:,}"),
-            ("train characters", f"{self.characters:,}, {self.alphabet:,} different"),
-            ("train words", f"{self.words:,}, {self.different_words:,} different"),
-            ("scripts", ", ".join(share[:3]) or "-"),
+            ("train characters", f"{self.characters:,}, {self.distinct_characters:,} distinct"),
+            ("train words", f"{self.words:,}, {self.distinct_words:,} distinct"),
+            ("scripts", ", ".join(scripts[:3]) or "-"),
             *length_rows(self.lengths),
             ("dev documents", f"{self.dev_documents:,}, {self.dev_characters:,} characters"),
             ("unknown in dev", f"{self.unknown_tokens:,} of {self.dev_tokens:,} tokens"),
@@ -64,7 +64,7 @@ class DocumentCheck(DataCheck):
         return [table(rows), self._curves(), self._ngrams()]
 
     def _curves(self) -> list[str]:
-        """The curve of Zipf's law as bars, a line for each step of ranks; both scales are logs."""
+        """Return the rank-frequency curve as bars; both scales are logarithmic."""
         lines = ["words by rank            count"]
         most = math.log(self.zipf[0][1] + 1) if self.zipf else 1.0
         marks = {int(10 ** (step / 2)) for step in range(20)}
@@ -76,8 +76,8 @@ class DocumentCheck(DataCheck):
         return lines
 
     def _ngrams(self) -> list[str]:
-        """How many n-grams there are, and how many occur only once."""
-        lines = [f"{'words':<8}{'total':>14}{'different':>14}{'only once':>14}"]
+        """Return the number of n-grams, and the fraction that occur only once."""
+        lines = [f"{'words':<8}{'total':>14}{'distinct':>14}{'only once':>14}"]
         for row in self.ngrams:
             once = f"{row['once'] / max(1, row['distinct']):.0%}"
             lines.append(f"{row['n']:<8}{row['total']:>14,}{row['distinct']:>14,}{once:>14}")
@@ -87,10 +87,10 @@ class DocumentCheck(DataCheck):
 def check_documents(
     train: Sequence[str], dev: Sequence[str], tokenizer: Tokenizer
 ) -> DocumentCheck:
-    """The figures of train and dev."""
-    cut = [words_of(text) for text in train]
+    """Return the check of train and dev."""
+    words = [words_of(text) for text in train]
     counts = [
-        Counter(n for words in cut for n in grams(words, size)) for size in range(1, ORDERS + 1)
+        Counter(n for row in words for n in grams(row, size)) for size in range(1, MAX_ORDER + 1)
     ]
     characters = Counter[str]()
     for text in train:
@@ -100,11 +100,11 @@ def check_documents(
         documents=len(train),
         characters=sum(map(len, train)),
         words=counts[0].total(),
-        different_words=len(counts[0]),
-        alphabet=len(characters),
+        distinct_words=len(counts[0]),
+        distinct_characters=len(characters),
         lengths=percentiles(map(len, train)),
         scripts=scripts(characters),
-        tokens=tokenizer.kind,
+        tokenizer=tokenizer.kind,
         vocab_size=len(tokenizer),
         dev_documents=len(dev),
         dev_characters=sum(map(len, dev)),
@@ -121,34 +121,36 @@ def check_documents(
             }
             for n, count in enumerate(counts, 1)
         ],
-        ngram_zipf={str(n): curve(count) for n, count in enumerate(counts[:DRAWN], 1)},
-        frequent={" ".join(gram): count for gram, count in counts[0].most_common(SHOWN)},
+        ngram_zipf={str(n): curve(count) for n, count in enumerate(counts[:MAX_CURVE_ORDER], 1)},
+        frequent={" ".join(gram): count for gram, count in counts[0].most_common(MAX_SHOWN)},
     )
     found.warnings = _warnings(found, set(train) & set(dev))
     return found
 
 
 def words_of(text: str) -> list[str]:
-    """What stands between white space; of a text almost without any, its characters."""
+    """Return whitespace-separated words; of a text almost without whitespace, its characters."""
     words = text.split()
     return words if len(text) < 25 * max(1, len(words)) else list(text)
 
 
 def grams(words: list[str], size: int) -> zip[tuple[str, ...]]:
-    """All sequences of so many words."""
+    """Return all n-grams of this size."""
     return zip(*(words[at:] for at in range(size)), strict=False)
 
 
 def curve(counts: Counter[tuple[str, ...]]) -> list[list[int]]:
-    """Rank and count, at ranks that are evenly spread on a log scale."""
+    """Return rank and count at ranks that are evenly spaced on a log scale."""
     ordered = sorted(counts.values(), reverse=True)
     last = len(ordered)
-    ranks = {round(last ** (step / POINTS)) for step in range(POINTS + 1)} if last else set()
+    ranks = (
+        {round(last ** (step / NUM_POINTS)) for step in range(NUM_POINTS + 1)} if last else set()
+    )
     return [[rank, ordered[rank - 1]] for rank in sorted(ranks)]
 
 
 def exponent(counts: Counter[tuple[str, ...]]) -> float:
-    """The slope of log count over log rank, by least squares over ranks spread evenly in logs."""
+    """Return the negative slope of log count over log rank, by least squares over `curve`."""
     points = [(math.log(rank), math.log(count)) for rank, count in curve(counts)]
     if len(points) < 3:
         return 0.0
@@ -160,10 +162,10 @@ def exponent(counts: Counter[tuple[str, ...]]) -> float:
 def _warnings(found: DocumentCheck, both: set[str]) -> list[str]:
     warnings = []
     if both:
-        warnings.append(f"dev documents that are in train as well: {len(both):,}")
+        warnings.append(f"{len(both):,} dev documents also occur in train (data leakage)")
     if found.unknown_tokens:
-        share = found.unknown_tokens / max(1, found.dev_tokens)
         warnings.append(
-            f"tokens of dev that are not in the vocabulary: {found.unknown_tokens:,} ({share:.2%})"
+            f"{found.unknown_tokens:,} of {found.dev_tokens:,} dev tokens are out of vocabulary "
+            f"({found.unknown_tokens / max(1, found.dev_tokens):.2%})"
         )
     return warnings

@@ -1,4 +1,4 @@
-"""The frame of every check: what was found as plain data, and as a report in words."""
+"""The base of every data check: results as plain data, and as a text report."""
 
 from __future__ import annotations
 
@@ -6,76 +6,78 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-SHOWN = 12  # labels named in a warning
-RARE = 5  # a label with fewer examples can hardly be learned
-LISTED = 40  # labels with a line of their own
+MAX_SHOWN = 12  # labels named in a warning
+MIN_EXAMPLES = 5  # a label with fewer examples can hardly be learned
+MAX_LISTED = 40  # labels with a line of their own
 
 
 @dataclass
 class DataCheck(ABC):
-    """What was found; a check says what matters during training and what its sections are."""
+    """The result of a data check."""
 
     warnings: list[str] = field(default_factory=list, kw_only=True)
 
     @abstractmethod
     def summary(self) -> list[str]:
-        """The sizes, in a few lines."""
+        """Return the sizes in a few lines."""
 
     @abstractmethod
     def sections(self) -> Sequence[list[str]]:
-        """The parts of the full report, each some lines of plain text."""
+        """Return the sections of the full report, each a list of lines."""
 
     def as_dict(self) -> dict[str, object]:
-        """All of it, ready for JSON; warnings come last."""
+        """Return all results for JSON; warnings come last."""
         found = asdict(self)
         found["warnings"] = found.pop("warnings")
         return found
 
     def short(self) -> list[str]:
-        """What matters during training: the sizes, and every warning."""
+        """Return what matters during training: the sizes and every warning."""
         return [*self.summary(), *(f"warning: {warning}" for warning in self.warnings)]
 
     def lines(self) -> list[str]:
-        """The full report as plain text, warnings first."""
-        lines = [f"warning: {warning}" for warning in self.warnings] or ["nothing odd was found"]
+        """Return the full report as plain text, warnings first."""
+        lines = [f"warning: {warning}" for warning in self.warnings] or ["no issues found"]
         for section in self.sections():
             lines += ["", *section]
         return lines
 
 
 def table(rows: list[tuple[str, str]], width: int = 25) -> list[str]:
-    """Names and values in two columns."""
+    """Return names and values in two columns."""
     return [f"{name:<{width}}{value}" for name, value in rows]
 
 
 def length_rows(lengths: dict[int, int]) -> list[tuple[str, str]]:
-    """The lengths, as rows of a table."""
-    names = ("length: half up to", "90 % up to", "99 % up to", "longest")
+    """Return the lengths as rows of a table."""
+    names = ("length p50", "length p90", "length p99", "length max")
     return [(name, f"{n:,}") for name, n in zip(names, lengths.values(), strict=True)]
 
 
-def label_warnings(name: str, labels: dict[str, int], strange: dict[str, int]) -> list[str]:
-    """What is odd about labels."""
+def label_warnings(name: str, labels: dict[str, int], unseen: dict[str, int]) -> list[str]:
+    """Return warnings about labels that occur only in dev, or rarely."""
     warnings = []
-    if strange:
-        first = ", ".join(f"{label} ({count:,})" for label, count in list(strange.items())[:SHOWN])
-        warnings.append(f"{name}s in dev that training never saw, always wrong: {first}")
-    rare = [label for label, count in labels.items() if count < RARE]
+    if unseen:
+        first = ", ".join(
+            f"{label} ({count:,})" for label, count in list(unseen.items())[:MAX_SHOWN]
+        )
+        warnings.append(f"dev {name}s that never occur in train (always wrong): {first}")
+    rare = [label for label, count in labels.items() if count < MIN_EXAMPLES]
     if rare:
-        some = ", ".join(rare[:SHOWN]) + (" ..." if len(rare) > SHOWN else "")
-        warnings.append(f"{name}s with fewer than {RARE} examples: {some}")
+        some = ", ".join(rare[:MAX_SHOWN]) + (" ..." if len(rare) > MAX_SHOWN else "")
+        warnings.append(f"{name}s with fewer than {MIN_EXAMPLES} examples: {some}")
     return warnings
 
 
 def label_lines(name: str, labels: dict[str, int]) -> list[str]:
-    """A line with a bar for each label, most frequent first."""
+    """Return one line with a bar per label, most frequent first."""
     total = max(1, sum(labels.values()))
     most = max(labels.values(), default=1)
     width = min(24, max((len(label) for label in labels), default=1))
-    lines = [f"{name:<{width}}  {'count':>10}  share"]
-    for label, count in list(labels.items())[:LISTED]:
+    lines = [f"{name:<{width}}  {'count':>10}  percent"]
+    for label, count in list(labels.items())[:MAX_LISTED]:
         bar = "#" * max(1, round(30 * count / most)) if count else ""
         lines.append(f"{label[:width]:<{width}}  {count:>10,}  {count / total:6.1%}  {bar}")
-    if len(labels) > LISTED:
-        lines.append(f"and {len(labels) - LISTED:,} more")
+    if len(labels) > MAX_LISTED:
+        lines.append(f"and {len(labels) - MAX_LISTED:,} more")
     return lines

@@ -1,4 +1,4 @@
-"""The check of pairs whose sources are no texts: how many there are, and how long."""
+"""Check pairs whose sources are not texts: sizes and lengths."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from regard.data.checks.check_frame import DataCheck
 
-SHARES = (50, 99, 100)
+PERCENTILES = (50, 99, 100)
 
 
 @dataclass
 class SourceCheck(DataCheck):
-    """What was found. lengths: by share of the examples, of sources and of targets."""
+    """The check of pairs whose sources are not texts. lengths: percentile to length."""
 
     pairs: int
     dev_pairs: int
@@ -20,7 +20,7 @@ class SourceCheck(DataCheck):
     target_lengths: dict[int, int]
 
     def lines(self) -> list[str]:
-        """The full report, which is no longer than what matters during training."""
+        """Return the same lines as during training."""
         return self.short()
 
     def sections(self) -> list[list[str]]:
@@ -31,17 +31,15 @@ class SourceCheck(DataCheck):
         return [
             f"train {self.pairs:,} pairs, dev {self.dev_pairs:,}",
             *(
-                f"{name}, half up to {found[50]:,} long, 99 % up to {found[99]:,}, "
-                f"longest {found[100]:,}"
-                for name, found in sides.items()
+                f"{name}, length p50 {lengths[50]:,}, p99 {lengths[99]:,}, max {lengths[100]:,}"
+                for name, lengths in sides.items()
             ),
         ]
 
 
 def check_sources(kind: str, lengths: np.ndarray, dev_pairs: int) -> SourceCheck:
-    """The figures of sources of a kind and their targets. lengths: (N, 2)."""
+    """Return the check of sources of this kind and their targets. lengths: (N, 2)."""
     source, target = (
-        {share: int(np.percentile(side, share, method="lower")) for share in SHARES}
-        for side in lengths.T
+        {p: int(np.percentile(side, p, method="lower")) for p in PERCENTILES} for side in lengths.T
     )
     return SourceCheck(len(lengths), dev_pairs, kind, source, target)

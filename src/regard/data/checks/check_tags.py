@@ -1,4 +1,4 @@
-"""The check of tagged sentences: what is there, what is odd."""
+"""Check tagged sentences before training."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ from regard.data.reading.read import Pair
 
 @dataclass
 class TagCheck(DataCheck):
-    """What was found in tagged sentences, as plain data."""
+    """The check of tagged sentences."""
 
     sentences: int
     words: int
-    forms: int  # different words
-    characters: int  # distinct characters
+    distinct_words: int
+    distinct_characters: int
     lengths: dict[int, int]
-    labels: dict[str, int]  # tag to how often, most frequent first
+    labels: dict[str, int]  # tag to count, most frequent first
     dev_sentences: int
     dev_words: int
-    unseen_words: int  # words of dev that training never saw
-    unseen_labels: dict[str, int]  # tags of dev that training never saw
-    overlap: int  # dev sentences that are in train as well
+    oov_words: int  # dev words that never occur in train
+    unseen_labels: dict[str, int]  # dev tags that never occur in train
+    overlap: int  # dev sentences that also occur in train
     ambiguous: int  # words with several tags
 
     def summary(self) -> list[str]:
         return [
-            f"train {self.sentences:,} sentences, {self.words:,} words ({self.forms:,} different), "
-            f"{len(self.labels):,} tags; dev {self.dev_sentences:,} sentences, "
-            f"{self.dev_words:,} words, {_share(self.unseen_words, self.dev_words)} never seen",
+            f"train {self.sentences:,} sentences, {self.words:,} words "
+            f"({self.distinct_words:,} distinct), {len(self.labels):,} tags; dev {self.dev_sentences:,} sentences, "
+            f"{self.dev_words:,} words, {_fraction(self.oov_words, self.dev_words)} unknown",
         ]
 
     def sections(self) -> list[list[str]]:
         rows = [
             ("train sentences", f"{self.sentences:,}"),
-            ("train words", f"{self.words:,}, {self.forms:,} different"),
-            ("characters", f"{self.characters:,} distinct"),
+            ("train words", f"{self.words:,}, {self.distinct_words:,} distinct"),
+            ("characters", f"{self.distinct_characters:,} distinct"),
             *length_rows(self.lengths),
             ("words with several tags", f"{self.ambiguous:,}"),
             ("dev sentences", f"{self.dev_sentences:,}, {self.overlap:,} also in train"),
             ("dev words", f"{self.dev_words:,}"),
-            ("never seen in train", _share(self.unseen_words, self.dev_words)),
+            ("unknown words in dev", _fraction(self.oov_words, self.dev_words)),
         ]
         return [table(rows), label_lines("tag", self.labels)]
 
@@ -61,32 +61,32 @@ def check_tags(
     sizes: tuple[int, int],
     knows: Callable[[str], bool],
 ) -> TagCheck:
-    """The figures of train and dev."""
+    """Return the check of train and dev."""
     labels = Counter(tag for pair in train for tag in pair.target)
     pairs = {both for pair in train for both in zip(pair.source, pair.target, strict=True)}
-    several = Counter(word for word, _ in pairs)
+    tags_of_word = Counter(word for word, _ in pairs)
     seen = {pair.source for pair in train}
     dev_words = [word for pair in dev for word in pair.source]
-    strange = Counter(tag for pair in dev for tag in pair.target if tag not in labels)
+    unseen = Counter(tag for pair in dev for tag in pair.target if tag not in labels)
     found = TagCheck(
         sentences=len(train),
         words=labels.total(),
-        forms=sizes[0],
-        characters=sizes[1],
+        distinct_words=sizes[0],
+        distinct_characters=sizes[1],
         lengths=percentiles(len(pair.source) for pair in train),
         labels=dict(labels.most_common()),
         dev_sentences=len(dev),
         dev_words=len(dev_words),
-        unseen_words=sum(not knows(word) for word in dev_words),
-        unseen_labels=dict(strange.most_common()),
+        oov_words=sum(not knows(word) for word in dev_words),
+        unseen_labels=dict(unseen.most_common()),
         overlap=sum(pair.source in seen for pair in dev),
-        ambiguous=sum(count > 1 for count in several.values()),
+        ambiguous=sum(count > 1 for count in tags_of_word.values()),
     )
     found.warnings = label_warnings("tag", found.labels, found.unseen_labels)
     if len(dev) and found.overlap > 0.5 * len(dev):
-        found.warnings.append(f"dev sentences that are in train as well: {found.overlap:,}")
+        found.warnings.append(f"{found.overlap:,} dev sentences also occur in train (data leakage)")
     return found
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} ({part / max(1, whole):.1%})"
+def _fraction(part: int, total: int) -> str:
+    return f"{part:,} ({part / max(1, total):.1%})"

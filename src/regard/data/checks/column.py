@@ -1,4 +1,4 @@
-"""The texts of one side, or of both, of pairs that may lie in a file."""
+"""The texts of one or both sides of pairs that may be stored in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from regard.data.tokenizers.amount import Amount
 
 
 def side_texts(pairs: Sequence[Pair], *sides: str) -> Sequence[str]:
-    """The texts of these sides (source, target), one side after the other."""
+    """Return the texts of these sides (source, target), one side after the other."""
     if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
         return Column(pairs, sides)
     return [getattr(pair, side) for side in sides for pair in pairs]
@@ -41,24 +41,24 @@ class Column(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | list[str]:
         if isinstance(at, int):
             return self[slice(at, at + 1)][0]
-        places = np.array(range(len(self))[at], np.int64)
+        indices = np.array(range(len(self))[at], np.int64)
         count = len(self.pairs)
         found: list[str] = []
         for number, side in enumerate(self.sides):
-            rows = places[(places >= number * count) & (places < (number + 1) * count)]
+            rows = indices[(indices >= number * count) & (indices < (number + 1) * count)]
             part = PairSubset(self.pairs.base, self.pairs.rows[rows - number * count])
             found += _texts(part, side)
         return found
 
     @functools.cached_property
     def amount(self) -> Amount:
-        """Words and characters of all texts."""
+        """The number of words and characters of all texts."""
         known = amounts(self.pairs)
         return functools.reduce(Amount.__add__, [known[side] for side in self.sides])
 
 
 def amounts(pairs: PairSubset) -> dict[str, Amount]:
-    """The amount of text of each side, counted once for these pairs."""
+    """Return the amount of text per side, counted once for these pairs."""
     known: dict[str, Amount] | None = pairs.__dict__.get("amounts")
     if known is None:
         known = {"source": Amount(), "target": Amount()}

@@ -1,4 +1,4 @@
-"""One side of the data, source or target, in figures: lengths, characters, unknowns, oddities."""
+"""Statistics of one side, source or target: lengths, characters, unknown tokens, issues."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from regard.data.checks.survey import IssueCount, SideSurvey
 from regard.data.tensors.special import UNK
 from regard.data.tokenizers.tokenizer import Tokenizer
 
-SHARES = (50, 90, 99, 100)
-RARE = 2  # a character that occurs at most so often is rare
+PERCENTILES = (50, 90, 99, 100)
+MAX_RARE = 2  # a character with at most this many occurrences is rare
 
 
 @dataclass
 class SideStats:
-    """The figures of one side; texts are counted in train, unknowns in dev."""
+    """The statistics of one side: texts of train, unknown tokens of dev."""
 
-    kind: str
+    tokenizer: str
     vocab_size: int
-    lengths: dict[int, int]  # so many in a hundred texts -> are at most so long, in tokens
+    lengths: dict[int, int]  # percentile to length in tokens
     characters: int
-    scripts: dict[str, float]  # share of the letters, largest first
-    rare: dict[str, int]  # characters seen only once or twice
+    scripts: dict[str, float]  # fraction of the letters, largest first
+    rare: dict[str, int]  # characters that occur once or twice
     empty: IssueCount
-    edges: IssueCount  # white space at an end
+    edge_whitespace: IssueCount  # leading or trailing
     double_spaces: IssueCount
     control: IssueCount
     replacement: IssueCount  # U+FFFD
-    decomposed: IssueCount  # not in NFC
+    not_nfc: IssueCount
     dev_tokens: int
     unknown_tokens: int
     unknown_examples: int
     unknown: dict[str, int]  # the most frequent ones
 
 
-def measure_side(
+def side_stats(
     survey: SideSurvey, lengths: np.ndarray, dev: Sequence[str], tokenizer: Tokenizer
 ) -> SideStats:
-    """The figures of the train texts, which were surveyed, and whose lengths are given; and dev."""
+    """Return the statistics of the surveyed train texts with these lengths, and of dev."""
     characters = survey.characters
     encoded = tokenizer.encode_all(dev)
     unknown = [text for text, ids in zip(dev, encoded, strict=True) if UNK in ids]
     return SideStats(
-        kind=tokenizer.kind,
+        tokenizer=tokenizer.kind,
         vocab_size=len(tokenizer),
         lengths=percentiles(lengths),
         characters=len(characters),
         scripts=scripts(characters),
-        rare={mark: count for mark, count in characters.items() if count <= RARE},
-        **survey.odd,
+        rare={mark: count for mark, count in characters.items() if count <= MAX_RARE},
+        **survey.issues,
         dev_tokens=sum(map(len, encoded)),
         unknown_tokens=sum(ids.count(UNK) for ids in encoded),
         unknown_examples=len(unknown),
@@ -62,17 +62,17 @@ def measure_side(
 
 
 def percentiles(lengths: Iterable[int] | np.ndarray) -> dict[int, int]:
-    """For each share of 100: the length that so many texts do not exceed (nearest rank)."""
-    found = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
-    if not len(found):
-        return dict.fromkeys(SHARES, 0)
-    up_to = np.cumsum(np.bincount(found))  # texts that are at most so long
-    ranks = {share: -(-share * len(found) // 100) for share in SHARES}
-    return {share: int(np.searchsorted(up_to, rank)) for share, rank in ranks.items()}
+    """Return the length at each percentile (nearest rank)."""
+    lengths = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    if not len(lengths):
+        return dict.fromkeys(PERCENTILES, 0)
+    up_to = np.cumsum(np.bincount(lengths))  # texts up to each length
+    ranks = {percentile: -(-percentile * len(lengths) // 100) for percentile in PERCENTILES}
+    return {percentile: int(np.searchsorted(up_to, rank)) for percentile, rank in ranks.items()}
 
 
 def scripts(characters: Counter[str]) -> dict[str, float]:
-    """The share of each script among the letters, by the first word of their Unicode names."""
+    """Return the fraction of letters per script, by the first word of their Unicode names."""
     counts: Counter[str] = Counter()
     for character, count in characters.items():
         if (
@@ -84,7 +84,7 @@ def scripts(characters: Counter[str]) -> dict[str, float]:
 
 
 def unknown_tokens(texts: Sequence[str], tokenizer: Tokenizer) -> dict[str, int]:
-    """The tokens of the texts that the vocabulary lacks, the ten most frequent."""
+    """Return the ten most frequent out-of-vocabulary tokens of the texts."""
     counts = Counter(
         token
         for text in texts

@@ -1,4 +1,4 @@
-"""All that a check needs to know of pairs, gathered in portions: 20 bytes a pair stay in memory."""
+"""All that a check needs to know of pairs, collected block by block: 20 bytes per pair."""
 
 from __future__ import annotations
 
@@ -17,58 +17,58 @@ from regard.data.sources.large import blocks, large_base
 from regard.data.tokenizers.amount import count_characters
 
 INVISIBLE = frozenset("\u00ad\u200b\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2060\ufeff")
-ODDITIES = ("empty", "edges", "double_spaces", "control", "replacement", "decomposed")
+ISSUES = ("empty", "edge_whitespace", "double_spaces", "control", "replacement", "not_nfc")
 
 
 @dataclass(frozen=True, slots=True)
 class IssueCount:
-    """How many texts show something, and the line of the first."""
+    """The number of texts with an issue, and the line of the first."""
 
     count: int
     line: int | None
 
-    def more(self, count: int, line: int | None) -> IssueCount:
-        """The same with those of a later portion."""
+    def add(self, count: int, line: int | None) -> IssueCount:
+        """Return the count with those of a later block added."""
         return IssueCount(self.count + count, line if self.line is None else self.line)
 
 
 class SideSurvey:
-    """One side: its characters, and how many texts are odd in which way."""
+    """One side: its characters, and the number of texts with each issue."""
 
     def __init__(self) -> None:
         self.characters: Counter[str] = Counter()
-        self.odd = dict.fromkeys(ODDITIES, IssueCount(0, None))
+        self.issues = dict.fromkeys(ISSUES, IssueCount(0, None))
 
     def add(self, texts: list[str], lines: Sequence[int]) -> None:
-        """Looks at some more texts."""
+        """Survey more texts."""
         whole = "".join(texts)
         marks = count_characters(whole, self.characters)
         control = [m for m in marks if m in INVISIBLE or unicodedata.category(m) == "Cc"]
         stripped = [text.strip() for text in texts]
-        self._note("empty", [not text for text in stripped], lines)
+        self._count("empty", [not text for text in stripped], lines)
         edges = [one != text and bool(one) for one, text in zip(stripped, texts, strict=True)]
-        self._note("edges", edges, lines)
+        self._count("edge_whitespace", edges, lines)
         tests: list[tuple[str, bool, Callable[[str], bool]]] = [
             ("double_spaces", "  " in whole, lambda text: "  " in text),
             ("control", bool(control), lambda text: any(mark in text for mark in control)),
             ("replacement", "\ufffd" in whole, lambda text: "\ufffd" in text),
             (
-                "decomposed",
+                "not_nfc",
                 not whole.isascii(),
                 lambda text: not unicodedata.is_normalized("NFC", text),
             ),
         ]
-        for name, possible, is_odd in tests:
+        for name, possible, has_issue in tests:
             if possible:
-                self._note(name, list(map(is_odd, texts)), lines)
+                self._count(name, list(map(has_issue, texts)), lines)
 
-    def _note(self, name: str, odd: list[bool], lines: Sequence[int]) -> None:
-        if count := sum(odd):
-            self.odd[name] = self.odd[name].more(count, lines[odd.index(True)])
+    def _count(self, name: str, hits: list[bool], lines: Sequence[int]) -> None:
+        if count := sum(hits):
+            self.issues[name] = self.issues[name].add(count, lines[hits.index(True)])
 
 
 class Survey:
-    """Both sides, and what repeats."""
+    """Both sides of all pairs, and duplicates."""
 
     def __init__(self, pairs: Sequence[Pair]) -> None:
         self.source, self.target = SideSurvey(), SideSurvey()
@@ -86,7 +86,7 @@ class Survey:
         self._repeats(sources, both)
 
     def _add(self, block: ParsedBlock) -> None:
-        """Looks at some more pairs."""
+        """Survey more pairs."""
         count = len(block.sources)
         both = map(hash, zip(block.sources, block.targets, strict=True))
         self.found[0].append(np.fromiter(block.lines, np.uint32, count))
@@ -97,14 +97,14 @@ class Survey:
         self._copies(block)
 
     def _copies(self, block: ParsedBlock) -> None:
-        """Targets that equal their sources."""
+        """Count targets equal to their sources."""
         sides = zip(block.sources, block.targets, strict=True)
         same = [at for at, (one, other) in enumerate(sides) if one == other and one.strip()]
         if same:
-            self.copies = self.copies.more(len(same), block.lines[same[0]])
+            self.copies = self.copies.add(len(same), block.lines[same[0]])
 
     def _repeats(self, sources: np.ndarray, pairs: np.ndarray) -> None:
-        """What occurs several times, by hashes of 64 bits: two texts share one by no chance."""
+        """Count duplicates by 64-bit hashes; collisions are negligible."""
         order = np.argsort(pairs, kind="stable")
         pairs = pairs[order]
         again = np.append(False, pairs[1:] == pairs[:-1])[: len(pairs)]
@@ -112,9 +112,9 @@ class Survey:
         first = int(self.lines[repeats.min()]) if len(repeats) else None
         self.duplicates = IssueCount(len(repeats), first)
         self.sources, targets = np.unique(sources[order[~again]], return_counts=True)
-        self.several = int((targets > 1).sum())
+        self.multi_target_sources = int((targets > 1).sum())
 
-    def known(self, sources: set[str]) -> int:
-        """How many of these sources are among the pairs."""
+    def count_known(self, sources: set[str]) -> int:
+        """Return how many of these sources occur in the pairs."""
         hashes = np.fromiter(map(hash, sources), np.int64, len(sources))
         return int(np.isin(hashes, self.sources).sum())

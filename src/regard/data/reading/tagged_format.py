@@ -13,6 +13,7 @@ from typing import ClassVar
 from typing_extensions import Self
 
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.data.reading.columns import CHOOSE
 from regard.data.reading.pair_format import Names, Problems
 
@@ -74,8 +75,8 @@ class TaggedLayout(ABC):
     def render(self, sentence: Sentence, tags: Sequence[str]) -> str:
         """The sentence in its own format with these tags, line ends and all."""
         if len(tags) != len(sentence.tokens):
-            tokens = count(len(sentence.tokens), "token")
-            raise ValueError(f"{tokens} but {count(len(tags), 'tag')}")
+            tokens = count_noun(len(sentence.tokens), "token")
+            raise ValueError(f"{tokens} but {count_noun(len(tags), 'tag')}")
         lines = self.filled(sentence, tags) if sentence.tokens else sentence.raw
         return "".join(line + "\n" for line in lines)
 
@@ -86,7 +87,7 @@ class TaggedLayout(ABC):
     def bad_width(self, cells: list[str]) -> str | None:
         """What is wrong with the number of columns, if anything."""
         between = " between tabs" if self.tabs else ""
-        expected = f"{count(self.width, 'column')}{between} expected"
+        expected = f"{count_noun(self.width, 'column')}{between} expected"
         return None if len(cells) == self.width else f"{expected}, {len(cells)} found"
 
     def fill(self, line: str, value: str) -> str:
@@ -179,8 +180,3 @@ def _place(path: str, side: str, column: str, width: int, names: list[str]) -> i
 def split_words(text: str) -> tuple[str, ...]:
     """The words between spaces; only the space itself separates."""
     return tuple(word for word in text.split(" ") if word)
-
-
-def count(number: int, noun: str) -> str:
-    """'1 tag', '2 tags'."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -9,6 +9,7 @@ from typing import Any
 
 from typing_extensions import Self
 
+from regard.core.formatting import count_noun
 from regard.data.reading.json_lines import name_of, parse_object, pick, text_of
 from regard.data.reading.lines import note_blank
 from regard.data.reading.pair_format import Names, Problems
@@ -17,7 +18,6 @@ from regard.data.reading.tagged_format import (
     TOKENS,
     Sentence,
     TaggedLayout,
-    count,
     split_words,
 )
 
@@ -39,7 +39,9 @@ class LineLayout(TaggedLayout):
                 tokens, tags = (), ()
             else:
                 if len(tokens) != len(tags) and (tags or need_tags):
-                    problem = f"{count(len(tokens), 'token')} but {count(len(tags), 'tag')}"
+                    problem = (
+                        f"{count_noun(len(tokens), 'token')} but {count_noun(len(tags), 'tag')}"
+                    )
                     problems.append((number, f"{problem}; one tag for each token is expected"))
             yield Sentence(tokens, tags or None, number, (line,))
 
