@@ -93,7 +93,7 @@ def test_auto_goes_on_with_the_engine_that_it_chose(
 
     Path("in.txt").write_text(lines(words))
     given = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
-    monkeypatch.setattr(auto_engine, "ENOUGH", 8)
+    monkeypatch.setattr(auto_engine, "MIN_SOURCES", 8)
     with monkeypatch.context() as patch:
         patch.setattr(auto_engine.AutoEngine, "_fastest", choose)
         stopped(3, *given, "--output", "out")
@@ -101,7 +101,7 @@ def test_auto_goes_on_with_the_engine_that_it_chose(
     assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
     monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # not to be measured again
     said = command(*given, "--output", "out")
-    assert said.code == 0 and "engine auto: torch int8 again, as before" in said.err
+    assert said.code == 0 and "engine auto: using torch int8, as before" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 

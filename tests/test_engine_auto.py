@@ -1,4 +1,4 @@
-"""The engine auto takes the fastest engine that gives the answers of torch."""
+"""Engine auto: the fastest engine that agrees with torch."""
 
 import random
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_auto_measures_where_there_is_enough_to_answer(
 ) -> None:
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr("regard.exchange.auto_engine.SECOND", 0.02)
+    monkeypatch.setattr("regard.exchange.auto_engine.TRIAL_SECONDS", 0.02)
     monkeypatch.setattr(
         "regard.exchange.auto_engine.OTHERS", (auto_engine.EngineChoice("ctranslate2"),)
     )
@@ -36,7 +36,9 @@ def test_auto_measures_where_there_is_enough_to_answer(
     many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
     assert auto.predict(many) == model.predict(many)
     said = capsys.readouterr().err
-    assert "engine auto: torch " in said and ", ctranslate2 " in said and said.endswith(" it is\n")
+    assert (
+        "engine auto: torch " in said and ", ctranslate2 " in said and "sources/s; using " in said
+    )
     auto.predict(many)
     assert "engine auto" not in capsys.readouterr().err
 
@@ -47,8 +49,8 @@ def test_auto_never_takes_an_engine_that_answers_otherwise(
     model, _ = exported("pre")
     other = random_model(tmp_path / "run", KINDS["post"])
     engine = TorchEngine(other.model_)
-    monkeypatch.setattr(auto_engine, "SECOND", 0.0)
-    monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
+    monkeypatch.setattr(auto_engine, "TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr(auto_engine.SpeedTrial, "run", _always_faster(auto_engine.SpeedTrial.run))
     first = TorchEngine(model.model_)
     auto = auto_engine.AutoEngine(first, lambda choice: engine)
     source = pad([[5 + i % 7, 6, EOS] for i in range(200)])
@@ -70,9 +72,9 @@ def test_auto_leaves_what_is_too_long_to_torch(
     in the trial and afterwards."""
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
-    monkeypatch.setattr(auto_engine, "SECOND", 0.0)
+    monkeypatch.setattr(auto_engine, "TRIAL_SECONDS", 0.0)
     monkeypatch.setattr(auto_engine, "OTHERS", (auto_engine.EngineChoice("ctranslate2"),))
-    monkeypatch.setattr(auto_engine.Trial, "run", _always_faster(auto_engine.Trial.run))
+    monkeypatch.setattr(auto_engine.SpeedTrial, "run", _always_faster(auto_engine.SpeedTrial.run))
     opened, given = auto_engine.AutoEngine._open, []
 
     def short(*which: Any) -> Any:

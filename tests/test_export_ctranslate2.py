@@ -19,7 +19,7 @@ from regard.exchange.ctranslate2_engine import CTranslate2Engine
 from regard.exchange.export import cached_export, export_model
 from regard.exchange.export import ctranslate2 as exporter
 from regard.exchange.export.ctranslate2_read import read_model
-from regard.exchange.export.parity import compare
+from regard.exchange.export.parity import parity
 from regard.inference import predictor
 from regard.inference.open_engine import open_engine
 from regard.search import Beam, Hypothesis, Sample, SearchRequest, TokenConstraints
@@ -201,7 +201,7 @@ def test_a_spoiled_export_is_found(
         spec.gamma, spec.beta = self.array(norm.weight), self.array(0 * norm.bias)
 
     monkeypatch.setattr(exporter.Filler, "norm", norm)
-    with pytest.raises(UserError, match="does not answer as"):
+    with pytest.raises(UserError, match="export check failed"):
         export_model(model.predictor_, "ctranslate2", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
@@ -209,7 +209,7 @@ def test_a_spoiled_export_is_found(
 def test_comparison_counts_answers_and_looks_at_scores() -> None:
     ours = [Hypothesis((5,), -1.0, ()), Hypothesis((6,), -2.0, ()), Hypothesis((7,), -3.0, ())]
     theirs = [Hypothesis((5,), -1.5, ()), Hypothesis((8,), -2.0, ()), Hypothesis((7,), -3.1, ())]
-    assert compare(ours, theirs) == (pytest.approx(2 / 3), 0.5)
+    assert parity(ours, theirs) == (pytest.approx(2 / 3), 0.5)
 
 
 def test_another_engine_is_refused_by_name(exported: Any, command: Any) -> None:
@@ -224,7 +224,7 @@ def test_another_engine_is_refused_by_name(exported: Any, command: Any) -> None:
 
 
 def test_labels_are_given_by_torch_only(models: Any) -> None:
-    with pytest.raises(UserError, match="a tag model is run by torch only"):
+    with pytest.raises(UserError, match="tag models need engine torch"):
         regard.load(models("tag").run, engine="ctranslate2")
 
 
@@ -263,21 +263,21 @@ def test_no_weights_of_torch_stay_beside_those_of_the_engine(
         assert made.pop()() is None and isinstance(loaded.model_, CTranslate2Engine)
 
 
-def test_a_source_with_more_tokens_than_places_is_refused(exported: Any) -> None:
+def test_a_source_with_more_tokens_than_positions_is_an_error(exported: Any) -> None:
     _, folder = exported("pre")
     long = "a" * exporter.LENGTH
-    with pytest.raises(UserError, match=r"a source of 2,048 tokens.* places for 2,047"):
+    with pytest.raises(UserError, match=r"a source of 2,048 tokens.* positions for 2,047"):
         regard.load(folder).predict(["abc", long])
 
 
-def test_damage_is_said(exported: Any, tmp_path: Path) -> None:
+def test_corruption_is_an_error(exported: Any, tmp_path: Path) -> None:
     _, folder = exported("pre")
     copy = shutil.copytree(folder, tmp_path / "copy")
     path = copy / "ctranslate2" / "model.bin"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(UserError, match="damaged, export the model anew"):
+    with pytest.raises(UserError, match="corrupted; export the model again"):
         regard.load(copy)
-    with pytest.raises(UserError, match="damaged, export the model anew"):
+    with pytest.raises(UserError, match="corrupted; export the model again"):
         read_model(copy / "ctranslate2")
     (copy / "export.json").write_text('{"format": 99, "engine": "ctranslate2", "version": "9.9"}')
     with pytest.raises(UserError, match=r"exported by regard 9\.9, which is newer"):

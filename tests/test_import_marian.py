@@ -89,12 +89,12 @@ def test_same_logits(make: Callable[[str], Pair], kind: str) -> None:
             labels=pair.ids(targets, pair.target),
         ).logits[pad(targets).mask]
         ours = pair.ours.model(Batch(pad(sources), pad(targets))).logits
-    real = [id for id in range(len(pair.target.rows)) if id not in pair.target.silent]
+    real = [id for id in range(len(pair.target.rows)) if id not in pair.target.disabled]
     wanted = theirs[:, [pair.target.rows[id] for id in real]]
     assert sorted(pair.target.rows[id] for id in real) == list(range(theirs.shape[1]))
     torch.testing.assert_close(ours[:, real], wanted, atol=1e-5, rtol=1e-5)
     shares = ours.softmax(-1)
-    assert shares[:, pair.target.silent].max() == 0
+    assert shares[:, pair.target.disabled].max() == 0
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 1.0])

@@ -136,7 +136,7 @@ def test_an_export_answers_as_the_model_in_int8(trained: regard.Transducer, tmp_
 
 
 def test_an_export_is_asked_for_by_name(trained: regard.Transducer, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="say --quantize int8"):
+    with pytest.raises(UserError, match="requires --quantize int8"):
         export(trained.predictor_, tmp_path / "regard")
 
 

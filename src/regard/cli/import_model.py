@@ -18,11 +18,11 @@ def import_model(
     debug: Debug = False,
 ) -> None:
     """Make a run folder of a MarianMT checkpoint: regard import opus-mt-en-de --out runs/en-de."""
-    from regard.exchange.importing.imported_folder import refuse_full, write_imported
+    from regard.exchange.importing.imported_folder import check_out, write_imported
     from regard.exchange.importing.marian_model import import_marian
     from regard.storage.taken_folder import clear, held
 
-    refuse_full(out, force)
+    check_out(out, force)
     imported = import_marian(folder)
     with held(out):
         clear(out)

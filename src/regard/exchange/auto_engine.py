@@ -1,4 +1,4 @@
-"""The engine auto: whichever is the fastest on the texts at hand, by measuring."""
+"""Engine auto: benchmark the engines on the given texts and use the fastest."""
 
 import random
 import time
@@ -12,7 +12,7 @@ from regard.search.search import Search, SearchRequest, SearchResult
 
 
 class EngineChoice(NamedTuple):
-    """An engine by its name, and how its weights are rounded."""
+    """An engine name, and how its weights are quantized."""
 
     name: str
     quantize: str | None = None
@@ -21,28 +21,28 @@ class EngineChoice(NamedTuple):
         return f"{self.name} {self.quantize or ''}".strip()
 
 
-NOT_YET, TORCH = EngineChoice(""), EngineChoice("torch")
+UNDECIDED, TORCH = EngineChoice(""), EngineChoice("torch")
 OTHERS = (
     EngineChoice("torch", "int8"),
     EngineChoice("ctranslate2"),
     EngineChoice("ctranslate2", "int8"),
     EngineChoice("onnx"),
 )
-ENOUGH = 200  # sources; fewer are answered before all engines were measured
-SECOND = 1.0  # for each engine, about
-FEW = 8  # sources to begin with
-ALIKE = 0.95  # share of best answers that must be those of torch
+MIN_SOURCES = 200  # fewer are done before a benchmark pays off
+TRIAL_SECONDS = 1.0  # per engine, about
+FIRST_SOURCES = 8
+MIN_AGREEMENT = 0.95  # fraction of best hypotheses equal to torch's
 
 
 class AutoEngine(Engine):
-    """torch, until there are enough sources to measure others; then the fastest."""
+    """torch, until there are enough sources for a benchmark; then the fastest engine."""
 
     name = "auto"
 
     def __init__(self, engine: Engine, load: Callable[[EngineChoice], Engine]) -> None:
-        """engine: that of torch. load: opens another one."""
+        """engine: the one of torch. load: opens another one."""
         self.engine, self.device, self.load = engine, engine.device, load
-        self.torch, self.chosen = engine, NOT_YET
+        self.torch, self.chosen = engine, UNDECIDED
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         return self.engine.run(search, request)
@@ -54,32 +54,32 @@ class AutoEngine(Engine):
         return self.engine.for_alignment(request)
 
     def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        """By the fastest engine for these sources, if there are enough; it stays that one."""
-        if self.chosen == NOT_YET and sum(map(len, parts)) >= ENOUGH:
-            self._use(*self._fastest(Trial(parts, work)))
+        """Run with the fastest engine, chosen once there are enough sources."""
+        if self.chosen == UNDECIDED and sum(map(len, parts)) >= MIN_SOURCES:
+            self._use(*self._fastest(SpeedTrial(parts, work)))
         return self.engine.spread(work, parts)
 
     def taken(self) -> list[str | None] | None:
-        return None if self.chosen == NOT_YET else [self.chosen.name, self.chosen.quantize]
+        return None if self.chosen == UNDECIDED else [self.chosen.name, self.chosen.quantize]
 
     def take(self, record: list[str | None] | None) -> None:
         if record is None:
             return
         name, quantize = record
         choice = EngineChoice(str(name), quantize)
-        info(f"engine auto: {choice} again, as before")
+        info(f"engine auto: using {choice}, as before")
         self._use(self.torch if choice == TORCH else self._open(choice), choice)
 
     def _use(self, engine: Engine, choice: EngineChoice) -> None:
         self.engine, self.device, self.chosen = engine, engine.device, choice
 
     def _open(self, choice: EngineChoice) -> Engine:
-        """The engine, which leaves what is too long for it to that of torch."""
+        """Open an engine that falls back to torch for long sequences."""
         return Fitting(self.load(choice), self.torch)
 
-    def _fastest(self, trial: "Trial") -> tuple[Engine, EngineChoice]:
-        """The fastest engine whose predictions are those of torch; says why."""
-        trial.run(self.torch)  # what is done once only is done now
+    def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice]:
+        """Return the fastest engine whose predictions agree with torch, and print the speeds."""
+        trial.run(self.torch)  # warm up
         trial.grow(self.torch)
         expected, best = trial.run(self.torch)
         engine, chosen, measured = self.torch, TORCH, [f"torch {best:.3g}"]
@@ -87,39 +87,38 @@ class AutoEngine(Engine):
             try:
                 candidate = self._open(choice)
             except UserError as error:
-                info(f"engine auto: without {choice}: {error}")
+                info(f"engine auto: skipping {choice}: {error}")
                 continue
             trial.run(candidate)
-            answers, rate = trial.run(candidate)
-            same = sum(a.tokens == b.tokens for a, b in zip(answers, expected, strict=True))
-            alike = same / len(expected)
-            doubt = "" if alike >= ALIKE else f" ({alike:.0%} alike)"
-            measured.append(f"{choice} {rate:.3g}{doubt}")
-            if alike >= ALIKE and rate > best:
-                engine, best, chosen = candidate, rate, choice
-        count = len(expected)
-        info(f"engine auto: {', '.join(measured)} sources a second on {count}; {chosen} it is")
+            hypotheses, speed = trial.run(candidate)
+            same = sum(a.tokens == b.tokens for a, b in zip(hypotheses, expected, strict=True))
+            agreement = same / len(expected)
+            doubt = "" if agreement >= MIN_AGREEMENT else f" ({agreement:.0%} equal)"
+            measured.append(f"{choice} {speed:.3g}{doubt}")
+            if agreement >= MIN_AGREEMENT and speed > best:
+                engine, best, chosen = candidate, speed, choice
+        info(f"engine auto: {', '.join(measured)} sources/s; using {chosen}")
         return engine, chosen
 
 
-class Trial:
-    """Some of the sources, which all engines answer in turn."""
+class SpeedTrial:
+    """A sample of the sources for a speed comparison."""
 
     def __init__(self, parts: list[list[int]], work: BatchWork[Any]) -> None:
-        places = [place for part in parts for place in part]
-        random.Random(0).shuffle(places)
-        self.size, self.all, self.work = max(map(len, parts)), places, work
-        self.places = places[:FEW]
+        rows = [row for part in parts for row in part]
+        random.Random(0).shuffle(rows)
+        self.size, self.all, self.work = max(map(len, parts)), rows, work
+        self.rows = rows[:FIRST_SOURCES]
 
     def grow(self, engine: Engine) -> None:
-        """Takes as many sources as this engine answers in about a second."""
-        _, rate = self.run(engine)
-        self.places = self.all[: max(FEW, int(rate * SECOND))]
+        """Take as many sources as this engine predicts in about a second."""
+        _, speed = self.run(engine)
+        self.rows = self.all[: max(FIRST_SOURCES, int(speed * TRIAL_SECONDS))]
 
     def run(self, engine: Engine) -> tuple[list[Any], float]:
-        """The best answers, and how many of them in a second."""
-        parts = [self.places[i : i + self.size] for i in range(0, len(self.places), self.size)]
-        began = time.perf_counter()
+        """Return the best hypotheses, and the sources per second."""
+        parts = [self.rows[i : i + self.size] for i in range(0, len(self.rows), self.size)]
+        start = time.perf_counter()
         found = list(engine.spread(self.work, parts))
-        seconds = time.perf_counter() - began
-        return [one for part in found for one in part], len(self.places) / seconds
+        seconds = time.perf_counter() - start
+        return [one for part in found for one in part], len(self.rows) / seconds

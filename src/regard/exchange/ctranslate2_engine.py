@@ -1,10 +1,10 @@
-"""The engine ctranslate2: CTranslate2's own beam search where it gives what ours would.
+"""Engine ctranslate2: CTranslate2's beam search if it gives the same result as ours.
 
-CTranslate2 strikes tokens out before it normalizes, ours after. So that probabilities stay what
-they are, nothing is struck out here: a token that is no output ends a hypothesis, which leaves
-its place in the beam to the next best. A sentence whose hypotheses then all end with EOS, before
-its limit, was searched as ours would have done. The few others, and all that CTranslate2 cannot
-do as we do it, are searched by ours, with the same weights.
+CTranslate2 masks tokens before normalization, we mask after it. To keep the probabilities, nothing
+is masked here: a special token ends a hypothesis and frees its slot in the beam. If all hypotheses
+of a sentence end with EOS before the limit, our search would have found the same ones. The other
+sentences, and everything that CTranslate2 does not support, fall back to our search with the same
+weights.
 """
 
 import math
@@ -27,18 +27,18 @@ from regard.search.callbacks import remap_rows
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import Search, SearchRequest, SearchResult
 
-Row = list[str]  # tokens by their numbers
+Row = list[str]  # token ids as strings
 ENDS = [EOS, *NON_OUTPUT_IDS]
-NO_ALPHA = 1e-9  # 0 would make CTranslate2 stop earlier
+ZERO_PENALTY = 1e-9  # with 0, CTranslate2 stops earlier
 
 
 class CTranslate2Engine(Engine):
-    """Decodes with CTranslate2."""
+    """Decode with CTranslate2."""
 
     name = "ctranslate2"
 
     def __init__(self, folder: Path) -> None:
-        """folder: the files of CTranslate2 within an exported folder."""
+        """folder: the CTranslate2 files inside an exported folder."""
         package = need("ctranslate2")
         self.folder = folder
         facts = read_facts(folder / "config.json", "source_length", "length")
@@ -49,15 +49,15 @@ class CTranslate2Engine(Engine):
                 str(folder), inter_threads=self.threads, intra_threads=1
             )
         except (RuntimeError, ValueError) as error:
-            raise UserError(f"{folder}: damaged, export the model anew ({error})") from error
+            raise UserError(f"{folder}: corrupted; export the model again ({error})") from error
         self._stepper: Any = None
         self._lock = threading.Lock()
 
     def check(self, length: int) -> None:
-        """The places of an export come to an end."""
+        """Raise UserError for a source that exceeds the positions of the export."""
         if self.source_places is not None and length > self.source_places:
             raise UserError(
-                f"a source of {length - 1:,} tokens: this export has places for "
+                f"a source of {length - 1:,} tokens: this export has positions for "
                 f"{self.source_places - 1:,}; use the run folder that it was made from"
             )
 
@@ -68,17 +68,17 @@ class CTranslate2Engine(Engine):
         (source, limits), nbest = request.sequences(), request.nbest
         beam = max(plain.beam, nbest)
         found = self._search(source, limits.clamp(min=1).tolist(), beam, plain.length_penalty)
-        again = [b for b, hypotheses in enumerate(found) if hypotheses is None]
-        if again:
-            some = Padded(source.data[again], source.mask[again])
-            rest = replace(request, source=some, limits=limits[again])
-            rest = replace(rest, on_step=remap_rows(request.on_step, again))
-            for b, hypotheses in zip(again, search.run(self.stepper(), rest), strict=True):
+        fallback = [b for b, hypotheses in enumerate(found) if hypotheses is None]
+        if fallback:
+            some = Padded(source.data[fallback], source.mask[fallback])
+            rest = replace(request, source=some, limits=limits[fallback])
+            rest = replace(rest, on_step=remap_rows(request.on_step, fallback))
+            for b, hypotheses in zip(fallback, search.run(self.stepper(), rest), strict=True):
                 found[b] = hypotheses
         return [hypotheses[:nbest] for hypotheses in found if hypotheses is not None]
 
     def stepper(self) -> Any:
-        """The model as torch runs it, with the weights of the export."""
+        """Return the torch model with the exported weights."""
         with self._lock:
             if self._stepper is None:
                 from regard.exchange.export.ctranslate2_read import read_model
@@ -87,16 +87,16 @@ class CTranslate2Engine(Engine):
         return self._stepper
 
     def _search(
-        self, source: Padded, limits: list[int], beam: int, alpha: float
+        self, source: Padded, limits: list[int], beam: int, length_penalty: float
     ) -> list[list[Hypothesis] | None]:
-        """CTranslate2's search; None for the sentences where ours would have gone another way."""
+        """Run CTranslate2; None for sentences that need the fallback."""
         rows = _rows(source)
         results = self.translator.translate_batch(
             rows,
-            max_batch_size=self._share(len(rows)),
+            max_batch_size=self._rows_per_thread(len(rows)),
             beam_size=beam,
             num_hypotheses=beam,
-            length_penalty=alpha or NO_ALPHA,
+            length_penalty=length_penalty or ZERO_PENALTY,
             end_token=ENDS,
             return_end_token=True,
             return_scores=True,
@@ -104,17 +104,17 @@ class CTranslate2Engine(Engine):
             min_decoding_length=0,
             max_decoding_length=max(limits),
         )
-        return [_taken(one, limit) for one, limit in zip(results, limits, strict=True)]
+        return [_hypotheses(one, limit) for one, limit in zip(results, limits, strict=True)]
 
-    def _share(self, rows: int) -> int:
-        """Rows that CTranslate2 takes together, so that each thread that is free has a share."""
+    def _rows_per_thread(self, rows: int) -> int:
+        """Return the batch size that keeps all free threads busy."""
         return math.ceil(rows / min(self.threads, torch.get_num_threads()))
 
 
-def _taken(result: Any, limit: int) -> list[Hypothesis] | None:
-    """The hypotheses of a sentence; None where one did not end with EOS before the limit.
+def _hypotheses(result: Any, limit: int) -> list[Hypothesis] | None:
+    """Return the hypotheses of a sentence; None if one did not end with EOS before the limit.
 
-    CTranslate2 has no log probabilities of single tokens to give.
+    CTranslate2 returns no log probabilities of single tokens.
     """
     if any(h[-1:] != [str(EOS)] or len(h) >= limit for h in result.hypotheses):  # [] for no source
         return None
@@ -123,6 +123,6 @@ def _taken(result: Any, limit: int) -> list[Hypothesis] | None:
 
 
 def _rows(source: Padded) -> list[Row]:
-    """The tokens of each row, without padding."""
+    """Return the tokens of each row, without padding."""
     pairs = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     return [list(map(str, row[:length])) for row, length in pairs]

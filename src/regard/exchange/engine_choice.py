@@ -1,4 +1,4 @@
-"""A model run by the engine that the user chooses."""
+"""Loading a model with a chosen engine."""
 
 from pathlib import Path
 
@@ -19,10 +19,9 @@ def load_predictor(
 ) -> Predictor:
     """Return the predictor of a run folder, or of an exported one.
 
-    engine: what runs a transducer: torch (as it was trained), ctranslate2, onnx, or auto, the
-    fastest of them; an exported folder has its own. quantize: how its weights are rounded.
-    shortlist: only target tokens that are likely for a source are considered; True: those of the
-    folder's shortlist, which `regard shortlist` made, or else the file of one.
+    engine: torch (default), ctranslate2, onnx, or auto (the fastest); an exported folder has its
+    own. quantize: the type of quantized weights, such as int8. shortlist: restrict the output
+    layer; True uses the folder's shortlist (made by `regard shortlist`), otherwise its file.
     """
     predictor = Predictor.load(Path(folder), engine, quantize)
     if engine not in (None, "torch") and read_export(predictor.folder) is None:
@@ -34,12 +33,12 @@ def _run_by(predictor: Predictor, engine: str, quantize: str | None) -> None:
     """Give the predictor of a run folder another engine, exported if needed."""
     task, folder = predictor.task.kind, predictor.folder
     if not predictor.task.exportable:
-        raise UserError(f"engine {engine}: a {task} model is run by torch only")
+        raise UserError(f"engine {engine}: {task} models need engine torch")
     if engine != "auto":
         predictor.engine = open_engine(cached_export(predictor, engine, quantize))
         return
     if quantize is not None:
-        raise UserError(f"quantize {quantize}: engine auto tries it by itself; leave it out")
+        raise UserError(f"quantize {quantize}: engine auto tries int8 by itself; omit it")
     predictor.engine = AutoEngine(
         predictor.engine, lambda choice: load_predictor(folder, *choice).engine
     )

@@ -120,7 +120,7 @@ def open_session(path: Path, threads: int) -> Any:
 
 def _places(session: Any) -> int | None:
     """The most tokens that a graph can read; None: any number."""
-    found = session.get_modelmeta().custom_metadata_map.get("places")
+    found = session.get_modelmeta().custom_metadata_map.get("max_length")
     return None if found is None else int(found)
 
 

@@ -1,4 +1,4 @@
-"""Export: a trained model for another engine, in a folder of its own that `regard.load` takes."""
+"""Export of a trained model for another engine, to a folder that `regard.load` reads."""
 
 import importlib
 from collections.abc import Callable
@@ -14,28 +14,28 @@ from regard.storage.fingerprint import model_digest
 
 __all__ = ["EXPORTERS", "cached_export", "export_model"]
 
-# Each has `export(predictor, folder, **options)`, which writes the engine's own files into the
-# folder and gives facts about them.
+# Each has `export(predictor, folder, **options)`, which writes the engine's files into the folder
+# and returns metadata.
 EXPORTERS = {
     "ctranslate2": "regard.exchange.export.ctranslate2",
     "onnx": "regard.exchange.export.onnx",
-    "regard": "regard.exchange.export.int8_folder",  # for torch, with weights in int8
+    "regard": "regard.exchange.export.int8_folder",  # for torch, with int8 weights
 }
 
 
 def export_model(
     predictor: Predictor, to: str, out: Path, force: bool = False, **options: Any
 ) -> dict[str, Any]:
-    """Writes an exported folder that was found to answer as the model does; its facts.
+    """Export a model, verify its predictions, and return its metadata.
 
-    The folder is made under another name and takes its own when it is whole and was checked.
+    The folder is written under a temporary name and renamed when it is complete and verified.
     """
     with fresh(out, force) as folder:
         return write_exported(predictor, to, folder, **options)
 
 
 def write_exported(predictor: Predictor, to: str, folder: Path, **options: Any) -> dict[str, Any]:
-    """Writes all that an exported folder has and checks it; its facts."""
+    """Write and verify an exported folder; return its metadata."""
     facts = {"engine": to, **_exporter(to)(predictor, folder / to, **options)}
     write_export(predictor.folder, folder, facts)
     facts["parity"] = check_parity(predictor, folder, facts.get("quantize"))
@@ -43,11 +43,11 @@ def write_exported(predictor: Predictor, to: str, folder: Path, **options: Any) 
 
 
 def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
-    """The exported folder of a model in the cache; made where it is not there."""
+    """Return the cached export of a model; create it if needed."""
     key = make_key(to, quantize, FORMAT, model_digest(predictor.folder))
 
     def make(new: Path) -> dict[str, Any]:
-        info(f"{to}{f' {quantize}' if quantize else ''}: the model is exported to the cache, once")
+        info(f"{to}{f' {quantize}' if quantize else ''}: exporting the model to the cache (once)")
         return write_exported(predictor, to, new, quantize=quantize)
 
     return cached("exports", key, make)[0]

@@ -1,4 +1,4 @@
-"""A trained Transformer as a model of CTranslate2."""
+"""Export of a trained Transformer to CTranslate2."""
 
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,17 @@ from regard.nn.positions import Position
 
 QUANTIZE = ("int8", "int16", "float16", "bfloat16", "float32")
 ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH", "swish": "SWISH"}
-LENGTH = 2048  # rows of the table where positions have no end of their own
+LENGTH = 2048  # positions to export if they are unlimited
 
 
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Writes the model into the folder; facts about it. What cannot be said there is refused."""
+    """Write the model into the folder; return its metadata. Raise UserError if unsupported."""
     if quantize is not None and quantize not in QUANTIZE:
         raise UserError(f"--quantize: {', '.join(QUANTIZE)} expected, {quantize!r} found")
     if reasons := obstacles(predictor):
         raise UserError(
             f"{predictor.folder}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "
-            "use --to onnx, or the model as it is"
+            "use --to onnx, or engine torch"
         )
     model = predictor.module
     assert isinstance(model, EncoderDecoder)
@@ -44,9 +44,9 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
 
 
 def obstacles(predictor: Predictor) -> list[str]:
-    """What CTranslate2 cannot express of this model, each by its name."""
+    """Return the parts of this model that CTranslate2 does not support."""
     if not predictor.task.exportable:
-        return [f"a {predictor.task.kind} model (only sequence to sequence models can)"]
+        return [f"a {predictor.task.kind} model (only sequence-to-sequence models are supported)"]
     options = predictor.config.model
     found = not_exported(options, "ctranslate2", "model")
     sides = (options.encoder, options.decoder)
@@ -57,9 +57,9 @@ def obstacles(predictor: Predictor) -> list[str]:
 
 
 def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
-    """The whole model in the words of CTranslate2, with copies of its weights or they themselves.
+    """Return the model as a CTranslate2 spec. copy: copy the weights.
 
-    Where CTranslate2 rounds weights, it does so in place.
+    CTranslate2 quantizes weights in place.
     """
     transformer_spec = need("ctranslate2.specs.transformer_spec")
     into = Filler(copy)
@@ -85,7 +85,7 @@ def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
 
 
 def _kind(part: Any) -> dict[str, Any]:
-    """The options of one side."""
+    """Return the spec options of one side."""
     common_spec = need("ctranslate2.specs.common_spec")
     return {
         "pre_norm": part.norm_position.kind == "pre",
@@ -95,13 +95,13 @@ def _kind(part: Any) -> dict[str, Any]:
 
 
 class Filler:
-    """Puts weights into the places that CTranslate2 has for them."""
+    """Copies weights into a CTranslate2 spec."""
 
     def __init__(self, copy: bool) -> None:
         self.copy = copy
 
     def side(self, spec: Any, embeddings: Any, part: Any, tokens: Any) -> None:
-        """The encoder or the decoder."""
+        """Fill in the encoder or the decoder."""
         embeddings.weight = self.array(tokens.weight)
         spec.scale_embeddings = np.float32(tokens.scale)
         spec.position_encodings.encodings = table(part, tokens.weight.shape[1]).numpy()
@@ -119,37 +119,37 @@ class Filler:
             self.weights(into.ffn.linear_1, layer.feedforward.narrow)
 
     def several(self, spec: Any, *layers: Any) -> None:
-        """Linear maps in a row."""
+        """Fill in several linear layers."""
         for into, layer in zip(spec.linear, layers, strict=True):
             self.weights(into, layer)
 
     def weights(self, spec: Any, layer: Any) -> None:
-        """A linear map."""
+        """Fill in a linear layer."""
         spec.weight = self.array(layer.weight)
         if getattr(layer, "bias", None) is not None:
             spec.bias = self.array(layer.bias)
 
     def norm(self, spec: Any, norm: Any) -> None:
-        """A layer norm or a root-mean-square norm."""
+        """Fill in a layer norm or an RMS norm."""
         spec.gamma = self.array(norm.weight)
         if getattr(norm, "bias", None) is not None:
             spec.beta = self.array(norm.bias)
 
     def array(self, tensor: Tensor) -> np.ndarray:
-        """The numbers, copied or in place."""
+        """Return the values, copied or shared."""
         numbers: np.ndarray = tensor.detach().float().cpu().numpy()
         return numbers.copy() if self.copy else numbers
 
 
 def positions_of(part: Any) -> Position:
-    """The positions of the encoder or the decoder."""
+    """Return the position module of the encoder or the decoder."""
     assert isinstance(part.positions, Position)
     return part.positions
 
 
 @torch.no_grad()
 def table(part: Any, width: int) -> Tensor:
-    """(N, D): what positions add at each place, as many places as they know."""
+    """Return (N, D): the position table."""
     positions = positions_of(part)
     learned = list(positions.parameters())
     rows = len(learned[0]) if learned else LENGTH
@@ -158,7 +158,7 @@ def table(part: Any, width: int) -> Tensor:
 
 
 def _epsilon(model: EncoderDecoder) -> float:
-    """What norms add to the variance: one number for all."""
+    """Return the epsilon of the norms, which they share."""
     kinds = (nn.LayerNorm, nn.RMSNorm)
     found = {norm.eps for norm in model.modules() if isinstance(norm, kinds)}
     assert len(found) == 1, found
@@ -166,5 +166,5 @@ def _epsilon(model: EncoderDecoder) -> float:
 
 
 def _names(count: int) -> list[str]:
-    """Tokens go in and out by number, so that any vocabulary fits."""
+    """Return ids as token names, so that any vocabulary fits."""
     return [str(id) for id in range(count)]

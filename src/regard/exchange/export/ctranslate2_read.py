@@ -1,4 +1,4 @@
-"""The way back: a model as torch runs it from the files of CTranslate2."""
+"""Reading CTranslate2 files back into a torch model."""
 
 import struct
 from pathlib import Path
@@ -18,16 +18,16 @@ TYPES = (torch.float32, torch.int8, torch.int16, torch.int32, torch.float16, tor
 
 @torch.no_grad()
 def read_model(folder: Path) -> nn.Module:
-    """The model that was exported, with its weights as they are in the file: rounded or not."""
+    """Return the exported model with the weights of the file, quantized or not."""
     config = read_config(folder.parent)
     task = config.task.load(folder.parent)
     model = task.build(config.model)
     assert isinstance(model, EncoderDecoder)
     tensors = read_file(folder / "model.bin")
-    places = spec_of(config.model, model, copy=False).variables()
-    for name, place in places.items():
-        if isinstance(place, np.ndarray) and place.ndim and "position_encodings" not in name:
-            torch.from_numpy(place).copy_(tensors[name])
+    slots = spec_of(config.model, model, copy=False).variables()
+    for name, slot in slots.items():
+        if isinstance(slot, np.ndarray) and slot.ndim and "position_encodings" not in name:
+            torch.from_numpy(slot).copy_(tensors[name])
     for side, part in (("encoder", model.encoder), ("decoder", model.decoder)):
         for table in positions_of(part).parameters():
             table.copy_(tensors[f"{side}/position_encodings/encodings"])
@@ -35,7 +35,7 @@ def read_model(folder: Path) -> nn.Module:
 
 
 def read_file(path: Path) -> dict[str, Tensor]:
-    """The numbers of a model.bin by their names; rounded ones at their size before."""
+    """Return the tensors of a model.bin by name, dequantized."""
     tensors: dict[str, Tensor] = {}
     try:
         with open(path, "rb") as file:
@@ -49,16 +49,17 @@ def read_file(path: Path) -> dict[str, Tensor]:
                 content = bytearray(file.read(_number(file, "I")))
                 tensors[name] = torch.frombuffer(content, dtype=kind).view(shape)
             aliases = {_text(file): _text(file) for _ in range(_number(file, "I"))}
-        whole = {
-            name: _whole(value, tensors.get(f"{name}_scale")) for name, value in tensors.items()
+        values = {
+            name: _dequantize(value, tensors.get(f"{name}_scale"))
+            for name, value in tensors.items()
         }
-        return whole | {alias: whole[name] for alias, name in aliases.items()}
+        return values | {alias: values[name] for alias, name in aliases.items()}
     except (OSError, struct.error, ValueError, IndexError, KeyError, RuntimeError) as error:
-        raise UserError(f"{path}: damaged, export the model anew ({error})") from error
+        raise UserError(f"{path}: corrupted; export the model again ({error})") from error
 
 
-def _whole(value: Tensor, scale: Tensor | None) -> Tensor:
-    """Numbers as they were before they were multiplied by a scale, one for each row or for all."""
+def _dequantize(value: Tensor, scale: Tensor | None) -> Tensor:
+    """Divide by the scale, one per row or one for all."""
     return value.float() if scale is None else value.float() / scale.view(-1, 1)
 
 

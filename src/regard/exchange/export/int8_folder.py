@@ -1,4 +1,4 @@
-"""Export for regard itself: the weights in int8, a quarter of the disk and of the memory."""
+"""Export for regard itself: int8 weights, a quarter of the disk space and memory."""
 
 from pathlib import Path
 from typing import Any
@@ -9,9 +9,9 @@ from regard.storage.int8_weights import FILE, save_int8, weights_file
 
 
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Writes the weights into the folder; what they were, and the bytes before and after."""
+    """Write the weights into the folder; return the type and the bytes before and after."""
     if quantize != "int8":
-        raise UserError("--to regard: say --quantize int8; a run folder is its own fp32 export")
+        raise UserError("--to regard: requires --quantize int8; fp32 is the run folder itself")
     source = weights_file(predictor.folder)
     folder.mkdir(parents=True, exist_ok=True)
     save_int8(lambda: predictor.task.build(predictor.config.model), source, folder / FILE)

@@ -1,9 +1,9 @@
-"""A trained transducer as two ONNX graphs: one reads the source, one makes a step.
+"""Export of a sequence-to-sequence model as two ONNX graphs: the encoder and one decoder step.
 
-They are written node by node. To trace the model instead (torch.onnx) takes seconds a layer,
-unrolls plain recurrent layers, and would tie the graphs to how torch is made fast.
+They are written node by node. Tracing (torch.onnx) takes seconds per layer, unrolls plain recurrent
+layers, and would tie the graphs to our fast paths in torch.
 
-B rows of memory, k beams a row, S source length, T tokens, V vocabulary.
+B rows of memory, k beams per row, S source length, T tokens, V vocabulary.
 """
 
 import logging
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from regard.core.errors import UserError, info
+from regard.core.errors import UserError, info, note
 from regard.core.options import not_exported
 from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, SPECIALS
@@ -27,49 +27,50 @@ from regard.inference.predictor import Predictor
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.search.forced_decoding import Stepper
 
+INT8_NOTE = "int8: activations are quantized per batch, predictions may depend on the batch size"
 GRAPHS = ("encoder", "step")
-QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are rounded
-ROWS, LENGTH = 8, 12  # sources and tokens by chance, for the first look
-FARTHEST = 1e-3  # of logits, where weights are not rounded; they are about 1 to 20
+QUANTIZED = ("MatMul", "Gemm", "LSTM", "Gather")  # operators whose weights are quantized
+ROWS, LENGTH = 8, 12  # random sources and tokens for the first check
+MAX_LOGIT_DIFFERENCE = 1e-3  # without quantization; logits are about 1 to 20
 
 
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """Writes the model's graphs into the folder; facts about them."""
+    """Write the graphs of the model into the folder; return their metadata."""
     model: Any = predictor.module
     if not predictor.task.exportable:
         raise UserError(
-            f"{predictor.folder}: a {predictor.task.kind} model cannot be exported to ONNX, only "
-            "transducers (sequence to sequence) can"
+            f"{predictor.folder}: {predictor.task.kind} models cannot be exported to ONNX, only "
+            "sequence-to-sequence models (transduce)"
         )
     if quantize not in (None, "float32", "int8"):
         raise UserError(f"--quantize: float32 or int8 expected for ONNX, {quantize!r} found")
     if unknown := not_exported(predictor.config.model, "onnx", "model"):
         raise UserError(
-            f"{predictor.folder}: cannot be exported to ONNX: {'; '.join(unknown)}; predict with "
-            "the model as it is"
+            f"{predictor.folder}: cannot be exported to ONNX: {'; '.join(unknown)}; use engine "
+            "torch"
         )
     for package in ("onnx", "onnxruntime"):
         need(package)
-    rounded = quantize == "int8"
+    quantized = quantize == "int8"
     folder.mkdir(parents=True, exist_ok=True)
-    write_graphs(model, folder, shared=not rounded)
-    if rounded:
-        _round(folder)
-    apart = logits_apart(model, OnnxEngine(folder))
-    if not rounded and not apart < FARTHEST:
+    write_graphs(model, folder, shared=not quantized)
+    if quantized:
+        _quantize(folder)
+    apart = max_logit_difference(model, OnnxEngine(folder))
+    if not quantized and not apart < MAX_LOGIT_DIFFERENCE:
         raise UserError(
-            f"the graphs differ from the model: logits are up to {apart:.2g} apart; please report "
+            f"the graphs differ from the model: logits differ by up to {apart:.2g}; please report "
             "this with config.yaml"
         )
-    info(f"logits are at most {apart:.1g} apart from the model's")
-    if rounded:
-        info("int8: numbers are rounded together for a batch, so answers may change with its size")
-    return {"quantize": quantize or "float32", "logits_apart": apart}
+    info(f"max logit difference {apart:.1g}")
+    if quantized:
+        note(INT8_NOTE)
+    return {"quantize": quantize or "float32", "max_logit_difference": apart}
 
 
 @torch.no_grad()
 def write_graphs(model: EncoderDecoder, folder: Path, shared: bool = True) -> None:
-    """Writes encoder.onnx and step.onnx. shared: a weight used twice is written once."""
+    """Write encoder.onnx and step.onnx. shared: write a weight that is used twice once."""
     nodes = nodes_of(model.decoder)
     encoder, step = (Graph(name, shared) for name in GRAPHS)
     nodes.memory(encode(encoder, model.frontend, model.encoder))
@@ -80,40 +81,40 @@ def write_graphs(model: EncoderDecoder, folder: Path, shared: bool = True) -> No
         graph.save(folder / f"{graph.name}.onnx")
 
 
-def _round(folder: Path) -> None:
-    """Rounds the weights of both graphs to eight bits, each column with a scale of its own.
+def _quantize(folder: Path) -> None:
+    """Quantize the weights of both graphs to eight bits, with one scale per column.
 
-    They are without a sign: where there is no VNNI, processors add products of pairs in sixteen
-    bits, which overflow if one factor has a sign.
+    They are unsigned: without VNNI, processors add pairs of products in sixteen bits, which
+    overflow if a factor is signed.
     """
     quantization = need("onnxruntime.quantization")
-    loud = logging.root.level
+    level = logging.root.level
     for name in GRAPHS:
         path = folder / f"{name}.onnx"
-        whole = path.rename(path.with_suffix(".whole"))
-        logging.root.setLevel(logging.ERROR)  # it advises on models for other processors
+        full = path.rename(path.with_suffix(".full"))
+        logging.root.setLevel(logging.ERROR)  # it logs advice for other processors
         try:
             quantization.quantize_dynamic(
-                whole,
+                full,
                 path,
                 op_types_to_quantize=list(QUANTIZED),
                 per_channel=True,
                 weight_type=quantization.QuantType.QUInt8,
             )
         finally:
-            logging.root.setLevel(loud)
-        whole.unlink()
+            logging.root.setLevel(level)
+        full.unlink()
 
 
 @torch.inference_mode()
-def logits_apart(model: EncoderDecoder, engine: OnnxEngine) -> float:
-    """The largest difference of logits of the two, over sources and outputs by chance."""
-    chance = torch.Generator().manual_seed(1)
+def max_logit_difference(model: EncoderDecoder, engine: OnnxEngine) -> float:
+    """Return the largest logit difference over random sources and outputs."""
+    rng = torch.Generator().manual_seed(1)
     first = len(SPECIALS)
 
     def tokens(count: int, length: int) -> list[int]:
         least = min(first, count - 1)
-        return torch.randint(least, count, (length,), generator=chance).tolist()
+        return torch.randint(least, count, (length,), generator=rng).tolist()
 
     assert model.frontend.table is not None
     sizes = len(model.frontend.table.weight), len(model.target.weight)
@@ -126,7 +127,7 @@ def logits_apart(model: EncoderDecoder, engine: OnnxEngine) -> float:
 
 
 def _logits(stepper: Stepper, source: Padded, target: torch.Tensor) -> torch.Tensor:
-    """(k*B, T, V): token by token, and from the second on for two beams a source."""
+    """Return (k*B, T, V), token by token; from the second token on two beams per source."""
     state = stepper.start(source)
     logits, state = stepper.step(target[::2, :1], state)
     rows = torch.arange(len(source.data), device=target.device).repeat_interleave(2)

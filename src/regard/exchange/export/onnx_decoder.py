@@ -1,6 +1,6 @@
-"""Transformer decoders as ONNX nodes: what the encoder's graph leaves for them, and one step.
+"""Transformer decoders as ONNX nodes: their memory in the encoder graph, and one step.
 
-B rows of memory, k beams a row, S source length, t tokens so far, D width, H heads, K head
+B rows of memory, k beams per row, S source length, t tokens so far, D width, H heads, K head
 width. Vectors of a step are (k*B, D).
 """
 
@@ -20,7 +20,7 @@ from regard.exchange.export.onnx_layers import (
     norm,
     positions,
     queries,
-    refuse,
+    unsupported,
 )
 from regard.exchange.export.onnx_recurrent import RecurrentNodes
 from regard.models.recurrent import RecurrentDecoder
@@ -32,36 +32,36 @@ BIAS: tuple[Size, ...] = ("B", 1, 1, "S")
 
 
 class Nodes(Protocol):
-    """How a decoder is written."""
+    """A writer of decoder nodes."""
 
     def memory(self, source: OnnxVectors) -> None:
-        """Adds what the steps need of the source, as outputs `memory/…` and `past/…`."""
+        """Add the outputs `memory/…` and `past/…` that the steps need."""
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """x (k*B, D) to (k*B, D); adds inputs `memory/…` and `past/…`, outputs `next/…`."""
+        """Map x (k*B, D) to (k*B, D); add inputs `memory/…` and `past/…`, outputs `next/…`."""
 
 
 def nodes_of(decoder: nn.Module) -> Nodes:
-    """How this decoder is written."""
+    """Return the writer for this decoder."""
     if type(decoder) is TransformerDecoder:
         return TransformerNodes(decoder)
     if type(decoder) is RecurrentDecoder:
         return RecurrentNodes(decoder)
-    raise refuse(decoder)
+    raise unsupported(decoder)
 
 
 class TransformerNodes:
-    """Keys and values of the source are projected once; those of the target are joined on."""
+    """Keys and values: of the source projected once, of the target appended step by step."""
 
     def __init__(self, decoder: TransformerDecoder) -> None:
         self.decoder = decoder
         self.layers: list[Any] = list(decoder.layers)
         for layer in self.layers:
             if type(layer) is not TransformerLayer:
-                raise refuse(layer)
+                raise unsupported(layer)
 
     def memory(self, source: OnnxVectors) -> None:
-        """The keys and values of each layer, and a bias that hides padding."""
+        """Add the keys and values of each layer, and a bias that masks padding."""
         graph = source.graph
         graph.output("memory/bias", graph("Unsqueeze", source.bias(), graph.numbers(1, 2)), *BIAS)
         for i, layer in enumerate(self.layers):
@@ -74,18 +74,18 @@ class TransformerNodes:
             graph.output(f"memory/{i}/v", v, "B", H, "S", K)
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """The last token looks back, then at the source; `at` is its place."""
+        """Add one step: self-attention, then cross-attention; `at` is the position."""
         at = graph.input("at", np.int64, 1)
         width = self.layers[0].attention.join.in_features
-        place = positions(graph, self.decoder.positions, at, width)
-        x = x if place is None else graph("Add", x, place)
+        position = positions(graph, self.decoder.positions, at, width)
+        x = x if position is None else graph("Add", x, position)
         bias = graph.input("memory/bias", np.float32, *BIAS)
         weights = ""
         for i, layer in enumerate(self.layers):
-            mixed = _look_back(graph, layer.attention, enter(graph, layer.attend, x), i)
-            x = leave(graph, layer.attend, x, mixed)
-            seen = enter(graph, layer.look, x)
-            found, weights = _look_up(graph, layer.cross, seen, i, bias)
+            attended = _self_attention(graph, layer.attention, enter(graph, layer.attend, x), i)
+            x = leave(graph, layer.attend, x, attended)
+            query = enter(graph, layer.look, x)
+            found, weights = _cross_attention(graph, layer.cross, query, i, bias)
             x = leave(graph, layer.look, x, found)
             x = feed(graph, layer.feedforward, layer.feed, x)
         graph.output("attention", weights, "B", self.layers[-1].cross.heads, "k", "S")
@@ -93,12 +93,12 @@ class TransformerNodes:
 
 
 def _heads(attention: SelfAttention | CrossAttention) -> tuple[int, int]:
-    """H and K."""
+    """Return H and K."""
     return attention.heads, attention.join.in_features // attention.heads
 
 
-def _look_back(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Value:
-    """What the last token finds in itself and those before it."""
+def _self_attention(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Value:
+    """Add the self-attention of the last token."""
     H, K = _heads(attention)
     parts = queries(graph, attention, attention.project, x)
     split = graph.several("Split", 3, parts, axis=1, num_outputs=3)
@@ -113,13 +113,10 @@ def _look_back(graph: Graph, attention: SelfAttention, x: Value, i: int) -> Valu
     return linear(graph, attention.join, graph.reshape(out, -1, H * K))
 
 
-def _look_up(
+def _cross_attention(
     graph: Graph, attention: CrossAttention, x: Value, i: int, bias: Value
 ) -> tuple[Value, Value]:
-    """What the last token finds in the source, and its attention (B, H, k, S).
-
-    The beams of a sentence go together.
-    """
+    """Add the cross-attention of the last token; return its output and weights (B, H, k, S)."""
     H, K = _heads(attention)
     k = graph.input(f"memory/{i}/k", np.float32, "B", H, K, "S")
     v = graph.input(f"memory/{i}/v", np.float32, "B", H, "S", K)

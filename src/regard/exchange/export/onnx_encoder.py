@@ -12,7 +12,7 @@ from torch import nn
 
 from regard.exchange.export.onnx_graph import Graph, Value
 from regard.exchange.export.onnx_layers import (
-    HIDDEN,
+    MASKED,
     activate,
     attend,
     embed,
@@ -25,7 +25,7 @@ from regard.exchange.export.onnx_layers import (
     queries,
     recur,
     recurrence,
-    refuse,
+    unsupported,
 )
 from regard.models.recurrent import RecurrentEncoder
 from regard.models.transformer import TransformerEncoder
@@ -50,21 +50,21 @@ class OnnxVectors:
     summary: Value | None = None  # (B, D)
 
     def spread(self, x: Value, *sizes: int) -> Value:
-        """x (N, any) as (B, S, sizes)."""
+        """Reshape x (N, any) to (B, S, sizes)."""
         shape = self.graph("Concat", self.shape, self.graph.numbers(*sizes), axis=0)
         return self.graph("Reshape", x, shape)
 
     def lengths(self) -> Value:
-        """(B,) whole numbers, of 32 bits."""
+        """Return the lengths (B,) as int32."""
         ones = self.graph.cast(self.mask, np.int32)
         return self.graph("ReduceSum", ones, self.graph.numbers(1), keepdims=0)
 
     def bias(self) -> Value:
-        """(B, S) to add to scores."""
-        return self.graph("Where", self.mask, self.graph.scalar(0.0), self.graph.scalar(HIDDEN))
+        """Return the bias (B, S) to add to scores."""
+        return self.graph("Where", self.mask, self.graph.scalar(0.0), self.graph.scalar(MASKED))
 
     def pooled(self) -> Value:
-        """(B, D): the summary, or else the mean over the real positions."""
+        """Return (B, D): the summary, otherwise the mean over real positions."""
         if self.summary is not None:
             return self.summary
         graph = self.graph
@@ -77,39 +77,39 @@ class OnnxVectors:
 
 
 def encode(graph: Graph, frontend: nn.Module, encoder: nn.Module) -> OnnxVectors:
-    """What an encoder makes of the inputs `tokens` and `mask` (B, S)."""
+    """Add an encoder with the inputs `tokens` and `mask` (B, S)."""
     tokens = graph.input("tokens", np.int64, "B", "S")
     mask = graph.input("mask", np.bool_, "B", "S")
     table = claim(frontend, "lookup")
     if table is None:
-        raise refuse(frontend)
+        raise unsupported(frontend)
     x = embed(graph, table, tokens)
     width = table.weight.shape[1]
     source = OnnxVectors(graph, x, mask, graph("Shape", tokens), width)
     if type(encoder) not in ENCODERS:
-        raise refuse(encoder)
+        raise unsupported(encoder)
     return ENCODERS[type(encoder)](encoder, source)
 
 
 def _transformer(encoder: TransformerEncoder, source: OnnxVectors) -> OnnxVectors:
     graph, x = source.graph, source.data
-    length = graph("Gather", source.shape, graph.whole(1))
-    places = graph("Range", graph.whole(0), length, graph.whole(1))
-    table = positions(graph, encoder.positions, places, source.width)
+    length = graph("Gather", source.shape, graph.integer(1))
+    indices = graph("Range", graph.integer(0), length, graph.integer(1))
+    table = positions(graph, encoder.positions, indices, source.width)
     if table is not None:
         x = graph("Add", source.spread(x, source.width), table)
         x = graph.reshape(x, -1, source.width)
     bias = graph("Unsqueeze", source.bias(), graph.numbers(1, 2))  # (B, 1, 1, S)
     for layer in encoder.layers:
         assert isinstance(layer, TransformerLayer)
-        mixed = _self_attention(layer.attention, source, enter(graph, layer.attend, x), bias)
-        x = leave(graph, layer.attend, x, mixed)
+        attended = _self_attention(layer.attention, source, enter(graph, layer.attend, x), bias)
+        x = leave(graph, layer.attend, x, attended)
         x = feed(graph, layer.feedforward, layer.feed, x)
     return replace(source, data=norm(graph, encoder.norm, x))
 
 
 def _self_attention(attention: SelfAttention, source: OnnxVectors, x: Value, bias: Value) -> Value:
-    """Every place sees every other that is real: (N, D) to (N, D)."""
+    """Add self-attention over all real positions: (N, D) to (N, D)."""
     graph, width = source.graph, attention.join.in_features
     each = attention.heads, width // attention.heads
     both = queries(graph, attention, attention.project, x)
@@ -137,26 +137,26 @@ def _recurrent(encoder: RecurrentEncoder, source: OnnxVectors) -> OnnxVectors:
         width = _first(body).hidden_size
         x = recurrence(graph, body, x, lengths)[0]
     x = graph("Transpose", x, perm=[1, 0, 2])  # (B, S, D)
-    summary = _ends(graph, x, lengths, width if both else 0)
+    summary = _final_states(graph, x, lengths, width if both else 0)
     return replace(source, data=graph.reshape(x, -1, width), width=width, summary=summary)
 
 
-def _ends(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
-    """(B, D): the state after the last real token; of `both` halves each at its own end."""
+def _final_states(graph: Graph, x: Value, lengths: Value, both: int) -> Value:
+    """Return (B, D): the state after the last real token; if `both`, of both directions."""
     last = graph("Sub", graph.cast(lengths, np.int64), graph.numbers(1))
     last = graph("Max", graph("Unsqueeze", last, graph.numbers(1)), graph.numbers(0))  # (B, 1)
     final = graph("GatherND", x, last, batch_dims=1)
     if not both:
         return final
-    first = graph("Gather", x, graph.whole(0), axis=1)
-    cut, axis = graph.numbers(both // 2), graph.numbers(1)
-    left = graph("Slice", final, graph.numbers(0), cut, axis)
-    right = graph("Slice", first, cut, graph.numbers(LAST), axis)
+    first = graph("Gather", x, graph.integer(0), axis=1)
+    half, axis = graph.numbers(both // 2), graph.numbers(1)
+    left = graph("Slice", final, graph.numbers(0), half, axis)
+    right = graph("Slice", first, half, graph.numbers(LAST), axis)
     return graph("Concat", left, right, axis=1)
 
 
 def _first(body: nn.Module) -> nn.RNNBase:
-    """The first layer of a stack."""
+    """Return the first layer of a stack."""
     assert isinstance(body, Recurrence)
     layer = body.layers[0]
     assert isinstance(layer, nn.RNNBase)
@@ -182,13 +182,13 @@ def _window(encoder: WindowEncoder, source: OnnxVectors) -> OnnxVectors:
     x = source.spread(source.data, source.width)
     x = graph("Mul", x, graph("Unsqueeze", real, graph.numbers(2)))
     x = graph("Pad", x, graph.numbers(0, window, 0, 0, window, 0))  # (B, S + 2 R, D)
-    ends = [place - 2 * window or LAST for place in range(2 * window + 1)]
-    seen = [
-        graph("Slice", x, graph.numbers(place), graph.numbers(end), axis)
-        for place, end in enumerate(ends)
+    ends = [start - 2 * window or LAST for start in range(2 * window + 1)]
+    slices = [
+        graph("Slice", x, graph.numbers(start), graph.numbers(end), axis)
+        for start, end in enumerate(ends)
     ]
     width = len(ends) * source.width
-    joined = graph.reshape(graph("Concat", *seen, axis=2), -1, width)
+    joined = graph.reshape(graph("Concat", *slices, axis=2), -1, width)
     return _mlp(encoder.mlp, replace(source, data=joined, width=width))
 
 

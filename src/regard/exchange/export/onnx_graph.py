@@ -1,4 +1,4 @@
-"""ONNX graphs, written node by node, with their weights in them."""
+"""ONNX graphs, written node by node, with embedded weights."""
 
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,23 @@ from regard.core.files import write_bytes
 from regard.inference.packages import need
 
 OPSET = 20  # the first with Gelu
-IR_VERSION = 9  # what belongs to that opset
-LARGEST = 1_900_000_000  # bytes of a file; a protocol buffer ends at 2 GiB
+IR_VERSION = 9  # that of the opset
+MAX_FILE_BYTES = 1_900_000_000  # protocol buffers are limited to 2 GiB
 
 Value = str  # the name of a tensor in a graph
-Size = int | str  # of an axis: a number, or a name where it changes from call to call
+Size = int | str  # of an axis: a number, or a name if it is dynamic
 
 
 class Graph:
-    """A graph that grows: call it with an operator and its inputs, get the name of its output.
+    """A graph under construction: call it with an operator and inputs; it returns the output name.
 
-    shared: a weight that is used twice is held once; else each use has its own.
+    shared: store a weight that is used twice once.
     """
 
     def __init__(self, name: str, shared: bool = True) -> None:
         self.name = name
         self.shared = shared
-        self.facts: dict[str, int] = {}  # what an engine must know
+        self.metadata: dict[str, int] = {}  # read by the engine
         self.nodes: list[Any] = []
         self.inputs: list[Any] = []
         self.outputs: list[Any] = []
@@ -37,63 +37,63 @@ class Graph:
         self._count = 0
 
     def __call__(self, operator: str, *inputs: Value, **attributes: Any) -> Value:
-        """The one output of an operator."""
+        """Add an operator; return its output."""
         return self.several(operator, 1, *inputs, **attributes)[0]
 
     def several(self, operator: str, count: int, *inputs: Value, **attributes: Any) -> list[Value]:
-        """The first `count` outputs of an operator."""
+        """Add an operator; return its first `count` outputs."""
         outputs = [self._name(operator) for _ in range(count)]
         node = helper().make_node(operator, list(inputs), outputs, outputs[0], **attributes)
         self.nodes.append(node)
         return outputs
 
     def input(self, name: str, dtype: type, *shape: Size) -> Value:
-        """What comes in."""
+        """Declare an input."""
         self.inputs.append(self._declared(name, dtype, shape))
         return name
 
     def output(self, name: str, value: Value, *shape: Size) -> None:
-        """What goes out, as float32: the value takes this name when the graph is saved."""
-        assert value not in self._names, f"{value} goes out twice"
+        """Declare a float32 output; the value is renamed when the graph is saved."""
+        assert value not in self._names, f"{value} is an output twice"
         self._names[value] = name
         self.outputs.append(self._declared(name, np.float32, shape))
 
     def weight(self, tensor: Tensor) -> Value:
-        """A weight of the model."""
+        """Return a weight of the model."""
         key = ("weight", tensor.data_ptr(), tensor.shape) if self.shared else None
-        return self._held(key, tensor)
+        return self._store(key, tensor)
 
-    def changed(self, tensor: Tensor) -> Value:
-        """A weight that was made for this graph alone."""
-        return self._held(None, tensor)
+    def constant(self, tensor: Tensor) -> Value:
+        """Return a weight that belongs to this graph only."""
+        return self._store(None, tensor)
 
     def numbers(self, *numbers: int) -> Value:
-        """Whole numbers, as a vector: axes, sizes, places."""
-        return self._held(("numbers", numbers), torch.tensor(numbers, dtype=torch.int64))
+        """Return an integer vector: axes, sizes, indices."""
+        return self._store(("numbers", numbers), torch.tensor(numbers, dtype=torch.int64))
 
     def scalar(self, number: float) -> Value:
-        """One float."""
-        return self._held(("scalar", number), torch.tensor(number, dtype=torch.float32))
+        """Return a float scalar."""
+        return self._store(("scalar", number), torch.tensor(number, dtype=torch.float32))
 
-    def whole(self, number: int) -> Value:
-        """One whole number."""
-        return self._held(("whole", number), torch.tensor(number))
+    def integer(self, number: int) -> Value:
+        """Return an integer scalar."""
+        return self._store(("integer", number), torch.tensor(number))
 
     def cast(self, x: Value, dtype: type) -> Value:
-        """x as numbers of another type."""
+        """Cast x to another type."""
         return self("Cast", x, to=helper().np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def reshape(self, x: Value, *sizes: int) -> Value:
-        """x in another shape; one size may be -1."""
+        """Reshape x; one size may be -1."""
         return self("Reshape", x, self.numbers(*sizes))
 
     def folded(self, x: Value, memory: Value, *sizes: int) -> Value:
-        """x (k*B, any) as (B, k, sizes): the beams of each row of memory (B, ...) together."""
+        """Reshape x (k*B, any) to (B, k, sizes): group the beams of each row of memory (B, ...)."""
         rows = self("Shape", memory, start=0, end=1)
         return self("Reshape", x, self("Concat", rows, self.numbers(-1, *sizes), axis=0))
 
     def save(self, path: Path) -> None:
-        """Writes the graph; weights that are too large for one file lie beside it."""
+        """Write the graph; weights too large for one file become external data."""
         onnx = need("onnx")
         for node in self.nodes:
             for values in (node.input, node.output):
@@ -106,14 +106,14 @@ class Graph:
         model = helper().make_model(
             graph, producer_name="regard", ir_version=IR_VERSION, opset_imports=opsets
         )
-        helper().set_model_props(model, {name: str(fact) for name, fact in self.facts.items()})
-        if sum(array.nbytes for array in self._weights.values()) > LARGEST:
-            beside = path.with_suffix(".data").name
-            onnx.save_model(model, path, save_as_external_data=True, location=beside)
+        helper().set_model_props(model, {name: str(value) for name, value in self.metadata.items()})
+        if sum(array.nbytes for array in self._weights.values()) > MAX_FILE_BYTES:
+            location = path.with_suffix(".data").name
+            onnx.save_model(model, path, save_as_external_data=True, location=location)
         else:
             write_bytes(path, model.SerializeToString())
 
-    def _held(self, key: Any, tensor: Tensor) -> Value:
+    def _store(self, key: Any, tensor: Tensor) -> Value:
         if key is not None and key in self._known:
             return self._known[key]
         name = self._name("weight")
@@ -132,5 +132,5 @@ class Graph:
 
 
 def helper() -> Any:
-    """The package's tools to write graphs."""
+    """Return onnx.helper."""
     return need("onnx").helper

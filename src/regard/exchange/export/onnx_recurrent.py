@@ -1,6 +1,6 @@
-"""Recurrent decoders as ONNX nodes: what the encoder's graph leaves for them, and one step.
+"""Recurrent decoders as ONNX nodes: their memory in the encoder graph, and one step.
 
-B rows of memory, k beams a row, S source length, D width, M memory width. Vectors of a step are
+B rows of memory, k beams per row, S source length, D width, M memory width. Vectors of a step are
 (k*B, D).
 """
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from regard.exchange.export.onnx_encoder import OnnxVectors
 from regard.exchange.export.onnx_graph import Graph, Size, Value
-from regard.exchange.export.onnx_layers import linear, recurrence, refuse
+from regard.exchange.export.onnx_layers import linear, recurrence, unsupported
 from regard.models.recurrent import RecurrentDecoder
 from regard.nn.attention_scores import AdditiveScore, BilinearScore, DotScore, FixedContext
 
@@ -16,21 +16,21 @@ SCORES: tuple[Size, ...] = ("B", 1, "S")
 
 
 class RecurrentNodes:
-    """The first hidden state comes from the source's summary."""
+    """The initial hidden state is a function of the source summary."""
 
     def __init__(self, decoder: RecurrentDecoder) -> None:
         self.decoder = decoder
         self.width = decoder.join.out_features
         self.memory_width = decoder.join.in_features - self.width
         if type(decoder.score) not in (AdditiveScore, BilinearScore, DotScore, FixedContext):
-            raise refuse(decoder.score)
-        # The bridge gives all layers of the first part of the hidden state, then of the second.
+            raise unsupported(decoder.score)
+        # The bridge outputs the first part of the hidden state of all layers, then the second.
         layers, parts = range(len(decoder.body.layers)), range(decoder.body.parts)
         self.hidden = [f"{part}/{layer}" for part in parts for layer in layers]
         self.by_layer = [[f"{part}/{layer}" for part in parts] for layer in layers]
 
     def memory(self, source: OnnxVectors) -> None:
-        """The first hidden state, the source, and what its scores need."""
+        """Add the initial hidden state, the source, and its keys."""
         graph, score, count = source.graph, self.decoder.score, len(self.hidden)
         summary = source.pooled()
         first = graph("Tanh", linear(graph, self.decoder.bridge, summary))
@@ -50,16 +50,17 @@ class RecurrentNodes:
             graph.output("memory/keys", keys, *self._keys())
 
     def step(self, graph: Graph, x: Value) -> Value:
-        """One step of the recurrent layers, then a look at the source."""
+        """Add one step of the recurrent layers, then attention to the source."""
         one = graph.numbers(0)
         if self.decoder.input_feeding:
             last = graph.input("past/last", np.float32, "kB", self.width)
             x = graph("Concat", x, last, axis=1)
-        given = {
+        states = {
             name: graph.input(f"past/{name}", np.float32, "kB", self.width) for name in self.hidden
         }
         start = [
-            tuple(graph("Unsqueeze", given[name], one) for name in names) for names in self.by_layer
+            tuple(graph("Unsqueeze", states[name], one) for name in names)
+            for names in self.by_layer
         ]
         h, ends = recurrence(
             graph, self.decoder.body, graph("Unsqueeze", x, one), start=start
@@ -75,7 +76,7 @@ class RecurrentNodes:
         return out
 
     def _context(self, graph: Graph, h: Value) -> Value:
-        """The source as the states h (k*B, D) see it: (k*B, M)."""
+        """Return the context vectors (k*B, M) of the states h (k*B, D)."""
         if isinstance(self.decoder.score, FixedContext):
             data = graph.input("memory/data", np.float32, "B", self.memory_width)
             each = graph("Shape", graph.folded(h, data, self.width), start=0, end=2)  # B and k
@@ -90,7 +91,7 @@ class RecurrentNodes:
         return graph.reshape(graph("MatMul", weights, data), -1, self.memory_width)
 
     def _scores(self, graph: Graph, h: Value, data: Value) -> Value:
-        """The score (B, k, S) of each place for each state."""
+        """Return the score (B, k, S) of each position for each state."""
         score = self.decoder.score
         if isinstance(score, DotScore):
             h = h if score.factor == 1 else graph("Mul", h, graph.scalar(score.factor))
@@ -101,10 +102,10 @@ class RecurrentNodes:
             return graph("MatMul", graph.folded(h, data, self.width), keys)
         query = graph.folded(linear(graph, score.query, h), data, 1, self.width)  # (B, k, 1, D)
         mixed = graph("Add", query, graph("Unsqueeze", keys, graph.numbers(1)))
-        weigh = graph.changed(score.weigh.weight.T)
+        weigh = graph.constant(score.weigh.weight.T)
         return graph("Squeeze", graph("MatMul", graph("Tanh", mixed), weigh), graph.numbers(3))
 
     def _keys(self) -> tuple[Size, ...]:
-        """The shape of the keys."""
+        """Return the shape of the keys."""
         additive = isinstance(self.decoder.score, AdditiveScore)
         return ("B", "S", self.width) if additive else ("B", self.width, "S")

@@ -1,4 +1,4 @@
-"""Whether an exported model answers as the model that it was made from."""
+"""Verify that an exported model makes the same predictions as its source model."""
 
 import json
 import random
@@ -15,71 +15,70 @@ from regard.inference.predictor import Predictor
 from regard.search import Beam, Hypothesis, SearchRequest
 
 COUNT = 48  # sources
-LONGEST = 64  # tokens of an answer, at most
+MAX_LENGTH = 64  # of an output, in tokens
 BEAMS = (1, 5)
-# The share of best answers that must be equal. onnx has our own search around the same numbers.
-LEAST = {"ctranslate2": 0.95, "onnx": 0.99}
-LEAST_ROUNDED = 0.3  # of rounded weights: near ties go the other way, more so in long answers
+# Minimum fraction of equal best hypotheses. onnx uses our own search.
+MIN_EQUAL = {"ctranslate2": 0.95, "onnx": 0.99}
+MIN_EQUAL_QUANTIZED = 0.3  # near-ties flip, more often in long outputs
 
 
 def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
-    """How alike the answers of an exported folder and of its model are; refused where they differ.
+    """Return how well an export agrees with its model; raise UserError if they differ.
 
-    quantize: how its weights are rounded.
+    quantize: the type of its quantized weights.
     """
     task: Any = predictor.task
     if not task.exportable:
-        return {}  # only transducers have answers that a search can turn round
+        return {}  # only search can flip near-ties
     engines, search = (predictor.engine, Predictor.load(folder).engine), Beam()
-    most = min((e.source_places for e in engines if e.source_places is not None), default=LONGEST)
+    most = min(
+        (e.source_places for e in engines if e.source_places is not None), default=MAX_LENGTH
+    )
     rows = [row[-most:] for row in some_rows(task, predictor.folder)]
     places = [e.target_places for e in engines if e.target_places is not None]
-    limits = [min(LONGEST, *places, task.limit(len(row), search)) for row in rows]
-    least = LEAST[engines[1].name] if quantize in (None, "float32") else LEAST_ROUNDED
+    limits = [min(MAX_LENGTH, *places, task.limit(len(row), search)) for row in rows]
+    least = MIN_EQUAL[engines[1].name] if quantize in (None, "float32") else MIN_EQUAL_QUANTIZED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
-        ours, theirs = (_answers(one, rows, limits, beam) for one in engines)
-        equal, apart = compare(ours, theirs)
+        ours, theirs = (_best(one, rows, limits, beam) for one in engines)
+        equal, apart = parity(ours, theirs)
         facts[f"beam {beam}"] = {"equal": equal, "score_difference": apart}
         info(
-            f"beam {beam}: {equal:.1%} of {len(rows)} best answers as before, "
-            f"their scores at most {apart:.1g} apart"
+            f"parity (beam {beam}): {equal:.1%} of {len(rows)} predictions identical, "
+            f"max score difference {apart:.1g}"
         )
         if equal < least:
             raise UserError(
-                f"the exported model does not answer as {predictor.folder} does: with beam {beam} "
-                f"{equal:.1%} of {len(rows)} best answers are equal, {least:.0%} expected; "
-                "nothing was written"
+                f"{predictor.folder}: export check failed: {equal:.1%} of {len(rows)} predictions "
+                f"match (beam {beam}), expected {least:.0%}; nothing was written"
             )
     return facts
 
 
 def some_rows(task: Any, folder: Path) -> list[list[int]]:
-    """Sources as tokens: those that the run shows, pieces of them, or else tokens by chance."""
+    """Return token ids of sources: samples of the run, parts of them, or random tokens."""
     path = folder / "samples.jsonl"
     lines = path.read_text("utf-8").splitlines() if path.exists() else []
     texts = list(dict.fromkeys(json.loads(line)["source"] for line in lines))
     tokenizer = task.source_tokenizer()
     rows = [row for row in tokenizer.encode_all(texts) if row][-COUNT:]
-    chance = random.Random(1)
+    rng = random.Random(1)
     ids = range(min(len(SPECIALS), len(tokenizer) - 1), len(tokenizer))
-    pool = [id for row in rows for id in row] or chance.choices(ids, k=20 * COUNT)
+    pool = [id for row in rows for id in row] or rng.choices(ids, k=20 * COUNT)
     while len(rows) < COUNT:
-        start = chance.randrange(len(pool))
-        rows.append(pool[start : start + chance.randint(1, 20)])
+        start = rng.randrange(len(pool))
+        rows.append(pool[start : start + rng.randint(1, 20)])
     return [[*row, EOS] for row in rows]
 
 
-def _answers(
-    engine: Engine, rows: list[list[int]], limits: list[int], beam: int
-) -> list[Hypothesis]:
-    """The best answer to each row."""
+def _best(engine: Engine, rows: list[list[int]], limits: list[int], beam: int) -> list[Hypothesis]:
+    """Return the best hypothesis of each row."""
     request = SearchRequest(pad(rows), torch.tensor(limits))
     return [found[0] for found in engine.run(Beam(beam=beam), request)]
 
 
-def compare(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:
-    """The share of equal answers, and how far the scores of the equal ones are apart at most."""
+def parity(ours: list[Hypothesis], theirs: list[Hypothesis]) -> tuple[float, float]:
+    """Return the fraction of equal hypotheses, and their maximum score difference."""
     pairs = list(zip(ours, theirs, strict=True))
     equal = [(a, b) for a, b in pairs if a.tokens == b.tokens]
     apart = max((abs(a.score - b.score) for a, b in equal), default=0.0)

@@ -1,1 +1,1 @@
-"""Models that others trained, as run folders."""
+"""Import of models trained with other toolkits."""

@@ -1,10 +1,10 @@
-"""How a checkpoint is searched: generation_config.json as our search, as far as we have it."""
+"""Search settings from generation_config.json."""
 
 from typing import Any
 
-from regard.exchange.importing.torch_checkpoint import Facts
+from regard.exchange.importing.torch_checkpoint import Metadata
 
-USUAL: Facts = {  # settings that change what is found and that are not taken over, off
+DEFAULTS: Metadata = {  # neutral values of settings that affect results and are not supported
     "do_sample": False,
     "num_beam_groups": 1,
     "repetition_penalty": 1.0,
@@ -24,17 +24,17 @@ USUAL: Facts = {  # settings that change what is found and that are not taken ov
 }
 
 
-def search_settings(generation: Facts, never: set[int]) -> tuple[dict[str, Any], list[str]]:
-    """The section `search`, and a line for each setting that is not taken over as it is.
+def search_settings(generation: Metadata, never: set[int]) -> tuple[dict[str, Any], list[str]]:
+    """Return the section `search`, and a note for each setting that is not supported.
 
-    never: the rows of tokens that our search never writes.
+    never: the rows of tokens that our search never outputs.
     """
     notes: list[str] = []
     search: dict[str, Any] = {
         "kind": "beam",
-        "beam": max(1, int(_given(generation, "num_beams", 1))),
-        "length_penalty": float(_given(generation, "length_penalty", 1.0)),
-        "no_repeat_ngram": int(_given(generation, "no_repeat_ngram_size", 0)),
+        "beam": max(1, int(_setting(generation, "num_beams", 1))),
+        "length_penalty": float(_setting(generation, "length_penalty", 1.0)),
+        "no_repeat_ngram": int(_setting(generation, "no_repeat_ngram_size", 0)),
         **_lengths(generation, notes),
     }
     if search["length_penalty"] < 0:
@@ -42,39 +42,41 @@ def search_settings(generation: Facts, never: set[int]) -> tuple[dict[str, Any],
             f"length_penalty={search['length_penalty']:g}: negative; using search.length_penalty=0"
         )
         search["length_penalty"] = 0.0
-    early = _given(generation, "early_stopping", False)
+    early = _setting(generation, "early_stopping", False)
     search["stopping"] = "optimal" if early == "never" else "beam_full"
     if early is False and search["beam"] > 1:
-        notes.append("early_stopping=false: search.stopping=beam_full, the nearest there is here")
-    banned = [phrase for phrase in _given(generation, "bad_words_ids", []) if phrase]
-    if strange := [phrase for phrase in banned if not (len(phrase) == 1 and phrase[0] in never)]:
-        notes.append(f"bad_words_ids: {len(strange)} of {len(banned)} are not taken over")
-    for key, usual in USUAL.items():
-        if (value := _given(generation, key, usual)) != usual and value != []:
-            notes.append(f"{key}={value}: not taken over")
+        notes.append("early_stopping=false is not supported; using search.stopping=beam_full")
+    banned = [phrase for phrase in _setting(generation, "bad_words_ids", []) if phrase]
+    if unsupported := [
+        phrase for phrase in banned if not (len(phrase) == 1 and phrase[0] in never)
+    ]:
+        notes.append(f"bad_words_ids: {len(unsupported)} of {len(banned)} are not supported")
+    for key, default in DEFAULTS.items():
+        if (value := _setting(generation, key, default)) != default and value != []:
+            notes.append(f"{key}={value}: not supported, ignored")
     return search, notes
 
 
-def renormalised(generation: Facts, pad: int) -> bool:
-    """Whether probabilities are those of all tokens but the padding, which is banned."""
-    banned = _given(generation, "bad_words_ids", [])
-    return bool(_given(generation, "renormalize_logits", False)) and [pad] in banned
+def renormalizes(generation: Metadata, pad: int) -> bool:
+    """Return whether probabilities are renormalized without padding, which is banned."""
+    banned = _setting(generation, "bad_words_ids", [])
+    return bool(_setting(generation, "renormalize_logits", False)) and [pad] in banned
 
 
-def _lengths(generation: Facts, notes: list[str]) -> dict[str, Any]:
-    """The shortest and the longest answer. Theirs count the first token and the end, too."""
-    longest = _given(generation, "max_length", None)
+def _lengths(generation: Metadata, notes: list[str]) -> dict[str, Any]:
+    """Return the length limits. Theirs include the first token and EOS."""
+    longest = _setting(generation, "max_length", None)
     most = None if longest is None else max(1, int(longest) - 2)
-    if (new := _given(generation, "max_new_tokens", None)) is not None:
+    if (new := _setting(generation, "max_new_tokens", None)) is not None:
         most = max(1, int(new) - 1)
     if most is None:
-        notes.append("max_length: not given; answers may be four times as long as their sources")
-    least = max(0, int(_given(generation, "min_length", 0)) - 1)
-    least = max(least, int(_given(generation, "min_new_tokens", 0)))
+        notes.append("max_length: not set; outputs may have four times the length of the source")
+    least = max(0, int(_setting(generation, "min_length", 0)) - 1)
+    least = max(least, int(_setting(generation, "min_new_tokens", 0)))
     return {"min_length": least, "max_length": most}
 
 
-def _given(generation: Facts, key: str, usual: Any) -> Any:
-    """A setting, where it is given and not null."""
+def _setting(generation: Metadata, key: str, default: Any) -> Any:
+    """Return a setting, or the default if it is missing or null."""
     value = generation.get(key)
-    return usual if value is None else value
+    return default if value is None else value

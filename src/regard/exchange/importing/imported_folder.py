@@ -14,7 +14,7 @@ from regard.storage.weights import save_weights
 
 
 def write_imported(imported: Imported, folder: Path, out: Path) -> None:
-    """Writes all that `load` needs; `run.json` last."""
+    """Write all files of a run folder; `run.json` last."""
     out.mkdir(parents=True, exist_ok=True)
     write_text(out / "version.txt", f"{__version__}\n")
     write_text(out / "config.yaml", imported.config.dump())
@@ -35,13 +35,15 @@ def write_imported(imported: Imported, folder: Path, out: Path) -> None:
     write_json(out / "run.json", facts)
 
 
-def refuse_full(out: Path, force: bool) -> None:
-    """Nothing is overwritten but a run, and that only by force."""
+def check_out(out: Path, force: bool) -> None:
+    """Raise UserError unless the folder is empty, or a run to overwrite with --force."""
     if out.is_file():
-        raise UserError(f"{out}: a file, where a folder for the run is expected")
+        raise UserError(f"{out}: expected a folder, found a file")
     if not out.exists() or not any(out.iterdir()):
         return
     if not (out / "run.json").exists() or strangers(out):
         raise UserError(f"{out}: not empty and not a run folder; choose another --out")
     if not force:
-        raise UserError(f"{out}: holds a run already; replace it (--force) or choose another --out")
+        raise UserError(
+            f"{out}: already contains a run; overwrite it with --force, or choose another --out"
+        )

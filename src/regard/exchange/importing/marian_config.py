@@ -1,53 +1,51 @@
-"""The settings of a Marian model as ours; what we cannot do is refused by name, all at once."""
+"""Settings of a Marian model; all unsupported ones are reported at once."""
 
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.exchange.importing.torch_checkpoint import Checkpoint, Facts
+from regard.exchange.importing.torch_checkpoint import Checkpoint, Metadata
 
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "silu", "swish": "silu"}
 SIDES = ("encoder", "decoder")
 SIZES = ("layers", "attention_heads", "ffn_dim")
 NUMBERS = ("d_model", "vocab_size", "pad_token_id", "eos_token_id", "decoder_start_token_id")
-NEVER = {  # what older Marian settings may ask for, and no Marian model of transformers does
-    "normalize_before": "norms before the branches",
+UNSUPPORTED = {  # in older Marian settings, but in no Marian model of transformers
+    "normalize_before": "pre-norm",
     "normalize_embedding": "a norm after the embeddings",
     "add_final_layer_norm": "a norm after the last layer",
 }
 
 
-def refuse_strangers(checkpoint: Checkpoint) -> None:
-    """Refuses settings that cannot be expressed here, or that are missing."""
+def check_supported(checkpoint: Checkpoint) -> None:
+    """Raise UserError for unsupported or missing settings."""
     config, where = checkpoint.config, checkpoint.folder / "config.json"
     kind = config.get("model_type")
     if kind != "marian":
-        raise UserError(f"{where}: model_type marian expected, {kind!r} found: only Marian is read")
+        raise UserError(f"{where}: expected model_type 'marian', found {kind!r}")
     reasons = [*_wrong_numbers(config), *_wrong_tokenizer(checkpoint)]
     activation = config.get("activation_function")
     if activation not in ACTIVATIONS:
         known = ", ".join(ACTIVATIONS)
-        reasons.append(f"activation_function={activation}: {known} expected")
+        reasons.append(f"activation_function={activation}: expected {known}")
     reasons += [
         f"{key}=true: {what}, which no Marian model of transformers has"
-        for key, what in NEVER.items()
+        for key, what in UNSUPPORTED.items()
         if config.get(key)
     ]
     if config.get("is_encoder_decoder") is False:
-        reasons.append("is_encoder_decoder=false: encoder and decoder expected")
+        reasons.append("is_encoder_decoder=false: expected an encoder-decoder")
     if config.get("quantization_config"):
-        reasons.append(
-            "quantization_config: whole numbers are not read; save the model unquantized"
-        )
+        reasons.append("quantization_config: not supported; save the model unquantized")
     if reasons:
         lines = "\n".join(f"  {reason}" for reason in reasons)
         raise UserError(f"{where}: this model cannot be imported\n{lines}")
 
 
-def _wrong_numbers(config: Facts) -> list[str]:
-    """Sizes and ids that are missing or do not fit each other."""
+def _wrong_numbers(config: Metadata) -> list[str]:
+    """Return sizes and ids that are missing or inconsistent."""
     names = [*NUMBERS, *(f"{side}_{size}" for side in SIDES for size in SIZES)]
     found = [
-        f"{name}: a whole number expected, {config.get(name)!r} found"
+        f"{name}: expected an integer, found {config.get(name)!r}"
         for name in names
         if type(config.get(name)) is not int or config[name] < 0
     ]
@@ -62,19 +60,19 @@ def _wrong_numbers(config: Facts) -> list[str]:
 
 
 def _wrong_tokenizer(checkpoint: Checkpoint) -> list[str]:
-    """What the tokenizer would do otherwise."""
+    """Return unsupported tokenizer settings."""
     found = []
     if checkpoint.tokenizer.get("sp_model_kwargs"):
-        given = checkpoint.tokenizer["sp_model_kwargs"]
-        found.append(f"sp_model_kwargs={given}: texts are cut in the most probable way only")
+        kwargs = checkpoint.tokenizer["sp_model_kwargs"]
+        found.append(f"sp_model_kwargs={kwargs}: only the most probable segmentation is supported")
     shared = checkpoint.config.get("share_encoder_decoder_embeddings", True)
     if shared and checkpoint.tokenizer.get("separate_vocabs"):
-        found.append("separate_vocabs=true: not with share_encoder_decoder_embeddings=true")
+        found.append("separate_vocabs=true: conflicts with share_encoder_decoder_embeddings=true")
     return found
 
 
-def model_settings(config: Facts, tables: Facts, lengths: dict[str, int]) -> dict[str, Any]:
-    """The section `model`. tables: those that are there; lengths: of learned positions, if any."""
+def model_settings(config: Metadata, tables: Metadata, lengths: dict[str, int]) -> dict[str, Any]:
+    """Return the section `model`. tables: the existing ones; lengths: of learned positions."""
     shared = {
         "kind": "transformer",
         "width": config["d_model"],

@@ -1,4 +1,4 @@
-"""A MarianMT checkpoint of transformers as a model of ours."""
+"""Import of a MarianMT checkpoint of transformers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +11,20 @@ from regard.config.load import Config, check_config
 from regard.core.errors import UserError
 from regard.data.tensors.special import PAD, UNK
 from regard.data.tokenizers.marian import MarianTokenizer
-from regard.exchange.importing.generation import renormalised, search_settings
-from regard.exchange.importing.marian_config import SIDES, model_settings, refuse_strangers
+from regard.exchange.importing.generation import renormalizes, search_settings
+from regard.exchange.importing.marian_config import SIDES, check_supported, model_settings
 from regard.exchange.importing.marian_tokens import MarianTokens, added, read_tokens
-from regard.exchange.importing.marian_weights import Tensors, places, side_weights, tables
+from regard.exchange.importing.marian_weights import Tensors, position_table, side_weights, tables
 from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
 from regard.inputs.text import TextInput
 from regard.tasks.transduce import Transduce
 
-RATIO = 4.0  # tokens of an answer for each of its source, where no length is given
+RATIO = 4.0  # output tokens per source token if no maximum length is set
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A model, all that belongs to it, and what the user should know."""
+    """A model, its configuration and task, and notes for the user."""
 
     config: Config
     task: Transduce
@@ -33,16 +33,16 @@ class Imported:
 
 
 def import_marian(folder: Path) -> Imported:
-    """The model of a checkpoint folder; refused where its numbers would not be the same."""
+    """Import a checkpoint folder; raise UserError if its outputs would differ."""
     checkpoint = read_checkpoint(folder)
-    refuse_strangers(checkpoint)
+    check_supported(checkpoint)
     source, target, notes = _tokens(checkpoint)
     pad = target.rows[PAD]
-    silent = [PAD] if renormalised(checkpoint.generation, pad) else []
+    disabled = [PAD] if renormalizes(checkpoint.generation, pad) else []
     tensors = Tensors(read_weights(folder))
-    found = tables(tensors, checkpoint.config, source, target, silent)
+    found = tables(tensors, checkpoint.config, source, target, disabled)
     for side in SIDES:
-        table = places(tensors, side, checkpoint.config["d_model"])
+        table = position_table(tensors, side, checkpoint.config["d_model"])
         if table is not None:
             found[f"{side}.positions.weight"] = table
     model = _model(checkpoint, found)
@@ -56,7 +56,7 @@ def import_marian(folder: Path) -> Imported:
 
 
 def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[str]]:
-    """The tokens of both sides, and what is odd about them."""
+    """Return the tokens of both sides, and notes about them."""
     config = checkpoint.config
     start, size = config["decoder_start_token_id"], config["vocab_size"]
     apart = checkpoint.tokenizer.get("separate_vocabs", False)
@@ -64,8 +64,8 @@ def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[st
     theirs = config.get("decoder_vocab_size") or size
     if not 0 <= start < theirs:
         raise UserError(
-            f"{checkpoint.folder / 'config.json'}: decoder_start_token_id={start}: a row below "
-            f"{theirs:,} expected"
+            f"{checkpoint.folder / 'config.json'}: decoder_start_token_id={start}: expected a row "
+            f"below {theirs:,}"
         )
     source = read_tokens(checkpoint, "vocab.json", size, None if apart else start)
     target = read_tokens(checkpoint, name, theirs, start)
@@ -74,18 +74,18 @@ def _tokens(checkpoint: Checkpoint) -> tuple[MarianTokens, MarianTokens, list[st
         if config[key] != row:
             raise UserError(
                 f"{checkpoint.folder / 'config.json'}: {key}={config[key]}, but the tokenizer's is "
-                f"{row} in {name}; the files are not of one model"
+                f"{row} in {name}; the files belong to different models"
             )
     notes = []
     if target.unnamed:
         notes.append(f"{target.unnamed} rows of the tables have no token in {name}")
     if tokens := added(checkpoint.tokenizer):
-        notes.append(f"added tokens such as {tokens[0]} are not looked for in texts")
+        notes.append(f"added tokens such as {tokens[0]} are not recognized in texts")
     return source, target, notes
 
 
 def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
-    """The section `model`."""
+    """Return the section `model`."""
     lengths = {
         side: len(found[name]) for side in SIDES if (name := f"{side}.positions.weight") in found
     }
@@ -98,7 +98,7 @@ def _model(checkpoint: Checkpoint, found: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
-    """The section `task`."""
+    """Return the section `task`."""
     side: dict[str, Any] = {"tokenizer": "marian", "vocab_size": None}
     source = {"kind": "text", **side, "lowercase": False}
     shared = "target.weight" not in found
@@ -109,17 +109,17 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
 def _task(
     checkpoint: Checkpoint, config: Config, source: MarianTokens, target: MarianTokens
 ) -> Transduce:
-    """The task: both vocabularies, and how long answers may be."""
+    """Return the task: both tokenizers and the length limit."""
     cut = MarianTokenizer.load(checkpoint.path("source.spm"), source.tokens)
     joined = MarianTokenizer.load(checkpoint.path("target.spm"), target.tokens)
     longest = config.search.max_length
-    ratio = RATIO if longest is None else float(longest)  # then only that limit counts
+    ratio = RATIO if longest is None else float(longest)  # only that limit counts
     read = TextInput(cut, lowercase=False, opened=False)
     return Transduce(read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab))
 
 
 def _filled(task: Transduce, config: Config, found: dict[str, Tensor]) -> nn.Module:
-    """The model with these weights."""
+    """Return the model with these weights."""
     model = task.build(config.model)
     own = dict(model.named_parameters())
     assert set(own) == set(found), set(own) ^ set(found)

@@ -11,71 +11,69 @@ from torch import Tensor
 
 from regard.core.errors import UserError
 from regard.exchange.importing.marian_tokens import MarianTokens
-from regard.exchange.importing.torch_checkpoint import Facts
+from regard.exchange.importing.torch_checkpoint import Metadata
 from regard.nn.positions import sinusoids
 
-SILENCE = -1000.0  # added to the score of a token that must never be: e^-1000 is 0
+DISABLED_LOGIT = -1000.0  # bias of a token that must never be output: e^-1000 is 0
 SIDES = ("encoder", "decoder")
 
 
 class Tensors:
-    """Tensors that are taken one by one; what is missing, wrong or left is said all at once."""
+    """Tensors to take by name; missing, wrong and unused ones are reported at once."""
 
     def __init__(self, tensors: dict[str, Tensor]) -> None:
         self.left = dict(tensors)
         self.problems: list[str] = []
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """The tensor of this name, which must have this shape, in single precision."""
+        """Return a tensor as float32, and check its shape."""
         if name not in self.left:
             self.problems.append(f"{name}: missing")
             return torch.zeros(shape)
         found = self.left.pop(name)
         if found.shape != shape or not found.is_floating_point():
             kind = str(found.dtype).removeprefix("torch.")
-            self.problems.append(
-                f"{name}: numbers {shape} expected, {kind} {(*found.shape,)} found"
-            )
+            self.problems.append(f"{name}: expected floats {shape}, found {kind} {(*found.shape,)}")
             return torch.zeros(shape)
         return found.float()
 
     def same(self, names: list[str], *shape: int) -> Tensor:
-        """The tensor that has several names, at least one of which is there."""
-        there = [name for name in names if name in self.left]
-        found = [self.take(name, *shape) for name in there or names[:1]]
-        for name, other in zip(there[1:], found[1:], strict=True):
+        """Return a tensor that has several names, at least one of which exists."""
+        names_found = [name for name in names if name in self.left]
+        found = [self.take(name, *shape) for name in names_found or names[:1]]
+        for name, other in zip(names_found[1:], found[1:], strict=True):
             if not torch.equal(other, found[0]):
-                self.problems.append(f"{name}: not equal to {there[0]}, to which it is tied")
+                self.problems.append(f"{name}: differs from {names_found[0]}, to which it is tied")
         return found[0]
 
     def done(self, where: Path) -> None:
-        """Refuses tensors that were missing, wrong or not used."""
-        problems = self.problems + [f"{name}: not known" for name in sorted(self.left)]
+        """Raise UserError if tensors are missing, wrong or unused."""
+        problems = self.problems + [f"{name}: unexpected" for name in sorted(self.left)]
         if problems:
             shown = "\n".join(f"  {problem}" for problem in problems[:10])
             more = f"\n  and {len(problems) - 10} more" if len(problems) > 10 else ""
-            raise UserError(f"{where}: the tensors do not fit config.json\n{shown}{more}")
+            raise UserError(f"{where}: the tensors do not match config.json\n{shown}{more}")
 
 
-def linear(tensors: Tensors, ours: str, theirs: list[str], rows: int, width: int) -> Facts:
-    """A linear layer of ours, of one or several of theirs below each other."""
+def linear(tensors: Tensors, ours: str, theirs: list[str], rows: int, width: int) -> Metadata:
+    """Return our linear layer, one or several of theirs stacked."""
     weights = [tensors.take(f"{name}.weight", rows, width) for name in theirs]
     biases = [tensors.take(f"{name}.bias", rows) for name in theirs]
     return {f"{ours}.weight": torch.cat(weights), f"{ours}.bias": torch.cat(biases)}
 
 
-def norm(tensors: Tensors, ours: str, theirs: str, width: int) -> Facts:
-    """A layer norm."""
+def norm(tensors: Tensors, ours: str, theirs: str, width: int) -> Metadata:
+    """Return a layer norm."""
     return {
         f"{ours}.norm.{name}": tensors.take(f"{theirs}.{name}", width)
         for name in ("weight", "bias")
     }
 
 
-def side_weights(tensors: Tensors, side: str, options: Any) -> Facts:
-    """The layers of an encoder or decoder of these options."""
+def side_weights(tensors: Tensors, side: str, options: Any) -> Metadata:
+    """Return the layers of an encoder or decoder."""
     D, F = options.width, options.feedforward_width
-    found: Facts = {}
+    found: Metadata = {}
     for layer in range(options.layers):
         ours, theirs = f"{side}.layers.{layer}", f"model.{side}.layers.{layer}"
         own = [f"{theirs}.self_attn.{x}_proj" for x in "qkv"]
@@ -96,12 +94,16 @@ def side_weights(tensors: Tensors, side: str, options: Any) -> Facts:
 
 
 def tables(
-    tensors: Tensors, config: Facts, source: MarianTokens, target: MarianTokens, silent: list[int]
-) -> Facts:
-    """Embeddings and output layer, their rows in our order. silent: more ids that never count.
+    tensors: Tensors,
+    config: Metadata,
+    source: MarianTokens,
+    target: MarianTokens,
+    disabled: list[int],
+) -> Metadata:
+    """Return embeddings and output layer, rows in our order. disabled: more ids to disable.
 
-    What one table serves is there once: no `target.weight` where both sides have the same
-    vectors, no `head.weight` where the output layer is tied to those of the target.
+    Shared tables appear once: no `target.weight` if both sides share embeddings, no `head.weight`
+    if the output layer is tied.
     """
     D, both = config["d_model"], "model.shared.weight"
     shared = config.get("share_encoder_decoder_embeddings", True)
@@ -123,29 +125,29 @@ def tables(
         found["target.weight"] = target.of(output)
     if not tied:
         found["head.weight"] = target.of(tensors.take("lm_head.weight", *sizes[1]))
-    return found | {"head.bias": _bias(tensors, target, silent)}
+    return found | {"head.bias": _bias(tensors, target, disabled)}
 
 
-def _bias(tensors: Tensors, target: MarianTokens, silent: list[int]) -> Tensor:
-    """What is added to the score of each token: zero where it is missing, as in transformers."""
+def _bias(tensors: Tensors, target: MarianTokens, disabled: list[int]) -> Tensor:
+    """Return the output bias; zero if it is missing, as in transformers."""
     bias = torch.zeros(1, _rows(target))
     if "final_logits_bias" in tensors.left:
         bias = tensors.take("final_logits_bias", *bias.shape)
     ours = target.of(bias[0])
-    ours[[*target.silent, *silent]] = SILENCE
+    ours[[*target.disabled, *disabled]] = DISABLED_LOGIT
     return ours
 
 
-def places(tensors: Tensors, side: str, width: int) -> Tensor | None:
-    """The table of positions of a side, unless it holds the usual sines and cosines."""
+def position_table(tensors: Tensors, side: str, width: int) -> Tensor | None:
+    """Return the position table of a side, unless it is sinusoidal."""
     name = f"model.{side}.embed_positions.weight"
     if name not in tensors.left:
         return None
     table = tensors.take(name, len(tensors.left[name]), width)
-    usual = sinusoids(len(table), width, "halves")
-    return None if torch.allclose(table, usual, atol=1e-3) else table
+    sinusoidal = sinusoids(len(table), width, "halves")
+    return None if torch.allclose(table, sinusoidal, atol=1e-3) else table
 
 
 def _rows(tokens: MarianTokens) -> int:
-    """How many rows the tables of the other model have."""
+    """Return the number of rows in the tables of the Marian model."""
     return max(tokens.rows) + 1

@@ -1,4 +1,4 @@
-"""A checkpoint folder of transformers: its settings and its tensors. No pickle is ever loaded."""
+"""A checkpoint folder of transformers: settings and tensors. No pickle is ever loaded."""
 
 import json
 from dataclasses import dataclass
@@ -13,30 +13,30 @@ from regard.storage.weights import read_tensors
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.bin")
-Facts = dict[str, Any]
+Metadata = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What lies in the folder beside the tensors. generation: of an older folder its config."""
+    """The settings in the folder. generation: in older folders the config itself."""
 
     folder: Path
-    config: Facts
-    generation: Facts
-    tokenizer: Facts
+    config: Metadata
+    generation: Metadata
+    tokenizer: Metadata
 
     def path(self, name: str) -> Path:
-        """A file that must be there."""
+        """Return the path of a required file."""
         path = self.folder / name
         if not path.is_file():
-            raise UserError(f"{path}: no such file; copy the whole checkpoint folder")
+            raise UserError(f"{path}: no such file; copy the complete checkpoint folder")
         return path
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """The settings of a checkpoint folder."""
+    """Read the settings of a checkpoint folder."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder; a checkpoint folder of transformers expected")
+        raise UserError(f"{folder}: no such folder; expected a checkpoint folder of transformers")
     path = folder / "config.json"
     if not path.is_file():
         raise UserError(f"{folder}: not a checkpoint of transformers (no config.json in it)")
@@ -49,8 +49,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     )
 
 
-def read_object(path: Path) -> Facts:
-    """What a JSON file holds by name; nothing where there is no such file."""
+def read_object(path: Path) -> Metadata:
+    """Read a JSON object; empty if there is no such file."""
     if not path.is_file():
         return {}
     try:
@@ -58,12 +58,12 @@ def read_object(path: Path) -> Facts:
     except (ValueError, OSError) as error:
         raise UserError(f"{path}: not valid JSON ({error}); copy the file again") from error
     if not isinstance(content, dict):
-        raise UserError(f"{path}: an object expected, {str(content)[:40]!r} found")
+        raise UserError(f"{path}: expected an object, found {str(content)[:40]!r}")
     return content
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of a checkpoint, of one safetensors file or of several."""
+    """Read the tensors of a checkpoint, from one or several safetensors files."""
     if (folder / WEIGHTS).is_file():
         return read_tensors(folder / WEIGHTS)
     if (folder / INDEX).is_file():
@@ -71,24 +71,24 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     pickles = [name for name in PICKLES if (folder / name).is_file()]
     if pickles:
         raise UserError(
-            f"{folder / pickles[0]}: a pickle, which can run any code when it is loaded, so it is "
-            f"not read; where you trust it, make {WEIGHTS} of it:\n"
+            f"{folder / pickles[0]}: pickle files can run arbitrary code, so regard does "
+            f"not read them; if you trust it, convert it to {WEIGHTS}:\n"
             "  python -c 'from transformers import MarianMTModel as M; "
             f'M.from_pretrained("{folder}").save_pretrained("{folder}")\''
         )
-    raise UserError(f"{folder}: no weights in it; {WEIGHTS} or {INDEX} expected")
+    raise UserError(f"{folder}: no weights found; expected {WEIGHTS} or {INDEX}")
 
 
 def _read_shards(folder: Path) -> dict[str, Tensor]:
-    """The tensors of several files, which an index names."""
-    places = read_object(folder / INDEX).get("weight_map")
-    if not isinstance(places, dict) or not places:
-        raise UserError(f"{folder / INDEX}: damaged, weight_map is missing; copy it again")
+    """Read the tensors of several files, named by an index."""
+    files = read_object(folder / INDEX).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise UserError(f"{folder / INDEX}: corrupted: weight_map is missing; copy it again")
     tensors: dict[str, Tensor] = {}
-    for name in sorted({str(place) for place in places.values()}):
+    for name in sorted({str(file) for file in files.values()}):
         if Path(name).name != name:
-            raise UserError(f"{folder / INDEX}: a file of the same folder expected, {name} found")
+            raise UserError(f"{folder / INDEX}: expected a file in the same folder, found {name}")
         tensors |= read_tensors(folder / name)
-    if lacking := [name for name in places if name not in tensors]:
-        raise UserError(f"{folder}: {places[lacking[0]]} lacks the tensor {lacking[0]}")
+    if missing := [name for name in files if name not in tensors]:
+        raise UserError(f"{folder}: {files[missing[0]]} lacks the tensor {missing[0]}")
     return tensors

@@ -1,4 +1,4 @@
-"""What `regard import` refuses, and how it says so; settings that it takes over, or not."""
+"""Errors of `regard import`, and settings that it supports or not."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ def retensor(folder: Path, **values: torch.Tensor | None) -> None:
     save_file(kept, path)
 
 
-def refusal(folder: Path) -> str:
+def error_of(folder: Path) -> str:
     with pytest.raises(UserError) as error:
         import_marian(folder)
     return str(error.value)
@@ -66,7 +66,7 @@ def test_all_that_cannot_be_expressed_is_named_at_once(folder: Path) -> None:
         decoder_attention_heads=3,
     )
     change(folder / "tokenizer_config.json", sp_model_kwargs={"enable_sampling": True})
-    said = refusal(folder).splitlines()
+    said = error_of(folder).splitlines()
     assert said[0].endswith("config.json: this model cannot be imported")
     names = [line.strip().split("=")[0] for line in said[1:]]
     wanted = ["decoder_attention_heads", "sp_model_kwargs", "activation_function"]
@@ -76,20 +76,20 @@ def test_all_that_cannot_be_expressed_is_named_at_once(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model_type": "bart"}, "model_type marian expected, 'bart' found"),
-        ({"d_model": None}, "d_model: a whole number expected, None found"),
-        ({"eos_token_id": [0, 1]}, "eos_token_id: a whole number expected, [0, 1] found"),
+        ({"model_type": "bart"}, "expected model_type 'marian', found 'bart'"),
+        ({"d_model": None}, "d_model: expected an integer, found None"),
+        ({"eos_token_id": [0, 1]}, "eos_token_id: expected an integer, found [0, 1]"),
         ({"eos_token_id": 5}, "eos_token_id=5, but the tokenizer's is 0 in vocab.json"),
-        ({"decoder_start_token_id": 5000}, "decoder_start_token_id=5000: a row below"),
+        ({"decoder_start_token_id": 5000}, "decoder_start_token_id=5000: expected a row below"),
         ({"vocab_size": 20}, "the tables of the model have 20 rows"),
         ({"static_position_embeddings": False}, "the learned positions"),
-        ({"quantization_config": {"bits": 8}}, "quantization_config: whole numbers are not read"),
+        ({"quantization_config": {"bits": 8}}, "quantization_config: not supported"),
         ({"is_encoder_decoder": False}, "is_encoder_decoder=false"),
     ],
 )
 def test_settings_that_do_not_fit(folder: Path, values: dict[str, Any], message: str) -> None:
     change(folder / "config.json", **values)
-    assert message in refusal(folder)
+    assert message in error_of(folder)
 
 
 def test_missing_and_strange_tensors_are_named(folder: Path) -> None:
@@ -104,13 +104,13 @@ def test_missing_and_strange_tensors_are_named(folder: Path) -> None:
             )
         },
     )
-    said = refusal(folder).splitlines()
-    assert said[0].endswith("the tensors do not fit config.json")
+    said = error_of(folder).splitlines()
+    assert said[0].endswith("the tensors do not match config.json")
     assert [line.strip() for line in said[1:]] == [
-        "lm_head.weight: not equal to model.shared.weight, to which it is tied",
+        "lm_head.weight: differs from model.shared.weight, to which it is tied",
         "model.encoder.layers.1.fc1.weight: missing",
-        f"{wrong.replace('/', '.')}: numbers (16,) expected, float32 (3,) found",
-        "adapter.weight: not known",
+        f"{wrong.replace('/', '.')}: expected floats (16,), found float32 (3,)",
+        "adapter.weight: unexpected",
     ]
 
 
@@ -120,33 +120,33 @@ def test_missing_and_strange_tensors_are_named(folder: Path) -> None:
         ("config.json", "not a checkpoint of transformers (no config.json in it)"),
         ("source.spm", "source.spm: no such file"),
         ("vocab.json", "vocab.json: no such file"),
-        ("model.safetensors", "no weights in it"),
+        ("model.safetensors", "no weights found"),
     ],
 )
 def test_files_that_are_missing(folder: Path, name: str, message: str) -> None:
     (folder / name).unlink()
-    assert message in refusal(folder)
+    assert message in error_of(folder)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("config.json", b"{", "config.json: not valid JSON"),
-        ("config.json", b"[1]", "config.json: an object expected"),
+        ("config.json", b"[1]", "config.json: expected an object"),
         ("target.spm", b"nonsense", "target.spm: subword model damaged"),
-        ("vocab.json", b'{"a": 0}', "the token <pad> is missing"),
+        ("vocab.json", b'{"a": 0}', "the required token <pad> is missing"),
         ("model.safetensors", b"nonsense", "model.safetensors: damaged or cut short"),
     ],
 )
 def test_files_that_are_damaged(folder: Path, name: str, content: bytes, message: str) -> None:
     (folder / name).write_bytes(content)
-    assert message in refusal(folder)
+    assert message in error_of(folder)
 
 
 def test_a_pickle_is_never_loaded(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    said = refusal(folder)
-    assert "pytorch_model.bin: a pickle, which can run any code" in said
+    said = error_of(folder)
+    assert "pytorch_model.bin: pickle files can run arbitrary code" in said
     assert "from transformers import MarianMTModel as M" in said and "save_pretrained" in said
 
 
@@ -154,11 +154,11 @@ def test_an_index_names_files_of_its_folder_only(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     index = folder / "model.safetensors.index.json"
     change(index, weight_map={"a": "../elsewhere.safetensors"})
-    assert "a file of the same folder expected" in refusal(folder)
+    assert "expected a file in the same folder" in error_of(folder)
     change(index, weight_map={"a": "one.safetensors"})
-    assert "one.safetensors: no such file" in refusal(folder)
+    assert "one.safetensors: no such file" in error_of(folder)
     save_file({"b": torch.zeros(1)}, folder / "one.safetensors")
-    assert "one.safetensors lacks the tensor a" in refusal(folder)
+    assert "one.safetensors lacks the tensor a" in error_of(folder)
 
 
 def test_positions_that_are_saved_are_sinusoids_or_learned(folder: Path) -> None:
@@ -185,7 +185,7 @@ def test_probabilities_without_the_padding(folder: Path) -> None:
     torch.testing.assert_close(shares[1], left / left.sum(-1, keepdim=True))
 
 
-def test_search_settings_are_taken_over_or_said() -> None:
+def test_search_settings_are_supported_or_noted() -> None:
     search, notes = search_settings(
         {
             "num_beams": 6,
@@ -239,7 +239,7 @@ def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
     assert (
         found.config.search.max_length is None and found.task.limit(100, found.config.search) > 400
     )
-    assert any(note.startswith("max_length: not given") for note in found.notes)
+    assert any(note.startswith("max_length: not set") for note in found.notes)
 
 
 def test_nothing_is_overwritten(folder: Path, command: Command, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_nothing_is_overwritten(folder: Path, command: Command, tmp_path: Path) 
     (out / "letter.txt").unlink()
     assert command("import", folder, "--out", out).code == 0
     said = command("import", folder, "--out", out)
-    assert said.code == 2 and "holds a run already; replace it (--force)" in said.err
+    assert said.code == 2 and "already contains a run" in said.err
     assert command("import", folder, "--out", out, "--force").code == 0
     (folder / "vocab.json").unlink()
     before = (out / "model.safetensors").read_bytes()
