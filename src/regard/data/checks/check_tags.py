@@ -37,7 +37,8 @@ class TagCheck(DataCheck):
     def summary(self) -> list[str]:
         return [
             f"train {self.sentences:,} sentences, {self.words:,} words "
-            f"({self.distinct_words:,} distinct), {len(self.labels):,} tags; dev {self.dev_sentences:,} sentences, "
+            f"({self.distinct_words:,} distinct), {len(self.labels):,} tags; "
+            f"dev {self.dev_sentences:,} sentences, "
             f"{self.dev_words:,} words, {_fraction(self.oov_words, self.dev_words)} unknown",
         ]
 
