@@ -12,7 +12,7 @@ from regard.data.tensors.padded import Padded, pad
 from regard.data.tensors.special import BOS, EOS, MASK, PAD, UNK
 from regard.data.tensors.state import State
 from regard.search import Beam, Sample, SearchRequest
-from regard.search.beam import Plan, beam_search
+from regard.search.beam import BeamSpec, beam_search
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 
@@ -66,7 +66,7 @@ def search(
 ) -> list[list[Hypothesis]]:
     step, state = step_of(*tables)
     limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
-    plan = Plan(max(beam, nbest), nbest, Scoring(length_penalty=length_penalty), stop)
+    plan = BeamSpec(max(beam, nbest), nbest, Scoring(length_penalty=length_penalty), stop)
     return beam_search(step, state, limits, plan)
 
 
@@ -177,17 +177,17 @@ class Diverged:
     ],
     ids=str,
 )
-def test_numbers_that_are_none_are_refused(options: Any) -> None:
-    """A model that has diverged has no answer; the search must not look for one for ever."""
-    with pytest.raises(UserError, match="not finite"):
+def test_nan_logits_are_an_error(options: Any) -> None:
+    """A diverged model: the search must not run forever."""
+    with pytest.raises(UserError, match="NaN logits"):
         request = SearchRequest(pad([[A, EOS], [A, A, EOS]]), torch.tensor([4, 4]))
         options.run(Diverged(), request)
 
 
-def test_numbers_that_are_none_end_a_text() -> None:
+def test_nan_logits_end_a_continuation() -> None:
     class Continuing(Diverged):
         def start(self, rows: int) -> State:  # type: ignore[override]
             return super().start(pad([[A]] * rows))
 
-    with pytest.raises(UserError, match="not finite"):
+    with pytest.raises(UserError, match="NaN logits"):
         Sample().run(Continuing(), SearchRequest(prompts=[[A], [A]]))

@@ -154,7 +154,7 @@ def test_the_trace() -> None:
         ((b,), end): "finished",
         ((a,), d): "kept",
     }
-    assert math.exp(known[(a,), d].gained) == pytest.approx(0.1)
+    assert math.exp(known[(a,), d].logprob) == pytest.approx(0.1)
 
 
 def test_the_trace_of_an_end_that_comes_too_late() -> None:

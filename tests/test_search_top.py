@@ -4,10 +4,17 @@ import pytest
 import torch
 
 from regard.search.hypothesis import NON_OUTPUT_IDS
-from regard.search.top import CHUNK, FEW, beam_topk, can_use_beam_topk, fast_topk, log_normalizer
+from regard.search.top import (
+    CHUNK,
+    MIN_ROWS,
+    beam_topk,
+    can_use_beam_topk,
+    fast_topk,
+    log_normalizer,
+)
 
 
-@pytest.mark.parametrize("rows", [1, FEW - 1, FEW, 40])
+@pytest.mark.parametrize("rows", [1, MIN_ROWS - 1, MIN_ROWS, 40])
 @pytest.mark.parametrize("size", [9, CHUNK, 9 * CHUNK, 50 * CHUNK, 50 * CHUNK + 17])
 @pytest.mark.parametrize("k", [1, 2, 5, 9])
 def test_largest_is_topk(rows: int, size: int, k: int) -> None:
@@ -31,7 +38,7 @@ def test_largest_with_ties_and_impossible_ones(size: int) -> None:
 
 def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
     """WordIndex beyond the last whole chunk are looked into as well."""
-    values = torch.zeros(FEW, 40 * CHUNK + 5)
+    values = torch.zeros(MIN_ROWS, 40 * CHUNK + 5)
     values[:, 7:12] = torch.arange(5.0) + 1
     values[:, -3:] = torch.tensor([9.0, 8.0, 0.5])
     found, places = fast_topk(values, 6)
@@ -42,7 +49,7 @@ def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
 
 def test_largest_of_every_second_column() -> None:
     """Values that do not lie in a row in memory."""
-    values = torch.randn(FEW, 80 * CHUNK)[:, ::2]
+    values = torch.randn(MIN_ROWS, 80 * CHUNK)[:, ::2]
     assert torch.equal(fast_topk(values, 3)[1], values.topk(3).indices)
 
 
@@ -69,7 +76,7 @@ def test_all_beams_together(beams: int, size: int, k: int) -> None:
     logp[:, NON_OUTPUT_IDS] = float("-inf")
     true = (logp.view(3, beams, size) + total[..., None]).flatten(1).topk(k)
     assert can_use_beam_topk(logits, k) and not can_use_beam_topk(logits, 13)
-    parent, token, gained, found = beam_topk(logits.clone(), total, k)
+    parent, token, logprob, found = beam_topk(logits.clone(), total, k)
     assert torch.allclose(found, true.values, atol=1e-5)
     assert torch.equal(parent * size + token, true.indices)
-    assert torch.allclose(gained + total.gather(1, parent), found, atol=1e-5)
+    assert torch.allclose(logprob + total.gather(1, parent), found, atol=1e-5)

@@ -45,13 +45,13 @@ BOOKS = ([[DAS, HAUS], [DAS, BUCH], [EIN, BUCH]], [[THE, HOUSE], [THE, BOOK], [A
 
 def chances(lexicon: Lexicon, source: int) -> dict[int, float]:
     own = lexicon.source == source
-    return dict(zip(lexicon.target[own].tolist(), lexicon.chance[own].tolist(), strict=True))
+    return dict(zip(lexicon.target[own].tolist(), lexicon.probability[own].tolist(), strict=True))
 
 
 def test_the_lexicon_by_hand() -> None:
     """Round 1 is by counts. In round 2 "the" of the first pair is 1/2 to 1/2 from both, "house"
     1/4 to 1/2; "the" of the second 1/2 to 1/4, "book" 1/4 to 1/2."""
-    first, second = (learn_lexicon(*BOOKS, rounds=rounds) for rounds in (1, 2))
+    first, second = (learn_lexicon(*BOOKS, iterations=rounds) for rounds in (1, 2))
     assert chances(first, DAS) == pytest.approx({THE: 1 / 2, HOUSE: 1 / 4, BOOK: 1 / 4})
     assert chances(first, HAUS) == pytest.approx({THE: 1 / 2, HOUSE: 1 / 2})
     # das: the 1/2 + 2/3, house 1/3, book 1/3; Haus: the 1/2, house 2/3
@@ -61,11 +61,11 @@ def test_the_lexicon_by_hand() -> None:
 
 def test_the_lexicon_does_not_depend_on_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = learn_lexicon([*BOOKS[0], [], [EIN, EIN]], [*BOOKS[1], [A], [A, THE, A]])
-    monkeypatch.setattr("regard.search.lexical.PART", 1)
+    monkeypatch.setattr("regard.search.lexical.BLOCK", 1)
     parts = learn_lexicon([*BOOKS[0], [], [EIN, EIN]], [*BOOKS[1], [A], [A, THE, A]])
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other)
-    sums = np.bincount(whole.source, whole.chance)
+    sums = np.bincount(whole.source, whole.probability)
     np.testing.assert_allclose(sums[[DAS, HAUS, BUCH, EIN]], 1)
 
 
@@ -226,20 +226,20 @@ def test_files(tmp_path: Path) -> None:
     again = Shortlist.load(path, one, other)
     for name in ("starts", "tokens", "frequent"):
         assert np.array_equal(getattr(found, name), getattr(again, name))
-    with pytest.raises(UserError, match="made for another model: its target vocabulary"):
+    with pytest.raises(UserError, match="made for another model: expected target vocabulary"):
         Shortlist.load(path, one, one)
-    with pytest.raises(UserError, match="made for another model: its source size is 13"):
+    with pytest.raises(UserError, match="made for another model: expected source size 8, found 13"):
         Shortlist.load(path, CharTokenizer(list("abc")), other)
     Shortlist(found.starts, found.tokens + 9, found.frequent).save(path, one, other)
-    with pytest.raises(UserError, match="damaged; make it anew"):
+    with pytest.raises(UserError, match="corrupted\nhelp: create it with"):
         Shortlist.load(path, one, other)
     path.write_bytes(save({"starts": np.zeros(3)}))
-    with pytest.raises(UserError, match="no shortlist"):
+    with pytest.raises(UserError, match="not a shortlist"):
         Shortlist.load(path, one, other)
     path.write_bytes(path.read_bytes()[:20])
-    with pytest.raises(UserError, match="damaged"):
+    with pytest.raises(UserError, match="corrupted"):
         Shortlist.load(path, one, other)
-    with pytest.raises(UserError, match="no such file; make it: regard shortlist"):
+    with pytest.raises(UserError, match="no such file\nhelp: create it with: regard shortlist"):
         Shortlist.load(tmp_path / "none", one, other)
 
 

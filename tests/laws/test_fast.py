@@ -26,7 +26,7 @@ from regard.nn.positions import Position, SinusoidalPosition
 from regard.nn.quantize import quantize
 from regard.nn.residual import PreNorm, Residual
 from regard.search import Beam, SearchRequest, TokenConstraints
-from regard.search.beam import Plan, Stopping, beam_search
+from regard.search.beam import BeamSpec, Stopping, beam_search
 from regard.search.greedy import greedy_search
 from regard.search.logit_masks import LogitMasks
 from regard.search.scoring import Scoring
@@ -200,7 +200,7 @@ def test_greedy_is_a_beam_of_one(
     masks, scoring, stopping = WAYS[MODELS.index(options) % len(WAYS)]
     limits = torch.tensor([7, 4, 4, 9])
     greedy = greedy_search(model.step, model.start(source), limits, scoring, masks)
-    plan = Plan(1, scoring=scoring, masks=masks, stopping=stopping)
+    plan = BeamSpec(1, scoring=scoring, masks=masks, stopping=stopping)
     beam = beam_search(model.step, model.start(source), limits, plan)
     for (one,), (other,) in zip(greedy, beam, strict=True):
         assert one.tokens == other.tokens and one.truncated == other.truncated

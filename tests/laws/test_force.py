@@ -52,7 +52,7 @@ def test_a_few_tokens_at_a_time_are_as_probable(
             return stepper.step(tokens, state)
 
     size, width = 20, 2
-    monkeypatch.setattr("regard.search.forced_decoding.MOST", width * size * len(targets))
+    monkeypatch.setattr("regard.search.forced_decoding.MAX_LOGITS", width * size * len(targets))
     parts = score_targets(Watched(), source, targets, size=size)
     longest = 1 + max(map(len, targets))
     assert max(steps) == width and sum(steps) == longest and len(steps) > 1

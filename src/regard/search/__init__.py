@@ -23,7 +23,7 @@ __all__ = [
     "TokenConstraints",
 ]
 
-# By what a model gives: outputs of their own length, text after a prompt, labels.
+# By the output of a model: sequences, continuations of a prompt, labels.
 SequenceSearch = Annotated[Beam | Sample, Field(discriminator="kind")]
 TextSearch = Sample
 LabelSearch = Argmax

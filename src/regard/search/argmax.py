@@ -20,7 +20,7 @@ class Argmax(Search):
     )
 
     def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:
-        """Return for each row its scores (C,), or for each position the best label and its p."""
+        """Return the scores (C,) per row, or the best label and its probability per position."""
         import torch
 
         from regard.data.tensors.padded import Batch
@@ -37,9 +37,10 @@ class Argmax(Search):
                 p, labels = scores.softmax(-1).max(-1)  # (B, S)
             else:
                 labels, _ = crf.viterbi(scores, transitions, mask)
-                each = crf.marginals(scores, transitions, mask)  # (B, S, C)
-                p = each.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
+                marginals = crf.marginals(scores, transitions, mask)  # (B, S, C)
+                p = marginals.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
             sizes, rows = mask.sum(1).tolist(), zip(labels.tolist(), p.tolist(), strict=True)
             return [
-                (own[:size], sure[:size]) for size, (own, sure) in zip(sizes, rows, strict=True)
+                (ids[:size], probabilities[:size])
+                for size, (ids, probabilities) in zip(sizes, rows, strict=True)
             ]

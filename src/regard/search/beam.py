@@ -14,7 +14,7 @@ from regard.data.tensors.special import BOS, PAD
 from regard.data.tensors.state import State
 from regard.nn.capture_hooks import recording
 from regard.search.callbacks import PartialHypothesis, StepCallback, notify_step
-from regard.search.constrained import ConstraintsNotMet, Must
+from regard.search.constrained import ConstraintsNotMet, DynamicBeamAllocation
 from regard.search.finished import Finished
 from regard.search.greedy import greedy_search
 from regard.search.hypothesis import Hypothesis, Stopping
@@ -22,28 +22,34 @@ from regard.search.live_beams import LiveBeams
 from regard.search.logit_masks import LogitMasks, force_eos, mask_specials, raise_limits
 from regard.search.scoring import Scoring
 from regard.search.search import SearchRequest
-from regard.search.selection import Best, Choose, Chosen, Continuations, Diverse
+from regard.search.selection import (
+    Continuations,
+    DiverseSelector,
+    Selection,
+    Selector,
+    TopSelector,
+)
 from regard.search.top import (
-    Step,
+    StepFn,
     beam_topk,
     can_use_beam_topk,
+    check_nan,
     fast_topk,
     log_normalizer,
-    refuse_nan,
 )
 from regard.search.trace import Trace
 
 
 @dataclass
-class Plan:
-    """How to search. mask: (B, S) of the source, where coverage counts."""
+class BeamSpec:
+    """The parameters of a beam search. mask: (B, S) of the source, if coverage counts."""
 
     beam: int
     nbest: int = 1
     scoring: Scoring = field(default_factory=Scoring)
     stopping: Stopping = "beam_full"
     masks: LogitMasks = field(default_factory=LogitMasks)
-    choose: Choose | None = None
+    selector: Selector | None = None
     mask: Tensor | None = None
     trace: Trace | None = None
     on_step: StepCallback | None = None
@@ -53,31 +59,28 @@ class Plan:
 def run_beam(
     options: Any, model: Any, request: SearchRequest, trace: Trace | None = None
 ) -> list[list[Hypothesis]]:
-    """Return the best outputs for each row of the source. options: of `Beam`; trace: records."""
+    """Return the best outputs per source row. options: a `Beam`; trace: records the search."""
     source, limits, nbest = request.source, request.limits, request.nbest
     assert source is not None and limits is not None
     constraints = request.constraints
     beam = options.beam_groups * -(-max(options.beam, nbest) // options.beam_groups)
-    choose: Choose = Best(2 * beam)
+    selector: Selector = TopSelector(2 * beam)
     if options.beam_groups > 1:
-        choose = Diverse(beam, options.beam_groups, options.diversity_penalty)
+        selector = DiverseSelector(beam, options.beam_groups, options.diversity_penalty)
     if options.min_length or constraints is not None:
         limits = raise_limits(limits, options.min_length, constraints)
-    must = constraints is not None and any(one.require for one in constraints)
-    if constraints is not None and must:
-        choose = Must(choose, constraints, limits.tolist())
-    masks, scoring = (
-        LogitMasks(options.min_length, options.no_repeat_ngram, constraints),
-        options.scoring,
-    )
-    if beam == 1 and trace is None and not options.coverage_penalty and not must:
+    has_required = constraints is not None and any(one.require for one in constraints)
+    if constraints is not None and has_required:
+        selector = DynamicBeamAllocation(selector, constraints, limits.tolist())
+    masks = LogitMasks(options.min_length, options.no_repeat_ngram, constraints)
+    scoring, cover = options.scoring, source.mask if options.coverage_penalty else None
+    if beam == 1 and trace is None and cover is None and not has_required:
         start = model.start(source)
         return greedy_search(model.step, start, limits, scoring, masks, request.on_step)
-    cover = source.mask if options.coverage_penalty else None
-    plan = Plan(
-        beam, nbest, scoring, options.stopping, masks, choose, cover, trace, request.on_step
+    spec = BeamSpec(
+        beam, nbest, scoring, options.stopping, masks, selector, cover, trace, request.on_step
     )
-    found = beam_search(model.step, model.start(source), limits, plan)
+    found = beam_search(model.step, model.start(source), limits, spec)
     for row, hypotheses in enumerate(found):
         if not hypotheses:
             raise ConstraintsNotMet(row)
@@ -85,37 +88,39 @@ def run_beam(
 
 
 @torch.inference_mode()
-def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[list[Hypothesis]]:
-    """The best outputs of each sentence, best first.
+def beam_search(
+    step: StepFn, state: State, limits: Tensor, spec: BeamSpec
+) -> list[list[Hypothesis]]:
+    """Return the best outputs per sentence, best first.
 
-    state: before the first token, B rows. limits: (B,) the most tokens of each, EOS included;
-    at its limit a sentence may only end. An output that ends leaves the beam, and as many go on
-    as before. A sentence leaves the batch when it is settled (`Finished`). beam 1 is greedy.
+    state: before the first token, B rows. limits: (B,) maximum tokens of each, EOS included;
+    at its limit a sentence can only emit EOS. A finished output leaves the beam, and the beam is
+    refilled. A sentence leaves the batch when it is done (`Finished`). beam 1 is greedy.
     """
-    live = LiveBeams.start(limits.clamp(min=1), plan.mask)
-    finished = Finished(len(limits), plan.beam, plan.nbest, plan.stopping, plan.scoring)
-    choose = plan.choose or Best(2 * plan.beam)
+    live = LiveBeams.start(limits.clamp(min=1), spec.mask)
+    finished = Finished(len(limits), spec.beam, spec.nbest, spec.stopping, spec.scoring)
+    selector = spec.selector or TopSelector(2 * spec.beam)
     last = torch.full((len(limits), 1), BOS, device=limits.device)
     while True:
         if live.cover is None:
             logits, state = step(last, state)
         else:
-            logits, state = _covered(step, last, state, live)
-        found = continuations(live, logits[:, -1].float(), plan.masks, choose)
-        refuse_nan(found.total)
-        chosen = choose(found, plan.beam, live.rows)
-        if plan.trace is not None:
-            plan.trace.add(live.rows, live.tokens, found, chosen)
-        finished.add(live, found, chosen)
-        parent = _go_on(live, found, chosen)
-        if plan.on_step is not None:
+            logits, state = _step_with_coverage(step, last, state, live)
+        found = continuations(live, logits[:, -1].float(), spec.masks, selector)
+        check_nan(found.total)
+        selection = selector(found, spec.beam, live.rows)
+        if spec.trace is not None:
+            spec.trace.add(live.rows, live.tokens, found, selection)
+        finished.add(live, found, selection)
+        parent = _advance(live, found, selection)
+        if spec.on_step is not None:
             best = partial(_best_so_far, live, finished)
-            notify_step(plan.on_step, live.rows, best, partial(finished.without, live.rows))
-        going = finished.going(live)  # (B,)
-        if going is None:  # all of them
+            notify_step(spec.on_step, live.rows, best, partial(finished.finished_rows, live.rows))
+        unfinished = finished.unfinished(live)  # (B,)
+        if unfinished is None:  # all of them
             state = state.select(_flat(parent, logits))
         else:
-            kept = going.nonzero().flatten()
+            kept = unfinished.nonzero().flatten()
             if not len(kept):
                 return finished.hypotheses()
             state = state.select(_flat(parent, logits).view(parent.shape)[kept].flatten(), kept)
@@ -125,72 +130,76 @@ def beam_search(step: Step, state: State, limits: Tensor, plan: Plan) -> list[li
 
 
 def _best_so_far(live: LiveBeams, finished: Finished) -> list[PartialHypothesis]:
-    """For each sentence what it would be answered with now: an output that ended, or goes on."""
-    now = finished.scoring.score(live.total[:, :1], max(1, live.tokens.shape[-1]), None)[:, 0]
+    """Return the best output of each sentence so far, finished or not."""
+    scores = finished.scoring.score(live.total[:, :1], max(1, live.tokens.shape[-1]), None)[:, 0]
     best = []
-    going = (live.tokens[:, 0].tolist(), live.token_logprobs[:, 0].tolist(), now.tolist())
-    for row, tokens, scores, score in zip(live.rows, *going, strict=True):
-        ended = max(finished.found[row], key=lambda one: one.score, default=None)
-        if ended is None or ended.score < score:
-            best.append(PartialHypothesis(tokens, scores))
+    columns = (live.tokens[:, 0].tolist(), live.token_logprobs[:, 0].tolist(), scores.tolist())
+    for row, tokens, logprobs, score in zip(live.rows, *columns, strict=True):
+        complete = max(finished.by_row[row], key=lambda one: one.score, default=None)
+        if complete is None or complete.score < score:
+            best.append(PartialHypothesis(tokens, logprobs))
         else:
-            best.append(PartialHypothesis(ended.tokens, ended.token_logprobs))
+            best.append(PartialHypothesis(complete.tokens, complete.token_logprobs))
     return best
 
 
-def _covered(step: Step, last: Tensor, state: State, live: LiveBeams) -> tuple[Tensor, State]:
-    """A step whose attention is added to the coverage."""
-    with recording() as seen:
+def _step_with_coverage(
+    step: StepFn, last: Tensor, state: State, live: LiveBeams
+) -> tuple[Tensor, State]:
+    """Run a step and add its attention to the coverage."""
+    with recording() as captured:
         logits, state = step(last, state)
     assert live.cover is not None
-    live.cover = live.cover + seen.alignment()[:, -1].view_as(live.cover)
+    live.cover = live.cover + captured.alignment()[:, -1].view_as(live.cover)
     return logits, state
 
 
 def continuations(
-    live: LiveBeams, logits: Tensor, masks: LogitMasks, choose: Choose
+    live: LiveBeams, logits: Tensor, masks: LogitMasks, selector: Selector
 ) -> Continuations:
-    """The best tokens after the beams, from logits (B*W, V), which are used up."""
-    full = live.limits <= live.tokens.shape[-1] + 1
-    ending = bool(full.any())
-    if choose.joint and masks.is_empty and not ending and can_use_beam_topk(logits, choose.spare):
-        return Continuations(*beam_topk(logits, live.total, choose.spare))
-    logp = logits - log_normalizer(logits)[:, None]  # over all tokens, also those struck out
+    """Return the best next tokens of the beams, from logits (B*W, V), which are overwritten."""
+    at_limit = live.limits <= live.tokens.shape[-1] + 1
+    any_at_limit, count = bool(at_limit.any()), selector.num_candidates
+    if selector.joint and masks.is_empty and not any_at_limit and can_use_beam_topk(logits, count):
+        return Continuations(*beam_topk(logits, live.total, count))
+    logp = logits - log_normalizer(logits)[:, None]  # over all tokens, masked ones included
     mask_specials(logp)
     beams = logp.unflatten(0, live.total.shape)
     if not masks.is_empty:
         masks.apply(beams, live.tokens, live.rows)
-    if ending:
-        force_eos(beams, full)
-    top, token = fast_topk(logp, min(choose.spare, logp.shape[-1]))
-    if isinstance(choose, Must):
-        top, token = _wished(choose, live, logp, top, token)
+    if any_at_limit:
+        force_eos(beams, at_limit)
+    top, token = fast_topk(logp, min(count, logp.shape[-1]))
+    if isinstance(selector, DynamicBeamAllocation):
+        top, token = _add_required(selector, live, logp, top, token)
     B, W = live.total.shape
     parent = torch.arange(W, device=top.device).repeat_interleave(top.shape[1]).expand(B, -1)
-    gained = top.view(B, -1)
-    return Continuations(parent, token.view(B, -1), gained, live.total.gather(1, parent) + gained)
+    logprob = top.view(B, -1)
+    total = live.total.gather(1, parent) + logprob
+    return Continuations(parent, token.view(B, -1), logprob, total)
 
 
-def _wished(
-    choose: Must, live: LiveBeams, logp: Tensor, top: Tensor, token: Tensor
+def _add_required(
+    selector: DynamicBeamAllocation, live: LiveBeams, logp: Tensor, top: Tensor, token: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The continuations (B*W, K) with the tokens that are wished for behind them."""
-    wished = [w for beams in choose.extra(live.rows, live.total.shape[1]) for w in beams]
-    most = max(map(len, wished))
-    filled = [row + [PAD] * (most - len(row)) for row in wished]  # PAD is struck out
-    more = torch.tensor(filled, dtype=torch.long, device=logp.device).view(len(wished), most)
+    """Return the continuations (B*W, K) with the required tokens after them."""
+    required = selector.required_tokens(live.rows, live.total.shape[1])
+    rows = [tokens for beams in required for tokens in beams]
+    width = max(map(len, rows))
+    padded = [row + [PAD] * (width - len(row)) for row in rows]  # PAD is masked
+    more = torch.tensor(padded, dtype=torch.long, device=logp.device).view(len(rows), width)
     return torch.cat([top, logp.gather(1, more)], 1), torch.cat([token, more], 1)
 
 
-def _go_on(live: LiveBeams, found: Continuations, chosen: Chosen) -> Tensor:
-    """Makes the live beams the chosen ones; the beams (B, W) they came from."""
-    parent, token, gained, total = (x.gather(1, chosen.goes) for x in found)
-    live.follow(parent, token, gained, total.masked_fill(chosen.dead, float("-inf")))
+def _advance(live: LiveBeams, found: Continuations, selection: Selection) -> Tensor:
+    """Extend the live beams by the kept continuations; return their parent beams (B, W)."""
+    parent, token, logprob, total = (x.gather(1, selection.kept) for x in found)
+    live.extend(parent, token, logprob, total.masked_fill(selection.is_empty, float("-inf")))
     return parent
 
 
 def _flat(parent: Tensor, logits: Tensor) -> Tensor:
-    """Beams (B, W) within their sentence as rows of the past."""
+    """Return beams (B, W), numbered within their sentence, as rows of the past."""
     B = len(parent)
     first = torch.arange(B, device=parent.device)[:, None] * (len(logits) // B)
     return (parent + first).flatten()

@@ -1,6 +1,6 @@
-"""Words that must appear: beams are shared out over how much of them is there already.
+"""Required words: beams are allocated by how many required tokens they contain.
 
-(Post and Vilar 2018, "dynamic beam allocation".) N beams to go on with.
+(Post and Vilar 2018, "dynamic beam allocation".) N next beams.
 """
 
 from collections import defaultdict
@@ -12,9 +12,10 @@ import torch
 from regard.core.errors import UserError
 from regard.data.tensors.special import EOS
 from regard.search.hypothesis import TokenConstraints
-from regard.search.selection import Choose, Chosen, Continuations
+from regard.search.selection import Continuations, Selection, Selector
 
-Met = tuple[int, ...]  # how many tokens of each phrase stand at the end of a beam; all: it is met
+# Per phrase, how many of its tokens the beam ends with; all of them: the phrase is complete.
+ConstraintProgress = tuple[int, ...]
 
 
 class ConstraintsNotMet(UserError):
@@ -30,116 +31,128 @@ class ConstraintsNotMet(UserError):
 
 
 class Candidate(NamedTuple):
-    """A continuation. place: among those found; met: after its token."""
+    """A continuation. at: its index among all of them; progress: after its token."""
 
     total: float
-    place: int
+    at: int
     token: int
-    met: Met
+    progress: ConstraintProgress
 
 
-class Must:
-    """Chooses as `usual` does for sentences without wishes; the others come to have all theirs.
+class DynamicBeamAllocation:
+    """Selects as `base` for sentences without required phrases, and so that others get all theirs.
 
-    Candidates are sorted into banks by the number of wished tokens that they have. The banks
-    are asked in turn, the fullest first, for their best. The end is open only to those who have
-    all, and a beam may not go on so long that the rest no longer fits before its limit.
+    Candidates are sorted into banks by the number of required tokens that they contain. The banks
+    contribute their best in turn, the fullest first. EOS is allowed only when all phrases are
+    complete, and a beam is dropped if the rest no longer fits before its limit.
     """
 
     joint = False
 
     def __init__(
-        self, usual: Choose, wishes: Sequence[TokenConstraints], limits: list[int]
+        self, base: Selector, constraints: Sequence[TokenConstraints], limits: list[int]
     ) -> None:
-        self.usual, self.limits = usual, limits
-        self.spare = max(usual.spare, 2)
-        self.phrases = {row: wish.require for row, wish in enumerate(wishes) if wish.require}
-        self.met: dict[int, list[Met]] = {r: [(0,) * len(p)] for r, p in self.phrases.items()}
+        self.base, self.limits = base, limits
+        self.num_candidates = max(base.num_candidates, 2)
+        self.phrases = {row: one.require for row, one in enumerate(constraints) if one.require}
+        self.progress: dict[int, list[ConstraintProgress]] = {
+            row: [(0,) * len(phrases)] for row, phrases in self.phrases.items()
+        }
         self.length = 0
 
-    def extra(self, rows: list[int], beams: int) -> list[list[list[int]]]:
-        """For each beam of each sentence, the tokens that would go on with a phrase."""
+    def required_tokens(self, rows: list[int], beams: int) -> list[list[list[int]]]:
+        """Return the tokens that would continue a phrase, per sentence and beam."""
         return [
-            [self._next(row, met) for met in self.met[row]] if row in self.met else [[]] * beams
+            [self._next_tokens(row, progress) for progress in self.progress[row]]
+            if row in self.progress
+            else [[]] * beams
             for row in rows
         ]
 
-    def _next(self, row: int, met: Met) -> list[int]:
-        pairs = zip(self.phrases[row], met, strict=True)
-        return [phrase[have] for phrase, have in pairs if have < len(phrase)]
+    def _next_tokens(self, row: int, progress: ConstraintProgress) -> list[int]:
+        pairs = zip(self.phrases[row], progress, strict=True)
+        return [phrase[matched] for phrase, matched in pairs if matched < len(phrase)]
 
-    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Selection:
         self.length += 1
-        chosen = self.usual(found, beam, rows)
+        selection = self.base(found, beam, rows)
         for b, row in enumerate(rows):
             if row in self.phrases:
-                self._one(found, b, row, chosen)
-        return chosen
+                self._select_sentence(found, b, row, selection)
+        return selection
 
-    def _one(self, found: Continuations, b: int, row: int, chosen: Chosen) -> None:
-        """Overwrites the choice for one sentence."""
-        N = chosen.goes.shape[1]
-        goes, ended = self._pick(self._candidates(found, b, row), N, chosen.over.shape[1])
-        self.met[row] = [one.met for one in goes] + [self.met[row][0]] * (N - len(goes))
-        places = [one.place for one in goes] + [0] * (N - len(goes))
-        chosen.goes[b] = torch.tensor(places, device=found.token.device)
-        chosen.over[b] = False
-        for e, one in enumerate(ended):
-            chosen.ended[b, e], chosen.over[b, e] = one.place, True
-        chosen.dead[b] = torch.arange(N, device=chosen.dead.device) >= len(goes)
+    def _select_sentence(
+        self, found: Continuations, b: int, row: int, selection: Selection
+    ) -> None:
+        """Overwrite the selection for one sentence."""
+        N, candidates = selection.kept.shape[1], self._candidates(found, b, row)
+        kept, finished = self._allocate(candidates, N, selection.is_finished.shape[1])
+        filler = N - len(kept)
+        self.progress[row] = [one.progress for one in kept] + [self.progress[row][0]] * filler
+        indices = [one.at for one in kept] + [0] * filler
+        selection.kept[b] = torch.tensor(indices, device=found.token.device)
+        selection.is_finished[b] = False
+        for e, one in enumerate(finished):
+            selection.finished[b, e], selection.is_finished[b, e] = one.at, True
+        selection.is_empty[b] = torch.arange(N, device=selection.is_empty.device) >= len(kept)
 
     def _candidates(self, found: Continuations, b: int, row: int) -> list[Candidate]:
-        """What may come next in a sentence, best first, each once."""
-        left = self.limits[row] - self.length - 1  # tokens that still fit, after this and the end
-        seen: dict[tuple[int, int], Candidate] = {}
+        """Return the possible continuations of a sentence, best first, without duplicates."""
+        left = self.limits[row] - self.length - 1  # tokens that still fit after this one and EOS
+        unique: dict[tuple[int, int], Candidate] = {}
         columns = (found.parent[b].tolist(), found.token[b].tolist(), found.total[b].tolist())
-        for place, (beam, token, total) in enumerate(zip(*columns, strict=True)):
-            met = self._after(row, self.met[row][beam], token)
-            missing = self._missing(row, met)
+        for index, (beam, token, total) in enumerate(zip(*columns, strict=True)):
+            progress = self._after(row, self.progress[row][beam], token)
+            missing = self._missing(row, progress)
             possible = missing == 0 if token == EOS else missing <= left
             if possible and total > float("-inf"):
-                seen.setdefault((beam, token), Candidate(total, place, token, met))
-        return sorted(seen.values(), key=lambda one: -one.total)
+                unique.setdefault((beam, token), Candidate(total, index, token, progress))
+        return sorted(unique.values(), key=lambda one: -one.total)
 
-    def _missing(self, row: int, met: Met) -> int:
-        """The tokens that surely suffice: the phrase that is furthest, then the others whole.
+    def _missing(self, row: int, progress: ConstraintProgress) -> int:
+        """Return a number of tokens that suffices: the rest of the longest match, and all others.
 
-        Phrases that have begun together ("ab", "ac" after "a") cannot all go on.
+        Phrases with a common prefix ("ab", "ac" after "a") cannot all continue.
         """
-        unmet = [(p, h) for p, h in zip(self.phrases[row], met, strict=True) if h < len(p)]
-        return sum(len(p) for p, _ in unmet) - max((h for _, h in unmet), default=0)
+        pairs = zip(self.phrases[row], progress, strict=True)
+        open_ones = [(phrase, matched) for phrase, matched in pairs if matched < len(phrase)]
+        longest = max((matched for _, matched in open_ones), default=0)
+        return sum(len(phrase) for phrase, _ in open_ones) - longest
 
-    def _after(self, row: int, met: Met, token: int) -> Met:
-        """What is met after one more token."""
-        pairs = zip(self.phrases[row], met, strict=True)
-        return tuple(have if have == len(p) else _begun(p, have, token) for p, have in pairs)
+    def _after(self, row: int, progress: ConstraintProgress, token: int) -> ConstraintProgress:
+        """Return the progress after one more token."""
+        pairs = zip(self.phrases[row], progress, strict=True)
+        return tuple(
+            matched if matched == len(phrase) else _match(phrase, matched, token)
+            for phrase, matched in pairs
+        )
 
     @staticmethod
-    def _pick(
-        candidates: list[Candidate], beam: int, ends: int
+    def _allocate(
+        candidates: list[Candidate], beam: int, max_finished: int
     ) -> tuple[list[Candidate], list[Candidate]]:
-        """Those that go on and those that end, taken in turns from the banks."""
+        """Return the kept and the finished candidates, one per bank in turn."""
         banks: dict[int, list[Candidate]] = defaultdict(list)
         for one in candidates:
-            banks[sum(one.met)].append(one)
-        goes: list[Candidate] = []
-        ended: list[Candidate] = []
-        while banks and len(goes) < beam:
+            banks[sum(one.progress)].append(one)
+        kept: list[Candidate] = []
+        finished: list[Candidate] = []
+        while banks and len(kept) < beam:
             for bank in sorted(banks, reverse=True):
                 one = banks[bank].pop(0)
                 if one.token != EOS:
-                    goes.append(one)
-                elif len(ended) < ends:
-                    ended.append(one)
+                    kept.append(one)
+                elif len(finished) < max_finished:
+                    finished.append(one)
                 if not banks[bank]:
                     del banks[bank]
-        return goes[:beam], ended
+        return kept[:beam], finished
 
 
-def _begun(phrase: tuple[int, ...], have: int, token: int) -> int:
-    """How much of a phrase stands at the end, when `have` did and a token came.
+def _match(phrase: tuple[int, ...], matched: int, token: int) -> int:
+    """Return how many tokens of a phrase the output ends with after one more token.
 
     After "aa" of "aab" another a leaves "aa", not "a" alone.
     """
-    tail = (*phrase[:have], token)
+    tail = (*phrase[:matched], token)
     return next(n for n in range(len(tail), -1, -1) if tail[len(tail) - n :] == phrase[:n])

@@ -1,4 +1,4 @@
-"""A search over one sentence that is looked at: every way that was tried, and greedy beside it."""
+"""The search tree of one sentence: every path that was considered, and the greedy path."""
 
 import math
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 from regard.search.trace import BranchStatus, Trace
 
-Key = tuple[int, ...]  # the tokens from the beginning on, the end among them
+Key = tuple[int, ...]  # the tokens of a path from the root, EOS included
 MAX_PRUNED = 2  # pruned branches shown per node
 
 
@@ -29,24 +29,24 @@ class Node:
 
 @dataclass(frozen=True)
 class SearchTree:
-    """The nodes of a search, where greedy search went and where the best output is."""
+    """The nodes of a search, and the paths of greedy search and of the best output."""
 
     beam: int
     nodes: dict[Key, Node]
     greedy: Key
     best: Key
-    scores: dict[Key, float]  # of the outputs, as the search ranks
+    scores: dict[Key, float]  # of finished paths
 
     def as_dict(self, tokenizer: Tokenizer) -> dict[str, Any]:
-        """Return the nodes from the first token on, the best and the greedy output, for JSON."""
+        """Return the nodes by depth, the best and the greedy output, for JSON."""
         keys = sorted(self.nodes, key=lambda key: (len(key), -self.nodes[key].total, key))
-        places = {key: place for place, key in enumerate(keys)}
+        ids = {key: index for index, key in enumerate(keys)}
 
         def node(key: Key) -> dict[str, Any]:
             one = self.nodes[key]
             return {
-                "id": places[key],
-                "parent": places.get(key[:-1]),
+                "id": ids[key],
+                "parent": ids.get(key[:-1]),
                 "token": tokenizer.name(key[-1]),
                 "probability": one.probability,
                 "total": one.total,
@@ -57,50 +57,50 @@ class SearchTree:
                 "greedy_only": one.greedy_only,
             }
 
-        ends = {"best": self.best, "greedy": self.greedy}
+        paths = {"best": self.best, "greedy": self.greedy}
         texts = {
             name: tokenizer.decode([token for token in key if token != EOS])
-            for name, key in ends.items()
+            for name, key in paths.items()
         }
-        scores = {name: self.scores[key] for name, key in ends.items()}
+        scores = {name: self.scores[key] for name, key in paths.items()}
         return {"beam": self.beam, "nodes": [*map(node, keys)], **texts, "scores": scores}
 
 
 def search_tree(
     trace: Trace, beam: int, greedy: Hypothesis, best: Hypothesis, scoring: Scoring | None
 ) -> SearchTree:
-    """Return the tree of a search over one sentence, and greedy search in it.
+    """Return the search tree of one sentence, with the greedy path.
 
-    scoring: of all that ended; None if only the search knows, as with coverage.
+    scoring: of finished paths; None if a score needs more than log probabilities (coverage).
     """
     nodes: dict[Key, Node] = {}
     for step in trace.steps[0]:
         for branch in step:
             key = (*branch.prefix, branch.token)
-            old = nodes.get(key)  # groups may come to the same place
+            old = nodes.get(key)  # beam groups may share a path
             if old is None or old.status == "pruned":
-                nodes[key] = Node(math.exp(branch.gained), branch.total, branch.status)
-    way, total = (*greedy.tokens, EOS), 0.0
-    for n, gained in enumerate(greedy.token_logprobs, 1):
-        total += gained
-        status: BranchStatus = "finished" if n == len(way) else "kept"
-        node = nodes.setdefault(way[:n], Node(math.exp(gained), total, status, greedy_only=True))
+                nodes[key] = Node(math.exp(branch.logprob), branch.total, branch.status)
+    path, total = (*greedy.tokens, EOS), 0.0
+    for n, logprob in enumerate(greedy.token_logprobs, 1):
+        total += logprob
+        status: BranchStatus = "finished" if n == len(path) else "kept"
+        node = nodes.setdefault(path[:n], Node(math.exp(logprob), total, status, greedy_only=True))
         if node.status == "pruned":
-            nodes[way[:n]] = replace(node, status=status, greedy_only=True)
+            nodes[path[:n]] = replace(node, status=status, greedy_only=True)
     scores = {} if scoring is None else _scores(nodes, scoring)
     scores |= {(*one.tokens, EOS): one.score for one in (greedy, best)}
-    return SearchTree(beam, _readable(nodes), way, (*best.tokens, EOS), scores)
+    return SearchTree(beam, _readable(nodes), path, (*best.tokens, EOS), scores)
 
 
 def _scores(nodes: dict[Key, Node], scoring: Scoring) -> dict[Key, float]:
-    """How the search ranks what ended."""
-    ended = {key: node.total for key, node in nodes.items() if node.status == "finished"}
+    """Return the scores of finished paths."""
+    finished = {key: node.total for key, node in nodes.items() if node.status == "finished"}
     score = scoring.score
-    return {key: float(score(Tensor([total]), len(key), None)) for key, total in ended.items()}
+    return {key: float(score(Tensor([total]), len(key), None)) for key, total in finished.items()}
 
 
 def _readable(nodes: dict[Key, Node]) -> dict[Key, Node]:
-    """The nodes without the least probable of the pruned ones."""
+    """Return the nodes without the least probable pruned ones."""
     shown = {key: node for key, node in nodes.items() if node.status != "pruned"}
     pruned = sorted(nodes.keys() - shown.keys(), key=lambda key: -nodes[key].total)
     count: dict[Key, int] = {}

@@ -1,4 +1,4 @@
-"""Which tokens may be drawn: the whole distribution or its most probable part.
+"""Filters of the distribution that tokens are sampled from.
 
 R rows, V vocabulary.
 """
@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from regard.search.top import refuse_nan
+from regard.search.top import check_nan
 
 
 class Filters(NamedTuple):
     """First the temperature, then the best `top_k`, then of these the fewest that reach `top_p`
-    (nucleus sampling, Holtzman et al. 2020, 3.1), then those that have at least `min_p` of the
-    best one's probability (Nguyen et al. 2025). At least one stays; temperature 0: only the best.
+    (nucleus sampling, Holtzman et al. 2020, 3.1), then those with at least `min_p` times the
+    highest probability (Nguyen et al. 2025). At least one stays; temperature 0: only the best.
     """
 
     temperature: float = 1.0
@@ -25,7 +25,7 @@ class Filters(NamedTuple):
 
 
 def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
-    """Log probabilities (R, V) of the tokens that stay, -inf for the others."""
+    """Return the log probabilities (R, V) of the remaining tokens, -inf for the others."""
     temperature, top_k, top_p, min_p = filters
     if temperature == 0:
         top_k, temperature = 1, 1.0
@@ -34,20 +34,20 @@ def filter_logits(logits: Tensor, filters: Filters) -> Tensor:
         best = scores.topk(min(top_k, scores.shape[-1]))
         scores = torch.full_like(scores, float("-inf")).scatter(-1, best.indices, best.values)
     if top_p is not None and top_p < 1:
-        ordered, places = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
+        ordered, indices = scores.double().softmax(-1).sort(dim=-1, descending=True, stable=True)
         before = F.pad(ordered.cumsum(-1)[..., :-1], (1, 0))  # (R, V) probability of better ones
-        cut = before >= top_p
-        cut[..., 0] = False
-        scores = scores.masked_fill(cut.gather(-1, places.argsort(-1)), float("-inf"))
+        dropped = before >= top_p
+        dropped[..., 0] = False
+        scores = scores.masked_fill(dropped.gather(-1, indices.argsort(-1)), float("-inf"))
     if min_p:
-        least = scores.amax(-1, keepdim=True) + torch.tensor(min_p).log()
-        scores = scores.masked_fill(scores < least, float("-inf"))
+        lowest = scores.amax(-1, keepdim=True) + torch.tensor(min_p).log()
+        scores = scores.masked_fill(scores < lowest, float("-inf"))
     return scores.log_softmax(-1)
 
 
-def pick(scores: Tensor, chance: Tensor) -> Tensor:
-    """The tokens (R,) at which the summed probabilities first exceed `chance` (R,) < 1."""
-    sums = scores.double().exp().cumsum(-1)  # (R, V)
-    refuse_nan(sums[:, -1])
+def sample_tokens(logprobs: Tensor, uniform: Tensor) -> Tensor:
+    """Return the tokens (R,) at which the cumulative probability first exceeds `uniform` (R,)."""
+    sums = logprobs.double().exp().cumsum(-1)  # (R, V)
+    check_nan(sums[:, -1])
     sums = sums / sums[:, -1:]
-    return torch.searchsorted(sums, chance[:, None].contiguous(), right=True).squeeze(1)
+    return torch.searchsorted(sums, uniform[:, None].contiguous(), right=True).squeeze(1)

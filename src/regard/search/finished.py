@@ -1,4 +1,4 @@
-"""Outputs that have ended, and whether a sentence has enough of them.
+"""Finished hypotheses, and whether a sentence is done.
 
 B sentences in the batch, W beams of each.
 """
@@ -9,13 +9,13 @@ from torch import Tensor
 from regard.search.hypothesis import Hypothesis
 from regard.search.live_beams import LiveBeams
 from regard.search.scoring import Scoring
-from regard.search.selection import Chosen, Continuations
+from regard.search.selection import Continuations, Selection
 
-NO = float("-inf")
+IMPOSSIBLE = float("-inf")
 
 
 class Finished:
-    """The outputs of each sentence that have ended.
+    """The finished hypotheses of each sentence.
 
     A sentence is done when no live beam can still enter its `nbest` (optimal), or earlier:
     beam_full: when `beam` hypotheses are finished;
@@ -27,69 +27,72 @@ class Finished:
         self, sentences: int, beam: int, nbest: int, stopping: str, scoring: Scoring
     ) -> None:
         self.beam, self.nbest, self.stopping, self.scoring = beam, nbest, stopping, scoring
-        self.found: list[list[Hypothesis]] = [[] for _ in range(sentences)]
+        self.by_row: list[list[Hypothesis]] = [[] for _ in range(sentences)]
         self.count = torch.zeros(sentences, dtype=torch.long)  # (B,)
-        self.best = torch.full((sentences, nbest), NO, dtype=torch.double)  # (B, nbest)
-        self.leading = torch.zeros(sentences, dtype=torch.bool)  # (B,) the best one ended
+        self.best = torch.full((sentences, nbest), IMPOSSIBLE, dtype=torch.double)  # (B, nbest)
+        self.best_finished = torch.zeros(sentences, dtype=torch.bool)  # (B,) at the last step
 
-    def add(self, live: LiveBeams, found: Continuations, chosen: Chosen) -> None:
-        """Takes in what ended at this step; `live` is as it was before it."""
-        over = chosen.over.cpu().clone()
-        self.leading = over[:, 0].clone()
-        places = over.nonzero().tolist()
-        if not places:
+    def add(self, live: LiveBeams, found: Continuations, selection: Selection) -> None:
+        """Add what finished at this step; `live` is as it was before it."""
+        is_finished = selection.is_finished.cpu().clone()
+        self.best_finished = is_finished[:, 0].clone()
+        positions = is_finished.nonzero().tolist()
+        if not positions:
             return
-        ended = chosen.ended.cpu()
+        finished = selection.finished.cpu()
         length = live.tokens.shape[-1] + 1
-        total, gained, parent = (
-            x.cpu().gather(1, ended) for x in (found.total, found.gained, found.parent)
+        total, logprob, parent = (
+            x.cpu().gather(1, finished) for x in (found.total, found.logprob, found.parent)
         )  # (B, E) each
         cover = live.cover
         if cover is not None:
             cover = cover.cpu().gather(1, parent[..., None].expand(-1, -1, cover.shape[-1]))
         score = self.scoring.score(total, length, cover)
-        columns = (parent.tolist(), gained.tolist(), score.tolist())
-        for b, e in places:
-            if not self._note(live, b, *(column[b][e] for column in columns)):
-                over[b, e] = False
-        self.count = self.count + over.sum(1)
-        self.best = torch.cat([self.best, score.masked_fill(~over, NO)], 1).topk(self.nbest).values
+        columns = (parent.tolist(), logprob.tolist(), score.tolist())
+        for b, e in positions:
+            if not self._add_one(live, b, *(column[b][e] for column in columns)):
+                is_finished[b, e] = False
+        self.count = self.count + is_finished.sum(1)
+        scores = torch.cat([self.best, score.masked_fill(~is_finished, IMPOSSIBLE)], 1)
+        self.best = scores.topk(self.nbest).values
 
-    def _note(self, live: LiveBeams, b: int, beam: int, gained: float, score: float) -> bool:
-        """Keeps an output; False where it is there already: groups may find the same one."""
+    def _add_one(self, live: LiveBeams, b: int, beam: int, logprob: float, score: float) -> bool:
+        """Add a hypothesis; return False if another beam group found it before."""
         tokens = tuple(live.tokens[b, beam].tolist())
-        found = self.found[live.rows[b]]
-        if any(one.tokens == tokens for one in found):
+        hypotheses = self.by_row[live.rows[b]]
+        if any(one.tokens == tokens for one in hypotheses):
             return False
-        scores = (*live.token_logprobs[b, beam].tolist(), gained)
-        cut = len(tokens) + 1 >= int(live.limits[b])
-        found.append(Hypothesis(tokens, score, scores, cut))
+        logprobs = (*live.token_logprobs[b, beam].tolist(), logprob)
+        truncated = len(tokens) + 1 >= int(live.limits[b])
+        hypotheses.append(Hypothesis(tokens, score, logprobs, truncated))
         return True
 
-    def going(self, live: LiveBeams) -> Tensor | None:
-        """(B,) True where a sentence goes on; None where all do. `live`: as it is now."""
+    def unfinished(self, live: LiveBeams) -> Tensor | None:
+        """Return (B,) whether a sentence is not done yet; None if all are not. live: as it is
+        now."""
         upper_bound = self.scoring.upper_bound(live.total, live.limits).amax(1).cpu()
-        least = self.best[:, -1]
-        settled = least >= upper_bound
+        worst = self.best[:, -1]
+        done = worst >= upper_bound
         if self.stopping in ("beam_full", "no_gain"):
-            settled |= self.count >= self.beam
+            done |= self.count >= self.beam
         if self.stopping == "no_gain":
-            now = live.tokens.shape[-1]
-            settled |= least >= self.scoring.score(live.total.amax(1).cpu(), now, None)
+            length = live.tokens.shape[-1]
+            done |= worst >= self.scoring.score(live.total.amax(1).cpu(), length, None)
         if self.stopping == "first":
-            settled |= self.leading & (self.count >= self.nbest)
-        return ~settled.to(live.total.device) if bool(settled.any()) else None
+            done |= self.best_finished & (self.count >= self.nbest)
+        return ~done.to(live.total.device) if bool(done.any()) else None
 
     def keep(self, sentences: Tensor) -> None:
-        """Only these sentences of the batch go on."""
+        """Keep only these sentences of the batch."""
         at = sentences.cpu()
-        self.count, self.best, self.leading = self.count[at], self.best[at], self.leading[at]
+        self.count, self.best = self.count[at], self.best[at]
+        self.best_finished = self.best_finished[at]
 
-    def without(self, rows: list[int]) -> dict[int, list[Hypothesis]]:
-        """The best of each sentence that is settled; rows: those that are not."""
-        going = set(rows)
-        return {row: one for row, one in enumerate(self.hypotheses()) if row not in going}
+    def finished_rows(self, unfinished: list[int]) -> dict[int, list[Hypothesis]]:
+        """Return the best hypotheses of all sentences but the unfinished ones."""
+        skipped = set(unfinished)
+        return {row: one for row, one in enumerate(self.hypotheses()) if row not in skipped}
 
     def hypotheses(self) -> list[list[Hypothesis]]:
-        """The best of each sentence, best first."""
-        return [sorted(one, key=lambda h: -h.score)[: self.nbest] for one in self.found]
+        """Return the best hypotheses per sentence, best first."""
+        return [sorted(one, key=lambda h: -h.score)[: self.nbest] for one in self.by_row]

@@ -1,4 +1,4 @@
-"""Scores of given outputs: each token as probable as the decoder finds it after those before.
+"""Forced decoding: the decoder's probability of each token of a given target.
 
 B rows, T target length, V vocabulary.
 """
@@ -15,11 +15,11 @@ from regard.nn.capture_hooks import is_recording, padding_mask, recording
 from regard.search.hypothesis import Hypothesis
 from regard.search.scoring import Scoring
 
-MOST = 1 << 25  # logits that are computed together: 128 MB
+MAX_LOGITS = 1 << 25  # logits that are computed together: 128 MB
 
 
 class Stepper(Protocol):
-    """What a search needs of a model."""
+    """The part of a model that a search needs."""
 
     def start(self, source: Padded) -> State: ...
 
@@ -34,38 +34,38 @@ def score_targets(
     scoring: Scoring | None = None,
     size: int = 1,
 ) -> list[Hypothesis]:
-    """Each target (without EOS) as if the search had found it, with its score.
+    """Return each target (without EOS) as a hypothesis with its score.
 
-    size: of the vocabulary; where the logits would take much memory, so many tokens at a time.
+    size: of the vocabulary; if the logits need much memory, positions are split into blocks.
     """
     scoring = scoring or Scoring()
-    true = pad([[*target, EOS] for target in targets])
-    inputs = shifted(true.data).to(source.data.device)
-    width = max(1, MOST // (len(targets) * size)) if not is_recording() else inputs.shape[1]
+    expected = pad([[*target, EOS] for target in targets])
+    inputs = shifted(expected.data).to(source.data.device)
+    width = max(1, MAX_LOGITS // (len(targets) * size)) if not is_recording() else inputs.shape[1]
     state, parts = stepper.start(source), []
     for at in range(0, inputs.shape[1], width):
-        some = slice(at, at + width)
-        with padding_mask(true.mask[:, some]):
-            logits, state = stepper.step(inputs[:, some], state)
-        wanted = true.data[:, some].to(logits.device)[..., None]
-        parts.append(logits.float().log_softmax(-1).gather(-1, wanted).squeeze(-1).cpu())
+        block = slice(at, at + width)
+        with padding_mask(expected.mask[:, block]):
+            logits, state = stepper.step(inputs[:, block], state)
+        ids = expected.data[:, block].to(logits.device)[..., None]
+        parts.append(logits.float().log_softmax(-1).gather(-1, ids).squeeze(-1).cpu())
     rows = torch.cat(parts, 1)  # (B, T)
     found = []
     for target, row in zip(targets, rows, strict=True):
-        scores = row[: len(target) + 1]
-        score = scoring.score(scores.double().sum(), len(target) + 1, None)
-        found.append(Hypothesis(tuple(target), float(score), tuple(scores.tolist())))
+        logprobs = row[: len(target) + 1]
+        score = scoring.score(logprobs.double().sum(), len(target) + 1, None)
+        found.append(Hypothesis(tuple(target), float(score), tuple(logprobs.tolist())))
     return found
 
 
 @torch.inference_mode()
 def cross_attention(stepper: Stepper, source: Padded, targets: list[list[int]]) -> list[Tensor]:
-    """For each target the attention (T + 1, S) of its tokens and EOS to its source tokens."""
-    true = pad([[*target, EOS] for target in targets])
-    inputs = shifted(true.data).to(source.data.device)
-    with recording() as seen, padding_mask(true.mask):
+    """Return the attention (T + 1, S) of each target's tokens and EOS to its source tokens."""
+    expected = pad([[*target, EOS] for target in targets])
+    inputs = shifted(expected.data).to(source.data.device)
+    with recording() as captured, padding_mask(expected.mask):
         stepper.step(inputs, stepper.start(source))
-    weights = seen.alignment().cpu()  # (B, T, S)
+    weights = captured.alignment().cpu()  # (B, T, S)
     sizes = source.mask.sum(1).tolist()
     return [
         weights[b, : len(target) + 1, :size]
@@ -75,7 +75,7 @@ def cross_attention(stepper: Stepper, source: Padded, targets: list[list[int]]) 
 
 @torch.inference_mode()
 def next_token_logprobs(stepper: Stepper, source: Padded, prefix: tuple[int, ...]) -> Tensor:
-    """Log probabilities (B, V) of what follows a prefix."""
+    """Return the log probabilities (B, V) of the token after a prefix."""
     inputs = torch.tensor([[BOS, *prefix]], device=source.data.device).expand(len(source.data), -1)
     logits, _ = stepper.step(inputs, stepper.start(source))
     return logits[:, -1].float().log_softmax(-1)

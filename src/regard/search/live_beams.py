@@ -1,4 +1,4 @@
-"""The beams of a search that go on.
+"""The unfinished beams of a search.
 
 B sentences, W beams of each, S source length, t tokens so far.
 """
@@ -11,36 +11,36 @@ from torch import Tensor
 
 @dataclass
 class LiveBeams:
-    """The beams that go on: B sentences of W beams. rows: which sentence each is."""
+    """The unfinished beams: B sentences of W beams. rows: the index of each sentence."""
 
     rows: list[int]
     tokens: Tensor  # (B, W, t)
     token_logprobs: Tensor  # (B, W, t)
     total: Tensor  # (B, W) log probability
     limits: Tensor  # (B,)
-    cover: Tensor | None  # (B, W, S) attention that each place received; 1 for padding
+    cover: Tensor | None  # (B, W, S) attention that each source position received; 1 for padding
 
     @classmethod
     def start(cls, limits: Tensor, mask: Tensor | None) -> "LiveBeams":
-        """One empty beam for each sentence."""
-        nothing = torch.zeros(len(limits), 1, 0, device=limits.device)
+        """Return one empty beam per sentence."""
+        empty = torch.zeros(len(limits), 1, 0, device=limits.device)
         cover = None if mask is None else (~mask).float().unsqueeze(1)
-        total = nothing.sum(-1)
-        return cls(list(range(len(limits))), nothing.long(), nothing, total, limits, cover)
+        total = empty.sum(-1)
+        return cls(list(range(len(limits))), empty.long(), empty, total, limits, cover)
 
-    def follow(self, parent: Tensor, token: Tensor, gained: Tensor, total: Tensor) -> None:
-        """Each of the next beams (B, W) goes on from its parent with its token."""
+    def extend(self, parent: Tensor, token: Tensor, logprob: Tensor, total: Tensor) -> None:
+        """Replace the beams by the next ones (B, W): each its parent with one more token."""
 
-        def behind(x: Tensor) -> Tensor:
+        def of_parent(x: Tensor) -> Tensor:
             return x.gather(1, parent[..., None].expand(-1, -1, x.shape[-1]))
 
-        self.tokens = torch.cat([behind(self.tokens), token[..., None]], -1)
-        self.token_logprobs = torch.cat([behind(self.token_logprobs), gained[..., None]], -1)
+        self.tokens = torch.cat([of_parent(self.tokens), token[..., None]], -1)
+        self.token_logprobs = torch.cat([of_parent(self.token_logprobs), logprob[..., None]], -1)
         self.total = total
-        self.cover = None if self.cover is None else behind(self.cover)
+        self.cover = None if self.cover is None else of_parent(self.cover)
 
     def keep(self, sentences: Tensor) -> None:
-        """Only these sentences go on."""
+        """Keep only these sentences."""
         self.rows = [self.rows[b] for b in sentences.tolist()]
         for name in ("tokens", "token_logprobs", "total", "limits", "cover"):
             old = getattr(self, name)

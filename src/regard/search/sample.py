@@ -1,6 +1,6 @@
-"""Sampling: outputs drawn from a decoder's probabilities, by its step function and its State.
+"""Sampling from a decoder's probabilities, by its step function and its State.
 
-B rows, T tokens fed, V vocabulary.
+B rows, T input tokens, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,44 +12,42 @@ import torch
 from regard.core.errors import UserError
 from regard.data.tensors.special import BOS, EOS
 from regard.search.callbacks import notify_rows, remap_rows
-from regard.search.filters import filter_logits, pick
+from regard.search.filters import filter_logits, sample_tokens
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.logit_masks import LogitMasks, raise_limits
 from regard.search.search import SearchRequest
-from regard.search.sequence_sampling import chances, draw
+from regard.search.sequence_sampling import sample_sequences, uniforms
 
 
 @torch.inference_mode()
 def run_sample(options: Any, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
-    """Return outputs for each row of the source as they are drawn. options: of `Sample`."""
+    """Return the sampled outputs per source row. options: a `Sample`."""
     (source, limits), constraints = request.sequences(), request.constraints
     if constraints is not None and any(one.require for one in constraints):
-        raise UserError("words that must appear: sampling cannot promise them; use a beam")
+        raise UserError("require: not supported with sampling", help="use beam search")
     limits = raise_limits(limits, options.min_length, constraints)
     rows = zip(source.data.tolist(), source.mask.sum(1).tolist(), strict=True)
     sentences = [ids[:length] for ids, length in rows]
-    chance = chances(options.seed, sentences, request.nbest, int(limits.max()))
-    masks, start = (
-        LogitMasks(options.min_length, options.no_repeat_ngram, constraints),
-        model.start(source),
-    )
-    return draw(model.step, start, limits, chance, options.filters, masks, request.on_step)
+    uniform = uniforms(options.seed, sentences, request.nbest, int(limits.max()))
+    masks = LogitMasks(options.min_length, options.no_repeat_ngram, constraints)
+    start, filters = model.start(source), options.filters
+    return sample_sequences(model.step, start, limits, uniform, filters, masks, request.on_step)
 
 
 @torch.inference_mode()
 def run_continuation(options: Any, model: Any, request: SearchRequest) -> list[list[Hypothesis]]:
-    """Return what follows each prompt; nothing is known of its probability."""
+    """Return sampled continuations of each prompt, without log probabilities."""
     count, prompts = request.nbest, request.prompts or ()
     copies = [prompt for prompt in prompts for _ in range(count)]
-    each = request.indices or range(len(prompts))
-    indices = [count * index + copy for index in each for copy in range(count)]
-    follower = remap_rows(request.on_step, [row // count for row in range(len(copies))])
+    prompt_indices = request.indices or range(len(prompts))
+    indices = [count * index + copy for index in prompt_indices for copy in range(count)]
+    callback = remap_rows(request.on_step, [row // count for row in range(len(copies))])
     outputs: list[list[int]] = [[] for _ in copies]
-    for drawn in continue_prompts(model, copies, indices, options, request.context):
-        for row, token in drawn.items():
+    for tokens in continue_prompts(model, copies, indices, options, request.context):
+        for row, token in tokens.items():
             outputs[row].append(token)
-        notify_rows(follower, list(drawn), outputs)
-    found = [Hypothesis(tuple(tokens), 0.0, ()) for tokens in outputs]
+        notify_rows(callback, list(tokens), outputs)
+    found = [Hypothesis(tuple(output), 0.0, ()) for output in outputs]
     return [found[at : at + count] for at in range(0, len(found), count)]
 
 
@@ -61,16 +59,16 @@ def continue_prompts(
     options: Any,
     context: int | None = None,
 ) -> Iterator[dict[int, int]]:
-    """Yield the next token of each prompt, by its row; those that ended drop out, without EOS.
+    """Yield the next token of each prompt by its row; rows that reach EOS are dropped.
 
-    indices: of the prompts; what is drawn for one depends on its own, so the batch does not matter.
-    context: maximum tokens the model can look back on, or None; when its state has taken in so
-    many, it starts again with the later half.
+    indices: of the prompts; the samples for one depend on its index, not on the batch. context:
+    maximum context length of the model, or None; when its state is full, it is rebuilt from the
+    later half.
     """
     context = None if getattr(model, "unbounded", False) else context
     rows = list(range(len(prompts)))
-    seen = torch.tensor([[BOS, *prompt] for prompt in prompts])  # (B, T)
-    chance = torch.from_numpy(
+    history = torch.tensor([[BOS, *prompt] for prompt in prompts])  # (B, T)
+    uniform = torch.from_numpy(
         np.stack(
             [
                 np.random.default_rng([options.seed, n]).random(options.max_new_tokens)
@@ -78,25 +76,26 @@ def continue_prompts(
             ]
         )
     )  # (B, length)
-    fed, taken, state = seen, 0, model.start(len(rows))
+    inputs, length, state = history, 0, model.start(len(rows))
     for t in range(options.max_new_tokens):
-        if context is not None and taken + fed.shape[1] > context:
-            fed, taken, state = seen[:, -max(1, context // 2) :], 0, model.start(len(rows))
-        logits, state = model.step(fed, state)
-        taken += fed.shape[1]
+        if context is not None and length + inputs.shape[1] > context:
+            inputs, length = history[:, -max(1, context // 2) :], 0
+            state = model.start(len(rows))
+        logits, state = model.step(inputs, state)
+        length += inputs.shape[1]
 
-        scores = (
-            logits[:, -1].float().cpu().index_fill(1, torch.tensor(NON_OUTPUT_IDS), float("-inf"))
-        )
-        tokens = pick(filter_logits(scores, options.filters), chance[:, t])  # (B,)
-        going = (tokens != EOS).nonzero().flatten()
-        rows = [rows[b] for b in going.tolist()]
+        scores = logits[:, -1].float().cpu()
+        scores = scores.index_fill(1, torch.tensor(NON_OUTPUT_IDS), float("-inf"))
+        tokens = sample_tokens(filter_logits(scores, options.filters), uniform[:, t])  # (B,)
+        unfinished = (tokens != EOS).nonzero().flatten()
+        rows = [rows[b] for b in unfinished.tolist()]
         if not rows:
             return
         if len(rows) < len(tokens):
-            left = going.to(logits.device)
-            state = state.select(left, left)
-            seen, chance, tokens = seen[going], chance[going], tokens[going]
+            kept = unfinished.to(logits.device)
+            state = state.select(kept, kept)
+            history, uniform = history[unfinished], uniform[unfinished]
+            tokens = tokens[unfinished]
         yield dict(zip(rows, tokens.tolist(), strict=True))
-        fed = tokens[:, None]
-        seen = torch.cat([seen, fed], 1)
+        inputs = tokens[:, None]
+        history = torch.cat([history, inputs], 1)

@@ -1,6 +1,6 @@
-"""The contract of a search: a request in, outputs out.
+"""The interface of a search: a request in, outputs out.
 
-The options of searches do not import torch until they run: commands make their own from them.
+Search options import torch only when they run, because commands build their options from them.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ if TYPE_CHECKING:
     from regard.search.hypothesis import Hypothesis, TokenConstraints
 
 
-SearchResult = (
-    Any  # what a search finds for one row: hypotheses, best first, or the scores of labels
-)
+SearchResult = Any  # for one row: hypotheses, best first, or the scores of labels
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What a search looks for, B rows together.
+    """The input of a search over B rows.
 
-    source: what the model reads; None if it continues prompts, which all have one length. limits:
-    (B,) maximum tokens of an output, EOS included; None if outputs have no length of their own.
-    indices: what randomness depends on besides the seed, for each prompt. context: maximum tokens
-    that a model of prompts looks back on. on_step: is told of each step, and may cancel the search.
+    source: the model's input; None to continue prompts, which all have the same length. limits:
+    (B,) maximum tokens of an output, EOS included; None for labels. indices: one per prompt; the
+    random numbers depend on it and on the seed. context: maximum context length of a language
+    model. on_step: is called after each step, and may cancel the search.
     """
 
     source: Padded | None = None
@@ -53,13 +51,13 @@ class SearchRequest:
         return replace(self, source=source, limits=limits)
 
     def sequences(self) -> tuple[Padded, Tensor]:
-        """Return source and limits of a request for outputs of their own length."""
+        """Return source and limits of a request for sequences."""
         assert self.source is not None and self.limits is not None
         return self.source, self.limits
 
 
 class Explanation(NamedTuple):
-    """The best output of a search over one row, and how it was found, if the search has a tree."""
+    """The best output of a search over one row, and its search tree, if any."""
 
     best: Hypothesis
     tree: SearchTree | None = None
@@ -73,21 +71,20 @@ class PlainBeam(NamedTuple):
 
 
 class Search(Options):
-    """A way to find outputs. takes: what a model must give (`gives` of its options)."""
+    """A search for outputs. takes: the kinds of model output it supports (`gives` of options)."""
 
     takes: ClassVar[frozenset[str]]
     kind: str
 
     @abstractmethod
     def run(self, model: Any, request: SearchRequest) -> list[SearchResult]:
-        """Return what is found for each row of the request."""
+        """Return the result for each row of the request."""
 
     def explain(self, model: Any, request: SearchRequest) -> Explanation:
-        """Return the best output for a request of one row, and how it was found."""
+        """Return the best output for a request of one row, and its search tree, if any."""
         ((best, *_),) = self.run(model, request)
         return Explanation(best)
 
     def plain_beam(self) -> PlainBeam | None:
-        """Return the settings for engines that have a beam search of their own, if it finds the
-        same."""
+        """Return the settings for an engine's own beam search, if it returns the same outputs."""
         return None

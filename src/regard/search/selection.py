@@ -1,6 +1,6 @@
-"""How a search chooses among the continuations of its beams.
+"""Selection of the next beams among the continuations of the current ones.
 
-B sentences, W live beams, C continuations of all of them, N beams to go on with.
+B sentences, W live beams, C continuations of all of them, N next beams.
 """
 
 from dataclasses import dataclass
@@ -13,95 +13,106 @@ from regard.data.tensors.special import EOS, PAD
 
 
 class Continuations(NamedTuple):
-    """Tokens that may come next, (B, C) each: the beam before it, the token, its log
-    probability, and the log probability of the whole."""
+    """Candidate next tokens, (B, C) each: the parent beam, the token, its log probability, and
+    the log probability of the whole output."""
 
     parent: Tensor
     token: Tensor
-    gained: Tensor
+    logprob: Tensor
     total: Tensor
 
 
-class Chosen(NamedTuple):
-    """WordIndex among the continuations: goes (B, N), best first; ended (B, E) where `over`.
+class Selection(NamedTuple):
+    """Indices of continuations: kept (B, N), best first; finished (B, E) if `is_finished`.
 
-    What ends is chosen as if it went on: only among the best N. dead: (B, N), places of `goes`
-    that there was nothing for.
+    An output can finish only if it is among the best N. is_empty: (B, N), entries of `kept`
+    without a continuation.
     """
 
-    goes: Tensor
-    ended: Tensor
-    over: Tensor
-    dead: Tensor
+    kept: Tensor
+    finished: Tensor
+    is_finished: Tensor
+    is_empty: Tensor
 
 
-class Choose(Protocol):
-    """A way to choose. spare: continuations that are looked at; of each beam, unless `joint`."""
+class Selector(Protocol):
+    """Selects continuations. num_candidates: continuations to consider, per beam unless `joint`."""
 
     @property
-    def spare(self) -> int: ...
+    def num_candidates(self) -> int: ...
 
     @property
     def joint(self) -> bool: ...
 
-    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen: ...
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Selection: ...
 
 
 @dataclass(frozen=True)
-class Best:
-    """The best N; where one of these ends, the next best comes after it. spare: 2 N."""
+class TopSelector:
+    """The best N; if one of them finishes, the next best takes its place. num_candidates: 2 N."""
 
-    spare: int
+    num_candidates: int
     joint = True
 
-    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
-        ends = found.token == EOS
-        return alone(found.total, ends) if beam == 1 else best(found.total, ends, beam)
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Selection:
+        is_eos = found.token == EOS
+        if beam == 1:
+            return select_one(found.total, is_eos)
+        return select_best(found.total, is_eos, beam)
 
 
-class Diverse:
-    """Groups that choose one after the other; what an earlier one chose is worth less to them.
+class DiverseSelector:
+    """Groups that select one after the other (Vijayakumar et al. 2018).
 
-    (Vijayakumar et al. 2018.) `strength` is taken off the rank for each time that a token was
-    chosen at this step; log probabilities stay what they are.
+    `penalty` is subtracted from the rank of a token for each time that an earlier group selected
+    it at this step. Log probabilities do not change.
     """
 
     joint = False
 
-    def __init__(self, beam: int, groups: int, strength: float) -> None:
-        self.groups, self.strength = groups, strength
-        self.spare = 3 * beam
+    def __init__(self, beam: int, groups: int, penalty: float) -> None:
+        self.groups, self.penalty = groups, penalty
+        self.num_candidates = 3 * beam
 
-    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Chosen:
+    def __call__(self, found: Continuations, beam: int, rows: list[int]) -> Selection:
         size = beam // self.groups
-        own = (int(found.parent.max()) + 1) // self.groups  # beams of a group; 0: all begin alike
-        parts: list[Chosen] = []
-        taken = found.token[:, :0]
+        group_size = (int(found.parent.max()) + 1) // self.groups  # 0: all start from one beam
+        parts: list[Selection] = []
+        selected = found.token[:, :0]
         for group in range(self.groups):
-            times = (found.token[..., None] == taken[:, None]).sum(-1)
-            rank = found.total - self.strength * times
-            if own:
-                rank = rank.masked_fill(found.parent // own != group, float("-inf"))
-            chosen = best(rank, found.token == EOS, size)
-            gone = found.token.gather(1, chosen.goes).masked_fill(chosen.dead, PAD)
-            taken = torch.cat([taken, gone], 1)
-            parts.append(chosen)
-        return Chosen(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
+            times = (found.token[..., None] == selected[:, None]).sum(-1)
+            rank = found.total - self.penalty * times
+            if group_size:
+                rank = rank.masked_fill(found.parent // group_size != group, float("-inf"))
+            part = select_best(rank, found.token == EOS, size)
+            tokens = found.token.gather(1, part.kept).masked_fill(part.is_empty, PAD)
+            selected = torch.cat([selected, tokens], 1)
+            parts.append(part)
+        return Selection(*(torch.cat(part, 1) for part in zip(*parts, strict=True)))
 
 
-def alone(rank: Tensor, ends: Tensor) -> Chosen:
-    """The choice of a beam of one: the best goes on or ends, and nothing comes after it."""
+def select_one(rank: Tensor, is_eos: Tensor) -> Selection:
+    """Return the selection of a beam of one: the best continuation is kept or finishes."""
     top = rank.max(1, keepdim=True)
-    over, there = ends.gather(1, top.indices), top.values > float("-inf")
-    return Chosen(top.indices, top.indices.clone(), over & there, over | ~there)
+    is_finished, is_possible = is_eos.gather(1, top.indices), top.values > float("-inf")
+    return Selection(
+        top.indices,
+        top.indices.clone(),
+        is_finished & is_possible,
+        is_finished | ~is_possible,
+    )
 
 
-def best(rank: Tensor, ends: Tensor, beam: int) -> Chosen:
-    """The choice by rank (B, C); ends: True where a continuation is the end."""
+def select_best(rank: Tensor, is_eos: Tensor, beam: int) -> Selection:
+    """Return the selection by rank (B, C); is_eos: whether a continuation is EOS."""
     top = rank.topk(min(2 * beam, rank.shape[1]))
-    over = ends.gather(1, top.indices)
-    going = top.values.masked_fill(over, float("-inf"))
-    order = going.topk(min(beam, going.shape[1]))
-    over = over & (top.values > float("-inf"))
-    goes = top.indices.gather(1, order.indices)
-    return Chosen(goes, top.indices[:, :beam], over[:, :beam], order.values == float("-inf"))
+    is_finished = is_eos.gather(1, top.indices)
+    unfinished = top.values.masked_fill(is_finished, float("-inf"))
+    order = unfinished.topk(min(beam, unfinished.shape[1]))
+    is_finished = is_finished & (top.values > float("-inf"))
+    return Selection(
+        top.indices.gather(1, order.indices),
+        top.indices[:, :beam],
+        is_finished[:, :beam],
+        order.values == float("-inf"),
+    )

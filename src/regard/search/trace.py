@@ -1,11 +1,11 @@
-"""The record of a search: every continuation that was looked at, and what became of it."""
+"""The trace of a search: every continuation that was considered, and its status."""
 
 from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Tensor
 
-from regard.search.selection import Chosen, Continuations
+from regard.search.selection import Continuations, Selection
 
 BranchStatus = Literal["kept", "finished", "pruned"]
 
@@ -16,7 +16,7 @@ class Branch:
 
     prefix: tuple[int, ...]
     token: int
-    gained: float
+    logprob: float
     total: float
     status: BranchStatus
 
@@ -27,21 +27,23 @@ class Trace:
 
     steps: dict[int, list[list[Branch]]] = field(default_factory=dict)
 
-    def add(self, rows: list[int], tokens: Tensor, found: Continuations, chosen: Chosen) -> None:
-        """Notes one step. tokens: (B, W, t), as they were before it."""
+    def add(
+        self, rows: list[int], tokens: Tensor, found: Continuations, selection: Selection
+    ) -> None:
+        """Record one step. tokens: (B, W, t), as they were before it."""
         for b, row in enumerate(rows):
-            over = chosen.over[b].tolist()
-            ended = {p for p, o in zip(chosen.ended[b].tolist(), over, strict=True) if o}
-            dead = chosen.dead[b].tolist()
-            goes = {p for p, d in zip(chosen.goes[b].tolist(), dead, strict=True) if not d}
+            columns = (column[b].tolist() for column in selection)
+            kept_indices, finished_indices, is_finished, is_empty = columns
+            finished = {i for i, flag in zip(finished_indices, is_finished, strict=True) if flag}
+            kept = {i for i, flag in zip(kept_indices, is_empty, strict=True) if not flag}
             prefixes = [tuple(beam) for beam in tokens[b].tolist()]
             branches = []
-            for place, (parent, token, gained, total) in enumerate(
+            for i, (parent, token, logprob, total) in enumerate(
                 zip(*(x[b].tolist() for x in found), strict=True)
             ):
                 status: BranchStatus = (
-                    "finished" if place in ended else "kept" if place in goes else "pruned"
+                    "finished" if i in finished else "kept" if i in kept else "pruned"
                 )
                 if total > float("-inf"):
-                    branches.append(Branch(prefixes[parent], token, gained, total, status))
+                    branches.append(Branch(prefixes[parent], token, logprob, total, status))
             self.steps.setdefault(row, []).append(branches)
