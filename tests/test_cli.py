@@ -210,7 +210,7 @@ def test_files_and_streams(
     without_end = lines(words[:3]).removesuffix("\n")
     assert command("predict", trained.run, stdin=without_end).out == lines(answers[:3])
     Path("empty.txt").touch()
-    said = "empty.txt: empty, so there are no answers\n"
+    said = "warning: empty.txt: the input is empty\n"
     assert command("predict", trained.run, "--input", "empty.txt") == (0, "", said)
 
 
@@ -237,7 +237,7 @@ def test_a_broken_stream_leaves_the_old_output(command: Command, trained: Any) -
     said = command("predict", trained.run, "--output", "out.txt", stdin=b"ab\nbc\n\xe4\n")
     assert said.code == 2 and "error: standard input line 3: not UTF-8" in said.err
     assert Path("out.txt").read_text() == "old"
-    assert "the answers so far are in out.txt.part" in said.err
+    assert "partial output in out.txt.part" in said.err
     assert len(Path("out.txt.part").read_text().splitlines()) == 2
 
 
@@ -254,9 +254,12 @@ def test_output_into_a_pipe_leaves_it_a_pipe(command: Command, trained: Any) -> 
 
 def test_output_that_cannot_be_written(command: Command, trained: Any) -> None:
     Path("folder").mkdir()
-    for output, reason in (("folder", "a folder"), ("no/out.txt", "the folder no does not exist")):
+    for output, reason in (
+        ("folder", "expected a file"),
+        ("no/out.txt", "the folder no does not exist"),
+    ):
         said = command("predict", trained.run, "ab", "--output", output)
-        assert said.code == 2 and said.err.startswith(f"error: {output}: {reason}")
+        assert said.code == 2 and said.err.startswith(f"error: --output {output}: {reason}")
 
 
 def test_nbest(command: Command, trained: Any, words: list[str], answers: list[str]) -> None:
@@ -301,7 +304,7 @@ def test_unknown_tokens_are_counted_and_said(command: Command, trained: Any) -> 
     assert first["unknown_tokens"] == ["!"] and third["unknown_tokens"] == ["?", "!"]
     assert "unknown_tokens" not in second
     assert (
-        said.err == ("3 tokens that training never saw were read as unknown: '!' '?'\n")
+        said.err == ("warning: 3 unknown tokens in the input (read as <unk>): '!' '?'\n")
         and said.code == 0
     )
 
@@ -355,7 +358,7 @@ def test_evaluate_uses_the_test_part_of_built_in_data(command: Command, trained:
     said = command("evaluate", trained.run, "reverse", "--beam", "1", "--json")
     assert json.loads(said.out)["examples"] == 500
     assert "the test part of reverse: 500 pairs, none of them in training" in said.err
-    assert "tokens that training never saw" in said.err  # g to z
+    assert "unknown tokens in the input" in said.err  # g to z
 
 
 # check, recipes

@@ -90,7 +90,7 @@ def test_the_score_of_a_text_is_that_of_its_evaluation(command: Command, run: Pa
 
 
 def test_unknown_tokens_are_said(command: Command, run: Path) -> None:
-    expected = "1 token that training never saw was read as unknown: '\u00c4'\n"
+    expected = "warning: 1 unknown token in the input (read as <unk>): '\u00c4'\n"
     assert command("predict", run, "\u00c4nna", "--max-length", "3").err == expected
     assert command("score", run, "\u00c4nna").err == expected
     assert command("predict", run, "--max-length", "3", stdin="\u00c4nna\n").err == expected

@@ -18,7 +18,7 @@ PATIENCE = 240  # seconds for what a slow machine does in a few
 
 def held_at(place: str, number: int, mark: Path) -> dict[str, str]:
     """The environment of a command that is to stand still: after the update `step 12`, after the
-    answers of a window are written down (`answers 1`), before they are (`unrecorded 3`)."""
+    predictions of a window are recorded (`predictions 1`), before they are (`unrecorded 3`)."""
     return {"REGARD_HELD_AT": f"{place} {number}", "REGARD_HELD": str(mark.absolute())}
 
 
@@ -46,23 +46,23 @@ def hold(heard: Callable[[], Any] = lambda: False) -> None:
 
 def prepare(place: str, number: int) -> None:
     """Puts the hold into the command."""
-    from regard.inference.prediction.partial_file import PartFile
+    from regard.inference.prediction.partial_file import PartialOutput
     from regard.training.log import Log
 
-    add, write, record, calls = Log.add, PartFile.write, PartFile._record, list[int]()
+    add, write, record, calls = Log.add, PartialOutput.write, PartialOutput._record, list[int]()
 
     def held_add(log: Log, done: Any) -> None:
         add(log, done)
         if done.step == number:
             hold(lambda: log.run.interrupted)
 
-    def held_write(part: PartFile, *given: Any) -> None:
+    def held_write(part: PartialOutput, *given: Any) -> None:
         write(part, *given)
         calls.append(1)
         if len(calls) == number:
             hold()
 
-    def held_record(part: PartFile) -> None:
+    def held_record(part: PartialOutput) -> None:
         calls.append(1)
         if len(calls) == number:
             hold()
@@ -70,11 +70,11 @@ def prepare(place: str, number: int) -> None:
 
     if place == "step":
         Log.add = held_add  # type: ignore[method-assign]
-    elif place == "answers":
-        PartFile.write = held_write  # type: ignore[method-assign]
+    elif place == "predictions":
+        PartialOutput.write = held_write  # type: ignore[method-assign]
     else:
         assert place == "unrecorded"
-        PartFile._record = held_record  # type: ignore[method-assign]
+        PartialOutput._record = held_record  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -33,27 +33,30 @@ def start(*words: str | Path, **surroundings: str) -> subprocess.Popen[str]:
     return subprocess.Popen(run, env=everything, stderr=subprocess.PIPE, text=True)
 
 
-def answered(record: Path) -> int:
-    return int(json.loads(record.read_text())["answered"])
+def done(record: Path) -> int:
+    return int(json.loads(record.read_text())["done"])
 
 
 def test_kill_9_and_the_same_command_again(command: Any, trained: Any, asked: Path) -> None:
     given = ("predict", trained.run, "--input", asked, "--json", "--nbest", "2")
     assert command(*given, "--output", "whole").code == 0
     seen = 0
-    for place, number in (("answers", 1), ("unrecorded", 3)):  # 3: as it begins, and two windows
+    for place, number in (
+        ("predictions", 1),
+        ("unrecorded", 3),
+    ):  # 3: as it begins, and two windows
         mark = Path(place)
         process = start(*given, "--output", "out", **held_at(place, number, mark))
         wait_until_held(mark, process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
-        assert not Path("out").exists() and answered(Path("out.part.json")) > seen
-        seen = answered(Path("out.part.json"))
+        assert not Path("out").exists() and done(Path("out.part.json")) > seen
+        seen = done(Path("out.part.json"))
     assert len(Path("out.part").read_text().splitlines()) > seen  # not written down yet
     assert seen < 1800
     process = start(*given, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0 and "sources are answered already; going on" in said
+    assert process.returncode == 0 and "sources already done" in said
     assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
@@ -72,13 +75,13 @@ def test_two_processes_go_on_after_a_kill(command: Any, trained: Any, asked: Pat
     given = ("predict", trained.run, "--input", asked)
     whole = command(*given).out
     mark = Path("mark")
-    process = torchrun(*given, "--output", "out", **held_at("answers", 1, mark))
+    process = torchrun(*given, "--output", "out", **held_at("predictions", 1, mark))
     for rank in (0, 1):
         wait_until_held(mark, process, rank)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert process.returncode != 0 and not Path("out").exists()
-    assert 0 < answered(Path("out.2-of-2.part.json")) < 900
+    assert 0 < done(Path("out.2-of-2.part.json")) < 900
     process = torchrun(*given, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]

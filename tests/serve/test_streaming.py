@@ -84,7 +84,7 @@ def test_wishes_and_errors(client: TestClient, events_of: Events) -> None:
 
 def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> None:
     """Each step of a followed search is told, with the places of the sources."""
-    from regard.tasks.batches import Work
+    from regard.tasks.batches import PredictWork
 
     model = estimators["transduce"]
     for search in SEARCHES:
@@ -97,7 +97,7 @@ def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> Non
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
         found = predictor.predict(
-            sources, predictor.search_options(**search), work=Work(step_callback=follow)
+            sources, predictor.search_options(**search), work=PredictWork(step_callback=follow)
         )
         assert set(told) == {0, 1, 2}
         for place, answer in enumerate(found):

@@ -27,7 +27,7 @@ def evaluate(
     """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
     from regard.data.sources.open import DataSpec, open_test
     from regard.exchange.engine_choice import load_predictor
-    from regard.inference.prediction.prediction_warnings import Oddities
+    from regard.inference.prediction.prediction_warnings import PredictionWarnings
     from regard.storage.run_files import trained_columns
     from regard.views.report.score_table import shown
 
@@ -41,10 +41,10 @@ def evaluate(
     examples = task.examples(pairs)
     search = predictor.search_options(beam=beam)
     result = predictor.evaluate(examples, search, batch_size)
-    odd = Oddities()
+    warnings = PredictionWarnings()
     for found in result.predictions:
-        odd.add(found)
-    odd.say()
+        warnings.add(found)
+    warnings.print()
     if json_object:
         record = {"metrics": result.scores, "examples": len(examples), "details": result.details}
         print(json.dumps(record, ensure_ascii=False))

@@ -128,7 +128,7 @@ def predict(
         input=input or "-",
         input_json=input_json,
         output=output,
-        form=OutputFormat(nbest, json_lines, token_scores, alignments, alternatives),
+        format=OutputFormat(nbest, json_lines, token_scores, alignments, alternatives),
         constraints=Constraints(prefix, tuple(require or ()), tuple(ban or ())),
         search=search,
         settings=tuple(settings or ()),
@@ -143,10 +143,10 @@ def predict(
         force=force,
     )
     with parallel.processes():
-        share = options.check()
+        shard_of_process = options.check()
         how = engine, quantize, options.shortlist
         predictor = load_predictor(model, *how)
         if ensemble:
             models = {name: load_predictor(name, *how) for name in ensemble}
             predictor = build_ensemble(predictor, models)
-        predict_job(predictor, options, share)
+        predict_job(predictor, options, shard_of_process)

@@ -57,12 +57,12 @@ def score(
 
 
 def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
-    from regard.inference.prediction.prediction_warnings import Oddities
+    from regard.inference.prediction.prediction_warnings import PredictionWarnings
 
-    odd = Oddities()
+    warnings = PredictionWarnings()
     for _, prediction in found:
-        odd.add(prediction)
-    odd.say()
+        warnings.add(prediction)
+    warnings.print()
     if not json_lines:
         print("perplexity\tbits_per_character\tnats\ttext")
     for text, (row, _) in zip(lines, found, strict=True):
@@ -104,23 +104,23 @@ def _score_pairs(
     predictor: Any, rows: Iterator[tuple[str, str, str]], json_lines: bool, batch_size: int
 ) -> None:
     from regard.data.reading.read import Pair
-    from regard.inference.prediction.prediction_warnings import Oddities
+    from regard.inference.prediction.prediction_warnings import PredictionWarnings
     from regard.inference.prediction.windows import fixed_windows
     from regard.tasks.values import InputItem
 
     items = (InputItem(Pair(s, t, n), text) for n, (s, t, text) in enumerate(rows, 1))
-    odd, count = Oddities(), 0
+    warnings, count = PredictionWarnings(), 0
     for window in fixed_windows(items):
         if not count and not json_lines:
             print("perplexity\tlog_probability\tsource\ttarget")
         pairs = [item.source for item in window]
         for pair, (row, prediction) in zip(pairs, predictor.score(pairs, batch_size), strict=True):
-            odd.add(prediction)
+            warnings.add(prediction)
             print(_line(pair, row, prediction.unknown_tokens, json_lines), flush=False)
         count += len(window)
     if not count:
         raise UserError(NOTHING)
-    odd.say()
+    warnings.print()
 
 
 def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: bool) -> str:

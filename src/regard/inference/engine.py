@@ -17,7 +17,7 @@ from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
-from regard.tasks.batches import FEW
+from regard.tasks.batches import MIN_ROWS_PER_THREAD
 
 WORTH = 32  # sources for which copies of this process are worth their start
 
@@ -108,7 +108,9 @@ class Engine(ABC):
             return in_workers(own, parts, workers)
         if self.device.type != "cpu":
             return map(own, parts)
-        if count < FEW * len(parts):  # so little that threads would only wait for each other
+        if count < MIN_ROWS_PER_THREAD * len(
+            parts
+        ):  # so little that threads would only wait for each other
             with one_thread_each():
                 return [own(part) for part in parts]
         return in_threads(own, parts, torch.get_num_threads() if len(parts) > 1 else 1)

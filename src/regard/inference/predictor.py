@@ -25,7 +25,7 @@ from regard.storage.int8_weights import load_int8, weights_file
 from regard.storage.model_folder import not_a_model
 from regard.storage.run_files import read_config
 from regard.storage.weights import load_weights
-from regard.tasks.batches import ALL, ROWS, Work, plan
+from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, plan
 from regard.tasks.rows import SourceRows
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import Constraints, Evaluation
@@ -93,7 +93,7 @@ class Predictor:
         constraints: Sequence[Constraints] | None = None,
         return_alignment: bool = False,
         rows: int | None = ROWS,
-        work: Work = ALL,
+        work: PredictWork = DEFAULT_WORK,
     ) -> list[Prediction]:
         """Return the prediction for each source, in their order.
 
@@ -107,7 +107,7 @@ class Predictor:
         if constraints is not None:
             tokens = [task.encode_constraints(one) for one in constraints]
         encoded = task.rows(sources)
-        indices = work.numbers or range(work.first, work.first + len(sources))
+        indices = work.indices or range(work.first_index, work.first_index + len(sources))
 
         def made(found: Mapping[int, SearchResult]) -> list[Prediction]:
             answer = task.answer
@@ -129,13 +129,13 @@ class Predictor:
                 settled = {
                     part[row]: one for row, one in error.finished.items() if not return_alignment
                 }
-                work.answered([*settled], made(settled))
+                work.on_predictions([*settled], made(settled))
                 raise
             predictions = made(dict(zip(part, found, strict=True)))
             predictions = (
                 _aligned(engine, request, found, predictions) if return_alignment else predictions
             )
-            work.answered(part, predictions)
+            work.on_predictions(part, predictions)
             return predictions
 
         most = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
@@ -148,25 +148,25 @@ class Predictor:
         def found(engine: Engine, part: list[int]) -> list[SearchResult]:
             return engine.run(search, self.task.request(encoded, part, search))
 
-        return self._spread(encoded, found, ROWS, ALL)
+        return self._spread(encoded, found, ROWS, DEFAULT_WORK)
 
     def _spread(
         self,
         encoded: SourceRows,
         batch: Callable[[Engine, list[int]], list[Any]],
         rows: int | None,
-        work: Work,
+        work: PredictWork,
     ) -> list[Any]:
         """Return what is made of each source, batch by batch."""
         lengths, engine, empty = encoded.lengths, self.engine, self.task.empty
-        parts = plan(lengths, rows, work.tokens, engine.workers(len(lengths)), encoded.uniform)
+        parts = plan(lengths, rows, work.max_tokens, engine.workers(len(lengths)), encoded.uniform)
         if empty is not None:
             parts = [kept for part in parts if (kept := [i for i in part if lengths[i]])]
-            work.done(sum(not length for length in lengths))
+            work.on_progress(sum(not length for length in lengths))
         results: dict[int, Any] = {}
         for part, found in zip(parts, engine.spread(batch, parts), strict=True):
             results.update(zip(part, found, strict=True))
-            work.done(len(part))
+            work.on_progress(len(part))
         return [results.get(i, empty) for i in range(len(lengths))]
 
     def stream(self, source: str, search: Any = None, index: int = 0) -> Iterator[str]:

@@ -15,7 +15,7 @@ from regard.serve.api_errors import unavailable
 from regard.serve.jobs import Job
 from regard.serve.metrics import Metrics
 from regard.serve.settings import ServeSettings
-from regard.tasks.batches import TOKENS
+from regard.tasks.batches import MAX_TOKENS
 
 DELAY_PER_CHAR = 0.001  # seconds of lower priority per character of a text and of those before it
 MAX_DELAY = 5.0  # seconds
@@ -118,7 +118,8 @@ class Batcher:
                 continue
             longest = max(longest, len(job.text))
             is_full = (
-                len(batch) == self.settings.max_batch_size or (len(batch) + 1) * longest > TOKENS
+                len(batch) == self.settings.max_batch_size
+                or (len(batch) + 1) * longest > MAX_TOKENS
             )
             if batch and is_full:
                 rest += queue[index:]

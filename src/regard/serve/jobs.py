@@ -13,7 +13,7 @@ from regard.core.errors import UserError
 from regard.search.callbacks import Outputs, PartialHypothesis, SearchCancelled
 from regard.serve.api_errors import unavailable
 from regard.serve.served_models import ServedModel
-from regard.tasks.batches import Work, rows_together
+from regard.tasks.batches import PredictWork, rows_together
 from regard.tasks.values import Constraints, Prediction
 
 TIMED_OUT = "prediction timed out; use shorter texts or a smaller beam"
@@ -63,11 +63,11 @@ class PredictHandler:
             return
         task, threads = self.model.task, torch.get_num_threads()
         rows = rows_together(len(jobs), threads) if task.spreads else len(jobs)
-        work = Work(
-            numbers=[job.index for job in jobs],
+        work = PredictWork(
+            indices=[job.index for job in jobs],
             step_callback=partial(_notify, jobs, deadline),
-            done=lambda count: _raise_if_cancelled(jobs, deadline),
-            answered=partial(_set_results, jobs),
+            on_progress=lambda count: _raise_if_cancelled(jobs, deadline),
+            on_predictions=partial(_set_results, jobs),
         )
         try:
             sources = [task.parse(job.text) for job in jobs]

@@ -1,1 +1,1 @@
-"""Answers to many texts: read as they come, answered in windows, written in order."""
+"""Predictions for many texts: read as they arrive, predicted in windows, written in order."""

@@ -1,4 +1,4 @@
-"""What is asked: texts, lines, JSON objects with constraints, or what else the task reads."""
+"""Items of the input: texts, lines, JSON objects with constraints, or sentences."""
 
 import io
 import os
@@ -15,14 +15,14 @@ from regard.tasks.task import Task
 from regard.tasks.values import Constraints, InputItem
 
 KEYS = ("source", "prefix", "require", "ban")
-BLOCK = 1 << 20  # bytes read at once to count lines
+BLOCK_SIZE = 1 << 20  # bytes read at once to count lines
 
 
 def text_items(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
-    """Return the words of the command line."""
-    for text in texts:  # those that are no UTF-8 arrive as half surrogate pairs
+    """Return the texts of the command line."""
+    for text in texts:  # Python decodes bytes that are not UTF-8 as lone surrogates
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
+            raise UserError(f"{text!r}: expected UTF-8 on the command line")
     return iter([InputItem(task.parse(text), text) for text in texts])
 
 
@@ -32,49 +32,51 @@ def file_items(
     columns: tuple[str | None, str | None] = (None, None),
     quiet: bool = False,
 ) -> Iterator[InputItem]:
-    """Return what is asked, as soon as it is there: lines, or what the task reads of them.
+    """Return the lines of an input, or what the task reads of them, as soon as they arrive.
 
-    quiet: what was recognized is not said.
+    quiet: do not print the format that was recognized.
     """
     task: Task = predictor.task
     if task.by_line:
         if any(columns):
-            raise UserError("--source-column, --target-column: only taggers read columns; cut them")
+            raise UserError("--source-column, --target-column: only supported for task tag")
         return (_line_item(task, input, *row) for row in enumerate(_lines(input), 1))
     trained = trained_on(predictor.folder)
     names = ("source_column", "target_column")
-    given = [one or trained.get(name) for one, name in zip(columns, names, strict=True)]
-    items, notes = task.read_items(input, *given)
+    selected = [one or trained.get(name) for one, name in zip(columns, names, strict=True)]
+    items, notes = task.read_items(input, *selected)
     for note in () if quiet else notes:
         info(note)
     return items
 
 
 def _line_item(task: Task, input: str, number: int, line: str) -> InputItem:
-    """Return a line as an item; where it cannot be read, its number is said."""
+    """Return a line as an item. Errors name the line."""
     try:
         return InputItem(task.parse(line), line)
     except UserError as error:
-        raise UserError(f"{show_path(input)} line {number}: {error}") from error
+        raise error.at(f"{show_path(input)} line {number}") from error
 
 
 def json_items(task: Any, input: str, common: Constraints) -> Iterator[InputItem]:
-    """Return the objects of an input, one a line, each with constraints besides those for all."""
+    """Return the JSON objects of an input, one per line. common: constraints added to each."""
     for number, line in enumerate(_lines(input), 1):
         try:
             source, constraints = _read(line, common)
             task.encode_constraints(constraints)
-        except ValueError as error:  # also a UserError
+        except UserError as error:
+            raise error.at(f"{show_path(input)} line {number}") from error
+        except ValueError as error:
             raise UserError(f"{show_path(input)} line {number}: {error}") from error
         yield InputItem(source, line, constraints=constraints)
 
 
 def _read(line: str, common: Constraints) -> tuple[str, Constraints]:
-    """Return the source of an object and what is asked of its prediction."""
+    """Return the source of a JSON object and its constraints."""
     record = parse_object(line)
     for key in record:
         if key not in KEYS:
-            raise ValueError(f"the keys {', '.join(KEYS)} expected, {key!r} found")
+            raise ValueError(f"expected the keys {', '.join(KEYS)}, found {key!r}")
     if "source" not in record:
         raise ValueError("the key 'source' is missing")
     prefix = text_of(record.get("prefix", common.prefix), "prefix")
@@ -85,30 +87,30 @@ def _read(line: str, common: Constraints) -> tuple[str, Constraints]:
 
 def _words(value: Any, key: str) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise ValueError(f"'{key}' must be a list of strings, {name_of(value)} found")
+        raise ValueError(f"'{key}': expected a list of strings, found {name_of(value)}")
     return tuple(text_of(word, key) for word in value)
 
 
 def _lines(input: str) -> Iterator[str]:
-    """Return the lines of a file or of stdin, each as soon as it is there."""
+    """Return the lines of a file or of stdin, each as soon as it arrives."""
     lines = read_lines(input)
-    if input == "-":  # else Python, when it leaves while a thread waits for a line, would abort
+    if input == "-":  # otherwise Python aborts if it exits while a thread waits for a line
         cast(io.TextIOWrapper, sys.stdin).detach()
     return lines
 
 
-def is_whole(input: str) -> bool:
-    """Return whether all of the input is there, and can be read again: a file, no pipe."""
+def is_regular_file(input: str) -> bool:
+    """Return whether the input is a file that can be read again, not a pipe."""
     try:
         return input != "-" and stat.S_ISREG(os.stat(input).st_mode)
     except OSError:
-        return True  # what is wrong with it is said when it is opened
+        return True  # opening it raises the error
 
 
 def count_lines(input: str) -> int:
-    """Return the lines of a file, which is read through for that."""
+    """Return the number of lines of a file, which is read to its end."""
     with readable_os_errors(show_path(input)), open_bytes(input) as stream:
         count, last = 0, b"\n"
-        while block := stream.read(BLOCK):
+        while block := stream.read(BLOCK_SIZE):
             count, last = count + block.count(b"\n"), block[-1:]
     return count + (last != b"\n")

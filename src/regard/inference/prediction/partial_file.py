@@ -1,7 +1,7 @@
-"""Answers on their way into a file, written so that a killed command can go on.
+"""Partial output in a file, written so that an interrupted command can resume.
 
-Beside FILE lie, until all is answered, FILE.part with the answers so far and FILE.part.json, which
-says how many sources they answer, how many bytes they are, and of what they are the answers.
+Until all predictions are written, FILE.part has those so far, and FILE.part.json says how many
+sources are done, how many bytes that is, and which options the predictions depend on.
 """
 
 import hashlib
@@ -15,150 +15,160 @@ from regard.core.errors import UserError, info
 from regard.core.files import write_json
 from regard.core.options import flatten
 from regard.inference.engine import Engine
-from regard.inference.prediction.prediction_warnings import Oddities
+from regard.inference.prediction.prediction_warnings import PredictionWarnings
 from regard.tasks.values import InputItem
 
-FORMAT = 2
+FORMAT_VERSION = 3
+START_OVER = "start over with --force"
 
 
-class PartFile:
-    """An open FILE.part. answered: the sources whose answers are in it, whole and for certain.
+class PartialOutput:
+    """An open FILE.part. done: sources whose predictions are in it, complete and on disk.
 
-    asked: all that the answers depend on but the sources. Of these a digest is kept, so that
-    answers are never continued for another input. engine: what answers; where it chose one by
-    measuring, the choice is kept.
+    options: everything but the sources that the predictions depend on. The sources are recorded
+    as a digest, so that predictions are never resumed for another input. engine: if it was chosen
+    by a benchmark, the choice is recorded.
     """
 
     def __init__(
         self,
         path: Path,
-        asked: dict[str, Any],
-        odd: Oddities,
+        options: dict[str, Any],
+        warnings: PredictionWarnings,
         force: bool,
         engine: Engine | None = None,
     ) -> None:
         self.path = path.with_name(path.name + ".part")
         self.record_path = path.with_name(path.name + ".part.json")
-        self.asked, self.odd, self.engine = asked, odd, engine
-        self.answered, self.size, self.seen = 0, 0, hashlib.blake2b(digest_size=16)
-        self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `opened` closes it
+        self.options, self.warnings, self.engine = options, warnings, engine
+        self.done, self.size, self.digest = 0, 0, hashlib.blake2b(digest_size=16)
+        self.file: BinaryIO = open(self.path, "ab")  # noqa: SIM115 -- `open_output` closes it
         try:
-            self._hold()
-            self.expected = self._go_on(force)
+            self._lock()
+            self.expected_digest = self._resume(force)
             self.file.truncate(self.size)
             self._record()
         except BaseException:
             self.file.close()
             raise
 
-    def _hold(self) -> None:
-        """Keeps other processes away; the system lets go of it however this one ends.
+    def _lock(self) -> None:
+        """Lock the file; the operating system releases the lock when this process ends.
 
-        A lock of the process, not of the file: copies of the process that outlive it have none.
+        A lock of the process, not of the file: forked children that outlive it do not have it.
         """
-        held = True
+        locked = True
         try:
             import fcntl
 
             fcntl.lockf(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError):
-            held = False
+            locked = False
         except (ImportError, OSError):  # Windows, or a file system without locks
             pass
         same = self.path.exists() and os.path.samestat(
             os.stat(self.path), os.fstat(self.file.fileno())
-        )  # else the other one has just finished and given the file its name
-        if not held or not same:
+        )  # otherwise another process has just finished and renamed the file
+        if not locked or not same:
             raise UserError(
-                f"{self.path}: another process writes into it; wait for its end, or choose "
-                "another --output"
+                f"{self.path}: locked by another process",
+                help="wait until it ends, or choose another --output",
             )
 
-    def _go_on(self, force: bool) -> str | None:
-        """Takes over what an earlier process recorded; the digest of the sources it answered."""
-        there = os.fstat(self.file.fileno()).st_size
+    def _resume(self, force: bool) -> str | None:
+        """Restore what an earlier process recorded; return the digest of its sources."""
+        size = os.fstat(self.file.fileno()).st_size
         if force or not self.record_path.exists():
-            if there and not force:
+            if size and not force:
                 raise UserError(
-                    f"{self.path}: a file that nothing says what it is of is in the way; remove "
-                    "it, or overwrite it with --force"
+                    f"{self.path}: exists without a progress record",
+                    help="delete it, or overwrite it with --force",
                 )
             return None
-        found = self._read_record()
-        anew = "go on with the command of then, or begin anew with --force"
-        then, now = flatten(found["asked"]), flatten(self.asked)
-        differ = [key for key in {**then, **now} if then.get(key) != now.get(key)]
-        if differ:
-            lines = [f"  {k}: {_short(then.get(k))} then, {_short(now.get(k))} now" for k in differ]
-            raise UserError("\n".join([f"{self.path}: answers of another command; {anew}", *lines]))
-        if there < found["bytes"]:
+        record = self._read_record()
+        before, now = flatten(record["options"]), flatten(self.options)
+        differing = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        if differing:
+            lines = [
+                f"  {key}: {_short(before.get(key))} before, {_short(now.get(key))} now"
+                for key in differing
+            ]
             raise UserError(
-                f"{self.path}: {there:,} bytes, {found['bytes']:,} expected: it was changed; begin "
-                "anew with --force"
+                "\n".join([f"{self.path}: partial output of a different command:", *lines]),
+                help="rerun the original command, or discard it with --force",
             )
-        self.answered, self.size = found["answered"], found["bytes"]
-        self.odd.go_on(found["odd"])
+        if size < record["bytes"]:
+            raise UserError(
+                f"{self.path}: file changed: expected {record['bytes']:,} bytes, found {size:,}",
+                help=START_OVER,
+            )
+        self.done, self.size = record["done"], record["bytes"]
+        self.warnings.restore(record["warnings"])
         if self.engine is not None:
-            self.engine.take(found["engine"])
-        if self.answered:
-            info(f"{self.path}: {self.answered:,} sources are answered already; going on")
-        return str(found["digest"])
+            self.engine.take(record["engine"])
+        if self.done:
+            info(f"resuming: {self.done:,} sources already done ({self.path})")
+        return str(record["digest"])
 
     def _read_record(self) -> dict[str, Any]:
-        keys = {"format", "asked", "engine", "answered", "bytes", "digest", "odd"}
+        keys = {"format", "options", "engine", "done", "bytes", "digest", "warnings"}
         try:
-            found = json.loads(self.record_path.read_bytes())
+            record = json.loads(self.record_path.read_bytes())
         except ValueError:
-            found = None
-        if not isinstance(found, dict) or found.keys() != keys or found["format"] != FORMAT:
+            record = None
+        known = isinstance(record, dict) and record.keys() == keys
+        if not known or record["format"] != FORMAT_VERSION:
             raise UserError(
-                f"{self.record_path}: not as this version writes it; begin anew with --force"
+                f"{self.record_path}: corrupted, or written by another version of regard",
+                help=START_OVER,
             )
-        return found
+        return dict(record)
 
     def skip(self, items: Iterator[InputItem], input: str) -> None:
-        """Read past the items that are answered, which must be the same as then."""
-        for number in range(self.answered):
+        """Read past the items that are done, which must be those of the earlier command."""
+        for index in range(self.done):
             item = next(items, None)
             if item is None:
                 raise UserError(
-                    f"{self.path}: {self.answered:,} sources answered, but {input} has only "
-                    f"{number:,}: it was changed; begin anew with --force"
+                    f"{self.path}: {self.done:,} sources done, but {input} has only {index:,}: "
+                    "the input changed",
+                    help=START_OVER,
                 )
-            self._see(item)
-        if self.expected not in (None, self.seen.hexdigest()):
+            self._add_to_digest(item)
+        if self.expected_digest not in (None, self.digest.hexdigest()):
             raise UserError(
-                f"{self.path}: answers of another input: the first {self.answered:,} sources of "
-                f"{input} are not those that were answered; give that input, or begin anew with "
-                "--force"
+                f"{self.path}: partial output of a different input: the first {self.done:,} "
+                f"sources of {input} changed",
+                help="use the original input, or start over with --force",
             )
 
-    def _see(self, item: InputItem) -> None:
-        self.seen.update(item.text.encode() + b"\0")  # no text holds a NUL
+    def _add_to_digest(self, item: InputItem) -> None:
+        self.digest.update(item.text.encode() + b"\0")  # texts have no NUL
 
     def write(self, window: list[InputItem], lines: list[str]) -> None:
-        """Adds the answers of a window; they stay whatever happens after this."""
+        """Append the predictions of a window, durably."""
         for item in window:
-            self._see(item)
+            self._add_to_digest(item)
         content = "".join(lines).encode()
         self.file.write(content)
         self.file.flush()
         os.fsync(self.file.fileno())
-        self.answered += len(window)
+        self.done += len(window)
         self.size += len(content)
         self._record()
 
     def _record(self) -> None:
-        record = {"format": FORMAT, "asked": self.asked, "answered": self.answered}
+        record = {"format": FORMAT_VERSION, "options": self.options, "done": self.done}
         record["engine"] = None if self.engine is None else self.engine.taken()
-        record |= {"bytes": self.size, "digest": self.seen.hexdigest(), "odd": self.odd.record()}
+        record |= {"bytes": self.size, "digest": self.digest.hexdigest()}
+        record["warnings"] = self.warnings.record()
         write_json(self.record_path, record)
 
     def remove(self) -> None:
-        """Deletes what is not needed any more."""
+        """Delete the partial output and its record."""
         self.path.unlink(missing_ok=True)
         self.record_path.unlink(missing_ok=True)
 
 
 def _short(value: Any) -> str:
-    return "nothing" if value is None else repr(value)[:60]
+    return "none" if value is None else repr(value)[:60]

@@ -1,4 +1,4 @@
-"""Predictions for many texts, in their order, as soon as they come."""
+"""The job of `regard predict`: predictions for many texts, in order, as soon as they arrive."""
 
 import os
 import sys
@@ -9,158 +9,167 @@ from itertools import islice
 from typing import Any
 
 from regard.core import parallel
-from regard.core.errors import UserError, info
+from regard.core.errors import UserError, warn
 from regard.data.reading.lines import show_path
 from regard.inference.prediction.input_items import (
     count_lines,
     file_items,
-    is_whole,
+    is_regular_file,
     json_items,
     text_items,
 )
-from regard.inference.prediction.partial_file import PartFile
-from regard.inference.prediction.predict_options import PredictOptions, Share, search_changes
+from regard.inference.prediction.partial_file import PartialOutput
+from regard.inference.prediction.predict_options import PredictOptions, search_changes
 from regard.inference.prediction.prediction_progress import PredictionProgress
-from regard.inference.prediction.prediction_warnings import Oddities
-from regard.inference.prediction.sink import Stream, opened
+from regard.inference.prediction.prediction_warnings import PredictionWarnings
+from regard.inference.prediction.shards import Shard
+from regard.inference.prediction.sink import StreamOutput, open_output
 from regard.inference.prediction.windows import fixed_windows, live_windows
 from regard.inference.predictor import Predictor
 from regard.search.constrained import ConstraintsNotMet
-from regard.tasks.batches import Work
+from regard.tasks.batches import PredictWork
 from regard.tasks.values import Constraints, InputItem
 
-COUNTED = 1 << 30  # bytes of a file whose lines are counted to say how long it will take
+MAX_COUNTED = 1 << 30  # maximum bytes of a file whose lines are counted for the progress bar
 
 
-def predict_job(predictor: Predictor, asked: PredictOptions, share: Share) -> None:
-    """Write the predictions of a model, or of the share of this process."""
-    changes = search_changes(asked.search, asked.settings)
-    job = PredictJob(predictor, asked, predictor.search_options(**changes))
-    asked.check_model(predictor)
-    bare = not asked.form.json_lines and not asked.output and share.parts == 1
-    if "continue" in predictor.abilities and asked.texts and bare:
-        job.write_on()
-        job.odd.say()
+def predict_job(predictor: Predictor, options: PredictOptions, shard: Shard) -> None:
+    """Write the predictions of a model for a shard of the input."""
+    changes = search_changes(options.search, options.settings)
+    job = PredictJob(predictor, options, predictor.search_options(**changes))
+    options.check_model(predictor)
+    streamed = not options.format.json_lines and not options.output and shard.count == 1
+    if "continue" in predictor.abilities and options.texts and streamed:
+        job.stream_texts()
+        job.warnings.print()
         return
-    first, end = job.bounds(share) if share.parts > 1 else (0, None)
+    first, end = job.bounds(shard) if shard.count > 1 else (0, None)
     items = islice(job.items(), first, end)
-    facts = lambda: asked.facts(share, job.search)  # noqa: E731 -- slow: only where it is needed
-    with opened(asked.output, facts, job.odd, asked.force, predictor.engine) as sink:
-        if isinstance(sink, PartFile):
-            sink.skip(items, show_path(asked.input))
+    fingerprint = lambda: options.fingerprint(shard, job.search)  # noqa: E731 -- slow, often unused
+    with open_output(
+        options.output, fingerprint, job.warnings, options.force, predictor.engine
+    ) as sink:
+        if isinstance(sink, PartialOutput):
+            sink.skip(items, show_path(options.input))
         job.run(items, sink, first, end)
-    job.odd.of_all().say()
+    job.warnings.across_processes().print()
 
 
 @dataclass(frozen=True)
 class PredictJob:
-    """A model, what is asked of it, the search; what is odd about its predictions is counted."""
+    """A model, the options, the search, and the warnings so far."""
 
     predictor: Predictor
-    asked: PredictOptions
+    options: PredictOptions
     search: Any
-    odd: Oddities = field(default_factory=Oddities)
+    warnings: PredictionWarnings = field(default_factory=PredictionWarnings)
 
     def items(self, quiet: bool = False) -> Iterator[InputItem]:
-        """Return all that is asked, whatever the share."""
-        asked, task = self.asked, self.predictor.task
-        if asked.texts:
-            return text_items(task, asked.texts)
-        if asked.input_json:
-            return json_items(task, asked.input, asked.constraints)
-        return file_items(self.predictor, asked.input, asked.columns, quiet)
+        """Return all items of the input, of every shard."""
+        options, task = self.options, self.predictor.task
+        if options.texts:
+            return text_items(task, options.texts)
+        if options.input_json:
+            return json_items(task, options.input, options.constraints)
+        return file_items(self.predictor, options.input, options.columns, quiet)
 
-    def bounds(self, share: Share) -> tuple[int, int]:
-        """Return the first source of a share and the one after its last."""
-        asked = self.asked
-        if not asked.texts and not is_whole(asked.input):
-            why = "--shard" if asked.shard else "several processes"
+    def bounds(self, shard: Shard) -> tuple[int, int]:
+        """Return the index of the first source of a shard, and the one after its last."""
+        options = self.options
+        if not options.texts and not is_regular_file(options.input):
+            where = "--shard" if options.shard else "several processes"
             raise UserError(
-                f"{why}: {show_path(asked.input)} cannot be divided, since nobody knows how long "
-                "it is; give --input FILE"
+                f"{where}: cannot shard a pipe of unknown length ({show_path(options.input)})",
+                help="use --input FILE",
             )
-        if asked.texts or not self.predictor.task.by_line:
-            return share.bounds(sum(1 for _ in self.items(quiet=True)))
-        return share.bounds(count_lines(asked.input))
+        if options.texts or not self.predictor.task.by_line:
+            return shard.bounds(sum(1 for _ in self.items(quiet=True)))
+        return shard.bounds(count_lines(options.input))
 
     def count(self) -> int | None:
-        """Return how many sources there are; None where it would take long to find out."""
-        path = self.asked.input
-        if self.asked.texts:
-            return len(self.asked.texts)
-        short = is_whole(path) and os.path.getsize(path) <= COUNTED
+        """Return the number of sources; None if counting would take long."""
+        path = self.options.input
+        if self.options.texts:
+            return len(self.options.texts)
+        short = is_regular_file(path) and os.path.getsize(path) <= MAX_COUNTED
         return count_lines(path) if short and self.predictor.task.by_line else None
 
     def run(
-        self, items: Iterator[InputItem], sink: Stream | PartFile, first: int, end: int | None
+        self,
+        items: Iterator[InputItem],
+        sink: StreamOutput | PartialOutput,
+        first: int,
+        end: int | None,
     ) -> None:
-        """Predict window after window. first, end: numbers of the sources of this share."""
-        asked, printed = self.asked, isinstance(sink, Stream)
-        fixed = not printed or asked.texts or is_whole(asked.input)
-        windows = fixed_windows(items, sink.answered) if fixed else live_windows(items)
-        number = first + sink.answered
+        """Predict window by window. first, end: indices of the sources of this shard."""
+        options, streamed = self.options, isinstance(sink, StreamOutput)
+        fixed = not streamed or options.texts or is_regular_file(options.input)
+        windows = fixed_windows(items, sink.done) if fixed else live_windows(items)
+        index = first + sink.done
         unit = "lines" if self.predictor.task.by_line else "sentences"
         count = self.count if end is None else lambda: end - first
         quiet = parallel.rank() > 0
-        shown = PredictionProgress(count, unit, sink.answered, quiet, printed)
-        with closing(shown) as progress:
+        bar = PredictionProgress(count, unit, sink.done, quiet, streamed)
+        with closing(bar) as progress:
             for window in windows:
-                sink.write(window, self.lines(window, number, progress.advance))
-                number += len(window)
-        if not number and asked.input != "-" and end is None:  # a pipe may well be empty
-            info(f"{asked.input}: empty, so there are no answers")
+                sink.write(window, self.lines(window, index, progress.advance))
+                index += len(window)
+        if not index and options.input != "-" and end is None:  # an empty pipe is not unusual
+            warn(f"{options.input}: the input is empty")
 
-    def lines(self, window: list[InputItem], first: int, done: Callable[[int], None]) -> list[str]:
-        """Return the predictions of a window as they are written, line ends and all.
+    def lines(
+        self, window: list[InputItem], first: int, on_progress: Callable[[int], None]
+    ) -> list[str]:
+        """Return the predictions of a window as they are written, line ends included.
 
-        first: the number of its first source among all. done: is told how many more are there.
+        first: index of its first source. on_progress: called with the number of new predictions.
         """
-        asked, form = self.asked, self.asked.form
+        options, format = self.options, self.options.format
         try:
-            if form.alternatives:
-                return [self._alternatives(item, n, done) for n, item in enumerate(window)]
+            if format.alternatives:
+                return [self._alternatives(item, n, on_progress) for n, item in enumerate(window)]
             constraints = None
-            if asked.input_json or asked.constraints != Constraints():
-                constraints = [item.constraints or asked.constraints for item in window]
+            if options.input_json or options.constraints != Constraints():
+                constraints = [item.constraints or options.constraints for item in window]
             found = self.predictor.predict(
                 [item.source for item in window],
                 self.search,
-                form.nbest,
+                format.nbest,
                 constraints,
-                form.alignment,
-                asked.batch_size,
-                Work(asked.batch_tokens, first, done),
+                format.alignment,
+                options.batch_size,
+                PredictWork(options.batch_tokens, first, on_progress),
             )
         except ConstraintsNotMet as error:
             text = repr(window[error.row].text)
-            line = f"{show_path(asked.input)} line {first + error.row + 1}"
-            raise ConstraintsNotMet(error.row, text if asked.texts else line) from error
+            line = f"{show_path(options.input)} line {first + error.row + 1}"
+            raise ConstraintsNotMet(error.row, text if options.texts else line) from error
         for prediction in found:
-            self.odd.add(prediction)
+            self.warnings.add(prediction)
         tokens = self.predictor.task.source.names
-        return [form.line(item, one, tokens) for item, one in zip(window, found, strict=True)]
+        return [format.line(item, one, tokens) for item, one in zip(window, found, strict=True)]
 
-    def _alternatives(self, item: InputItem, row: int, done: Callable[[int], None]) -> str:
-        """Return how the prediction for one source may continue after its prefix."""
-        constraints, form = item.constraints or self.asked.constraints, self.asked.form
+    def _alternatives(self, item: InputItem, row: int, on_progress: Callable[[int], None]) -> str:
+        """Return the next tokens after the prefix of one source, as they are written."""
+        constraints, format = item.constraints or self.options.constraints, self.options.format
         try:
             found = self.predictor.alternatives(
-                item.source, constraints, form.alternatives, self.search
+                item.source, constraints, format.alternatives, self.search
             )
-        except ConstraintsNotMet as error:  # there the rows are the alternatives
+        except ConstraintsNotMet as error:  # its rows are the alternatives
             raise ConstraintsNotMet(row) from error
         for _, _, prediction in found[:1]:
-            self.odd.add(prediction)
-        done(1)
-        return form.format_alternatives(item.source, constraints.prefix, found)
+            self.warnings.add(prediction)
+        on_progress(1)
+        return format.format_alternatives(item.source, constraints.prefix, found)
 
-    def write_on(self) -> None:
-        """Print each text and what follows it, piece by piece."""
-        task, nbest = self.predictor.task, self.asked.form.nbest
-        for place, item in enumerate(text_items(task, self.asked.texts)):
-            self.odd.add_unknown(task.source.unknown(item.text))
-            for number in range(place * nbest, (place + 1) * nbest):
-                pieces = self.predictor.stream(item.text, self.search, number)
+    def stream_texts(self) -> None:
+        """Print each text with its continuation, piece by piece."""
+        task, nbest = self.predictor.task, self.options.format.nbest
+        for index, item in enumerate(text_items(task, self.options.texts)):
+            self.warnings.add_unknown(task.source.unknown(item.text))
+            for sample in range(index * nbest, (index + 1) * nbest):
+                pieces = self.predictor.stream(item.text, self.search, sample)
                 sys.stdout.write(item.text)
                 for piece in pieces:
                     sys.stdout.write(piece)

@@ -1,4 +1,4 @@
-"""How far the answers are: a bar in a terminal, a line now and then elsewhere."""
+"""Progress of predictions: a bar in a terminal, otherwise a line every ten seconds."""
 
 import sys
 import threading
@@ -14,17 +14,16 @@ from rich.progress import Progress as Bar
 from regard.core.errors import info
 from regard.core.formatting import duration
 
-SOON = 2.0  # seconds until a bar is worth showing
-EVERY = 10.0  # seconds between plain lines
+BAR_DELAY = 2.0  # seconds until the bar appears
+LINE_INTERVAL = 10.0  # seconds between plain lines
 
 
 @dataclass
 class PredictionProgress:
     """`with closing(PredictionProgress(lambda: 1000, "lines")) as progress: progress.advance(10)`.
 
-    count: how many there are, if that can be known; it is called when something is to be shown,
-    which it is not for little work. done: how many were predicted before. quiet: shows nothing.
-    printed: whether the predictions go to the terminal as well.
+    count: returns the number of sources, if it is known; called only when progress is shown. done:
+    sources done before. quiet: show nothing. printed: whether predictions go to stdout.
     """
 
     count: Callable[[], int | None]
@@ -34,38 +33,38 @@ class PredictionProgress:
     printed: bool = True
 
     def __post_init__(self) -> None:
-        self.before = self.done
-        self.begun = self.shown = time.monotonic()
+        self.done_before = self.done
+        self.started = self.last_line = time.monotonic()
         self.bar: Bar | None = None
         self.lock = threading.Lock()
-        among = self.printed and sys.stdout.isatty()  # a bar would be among the predictions
-        self.live = not self.quiet and sys.stderr.isatty() and not among
+        mixed = self.printed and sys.stdout.isatty()  # a bar would mix with the predictions
+        self.live = not self.quiet and sys.stderr.isatty() and not mixed
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self.bar:
             self.bar.stop()
 
     def advance(self, count: int) -> None:
-        """So many more are answered. Any thread may say so."""
+        """Add this many done sources. Thread-safe."""
         with self.lock:
             self.done += count
             now = time.monotonic()
-            if self.live and now - self.begun >= SOON:
-                self._draw()
-            elif not self.live and not self.quiet and now - self.shown >= EVERY:
-                self.shown = now
+            if self.live and now - self.started >= BAR_DELAY:
+                self._show_bar()
+            elif not self.live and not self.quiet and now - self.last_line >= LINE_INTERVAL:
+                self.last_line = now
                 info(self.line())
 
     @cached_property
     def total(self) -> int | None:
-        """How many there are, if that is known; counted once."""
+        """The number of sources, if it is known; counted once."""
         return self.count()
 
     def line(self) -> str:
-        """How many are answered, how fast, and how long the others will take."""
-        seconds = max(time.monotonic() - self.begun, 1e-6)
-        speed = (self.done - self.before) / seconds
+        """Return the number of sources done, the speed and the time left."""
+        seconds = max(time.monotonic() - self.started, 1e-6)
+        speed = (self.done - self.done_before) / seconds
         total = self.total
         of = f" of {total:,}" if total is not None else ""
         parts = [f"{self.done:,}{of} {self.unit}", f"{speed:,.0f} {self.unit}/s"]
@@ -73,8 +72,8 @@ class PredictionProgress:
             parts.append(f"{duration(max(0, total - self.done) / speed)} left")
         return " | ".join(parts)
 
-    def _draw(self) -> None:
-        """The bar, which begins late, so that short work shows none."""
+    def _show_bar(self) -> None:
+        """Show the bar, or update it."""
         if self.bar is None:
             columns = (BarColumn(bar_width=20), TextColumn("{task.description}"))
             self.bar = Bar(*columns, console=Console(stderr=True), transient=True)

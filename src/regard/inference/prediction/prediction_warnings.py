@@ -1,62 +1,63 @@
-"""What is odd about answers, counted as they come."""
+"""Warnings about predictions, counted as they are made."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core import parallel
-from regard.core.errors import info
+from regard.core.errors import warn
 from regard.tasks.task import Prediction
 
-SHOWN, KEPT = 10, 10_000  # different tokens
+MAX_SHOWN, MAX_KEPT = 10, 10_000  # distinct unknown tokens
 
 
 @dataclass
-class Oddities:
-    """Tokens that training never saw, and answers that were cut; said at the end."""
+class PredictionWarnings:
+    """Counts of unknown tokens and of truncated predictions, printed at the end."""
 
-    unknown: Counter[str] = field(default_factory=Counter)  # of at most KEPT different ones
-    count: int = 0
-    cut: int = 0
+    unknown_tokens: Counter[str] = field(default_factory=Counter)  # at most MAX_KEPT distinct ones
+    num_unknown: int = 0
+    num_truncated: int = 0
 
-    def add(self, found: Prediction) -> None:
-        """Counts one answer."""
-        self.cut += found.truncated
-        self.add_unknown(found.unknown_tokens)
+    def add(self, prediction: Prediction) -> None:
+        """Count one prediction."""
+        self.num_truncated += prediction.truncated
+        self.add_unknown(prediction.unknown_tokens)
 
     def add_unknown(self, tokens: tuple[str, ...]) -> None:
-        """Counts tokens that training never saw."""
-        self.count += len(tokens)
+        """Count unknown tokens."""
+        self.num_unknown += len(tokens)
         for token in tokens:
-            if len(self.unknown) < KEPT or token in self.unknown:
-                self.unknown[token] += 1
+            if len(self.unknown_tokens) < MAX_KEPT or token in self.unknown_tokens:
+                self.unknown_tokens[token] += 1
 
     def record(self) -> dict[str, Any]:
-        """What the next process must know to go on counting, ready for JSON."""
-        often = dict(self.unknown.most_common(SHOWN))
-        return {"tokens": often, "unknown": self.count, "cut": self.cut}
+        """Return what `restore` needs, ready for JSON."""
+        frequent = dict(self.unknown_tokens.most_common(MAX_SHOWN))
+        return {"tokens": frequent, "unknown": self.num_unknown, "truncated": self.num_truncated}
 
-    def go_on(self, record: dict[str, Any]) -> None:
-        """Adds what another process counted."""
-        self.unknown.update(record["tokens"])
-        self.count += record["unknown"]
-        self.cut += record["cut"]
+    def restore(self, record: dict[str, Any]) -> None:
+        """Add the counts that another process recorded."""
+        self.unknown_tokens.update(record["tokens"])
+        self.num_unknown += record["unknown"]
+        self.num_truncated += record["truncated"]
 
-    def of_all(self) -> "Oddities":
-        """Those of all processes together."""
-        whole = Oddities()
+    def across_processes(self) -> "PredictionWarnings":
+        """Return the sum over all processes."""
+        total = PredictionWarnings()
         for record in parallel.gather([self.record()]):
-            whole.go_on(record)
-        return whole
+            total.restore(record)
+        return total
 
-    def say(self) -> None:
-        """A line for each thing that was odd."""
-        if self.count:
-            shown = " ".join(f"{token!r}" for token, _ in self.unknown.most_common(SHOWN))
-            tokens = "1 token" if self.count == 1 else f"{self.count:,} tokens"
-            was = "was" if self.count == 1 else "were"
-            info(f"{tokens} that training never saw {was} read as unknown: {shown}")
-        if self.cut == 1:
-            info("1 answer came to its limit of length and was ended there")
-        elif self.cut:
-            info(f"{self.cut:,} answers came to their limit of length and were ended there")
+    def print(self) -> None:
+        """Print one line per kind of warning."""
+        if self.num_unknown:
+            tokens = [repr(token) for token, _ in self.unknown_tokens.most_common(MAX_SHOWN)]
+            count = _count(self.num_unknown, "unknown token")
+            warn(f"{count} in the input (read as <unk>): {' '.join(tokens)}")
+        if self.num_truncated:
+            warn(f"{_count(self.num_truncated, 'prediction')} truncated at the maximum length")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -1,4 +1,4 @@
-"""Items in windows: what is predicted together, and so how far ahead is read."""
+"""Windows of input items that are predicted together, so that memory is bounded."""
 
 import queue
 import threading
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from regard.tasks.values import InputItem
 
-FIRST, WINDOW = 256, 4096  # lines of the first window, so that its answers come soon, and of later
-CHARACTERS = 2_000_000  # of a window, about: lines may be long
+MIN_ITEMS, MAX_ITEMS = 256, 4096  # items per window: few in the first one, which is done early
+MAX_CHARS = 2_000_000  # approximate maximum characters per window, for long lines
 
 
 def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[InputItem]]:
-    """Windows whose ends depend on the items alone, not on the clock.
+    """Yield windows whose boundaries depend only on the items, not on the clock.
 
-    start: how many were answered before. So a command that goes on forms the same batches as one
-    that nothing stopped, and writes the same digits. An error of the items comes after those
+    start: number of items done before. A resumed command thus forms the same batches as an
+    uninterrupted one, and writes the same digits. An error of the items is raised after the items
     before it.
     """
     window: list[InputItem] = []
@@ -23,7 +23,7 @@ def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[I
         for item in items:
             window.append(item)
             size += len(item.text)
-            if len(window) == window_size(start) or size >= CHARACTERS:
+            if len(window) == window_size(start) or size >= MAX_CHARS:
                 yield window
                 start, window, size = start + len(window), [], 0
     except Exception:
@@ -35,33 +35,33 @@ def fixed_windows(items: Iterator[InputItem], start: int = 0) -> Iterator[list[I
 
 
 def window_size(start: int) -> int:
-    """The lines of the window that begins behind so many lines: more and more, up to a limit."""
-    return min(WINDOW, max(FIRST, 1 << start.bit_length() >> 1))
+    """Return the size of the window that starts after this many items; it grows to a limit."""
+    return min(MAX_ITEMS, max(MIN_ITEMS, 1 << start.bit_length() >> 1))
 
 
 def live_windows(items: Iterator[InputItem]) -> Iterator[list[InputItem]]:
-    """As many as are there already, so that a slow stream is answered at once."""
-    waiting: queue.Queue[InputItem | BaseException | None] = queue.Queue(maxsize=2 * WINDOW)
+    """Yield windows of the items that have arrived, so that a slow stream is predicted at once."""
+    pending: queue.Queue[InputItem | BaseException | None] = queue.Queue(maxsize=2 * MAX_ITEMS)
 
     def fill() -> None:
         try:
             for item in items:
-                waiting.put(item)
-            waiting.put(None)
+                pending.put(item)
+            pending.put(None)
         except BaseException as error:
-            waiting.put(error)
+            pending.put(error)
 
     threading.Thread(target=fill, daemon=True).start()
     while True:
         window: list[InputItem] = []
         size = 0
-        item = waiting.get()
+        item = pending.get()
         while isinstance(item, InputItem):
             window.append(item)
             size += len(item.text)
-            if len(window) == WINDOW or size >= CHARACTERS or waiting.empty():
+            if len(window) == MAX_ITEMS or size >= MAX_CHARS or pending.empty():
                 break
-            item = waiting.get()
+            item = pending.get()
         if window:
             yield window
         if isinstance(item, BaseException):

@@ -13,7 +13,7 @@ import pytest
 import regard
 from regard.exchange import auto_engine
 from regard.inference.prediction import partial_file, windows
-from regard.inference.prediction.prediction_warnings import Oddities
+from regard.inference.prediction.prediction_warnings import PredictionWarnings
 from regard.inference.predictor import Predictor
 
 Command = Callable[..., Any]
@@ -22,8 +22,8 @@ Command = Callable[..., Any]
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(windows, "FIRST", 8)
-    monkeypatch.setattr(windows, "WINDOW", 32)
+    monkeypatch.setattr(windows, "MIN_ITEMS", 8)
+    monkeypatch.setattr(windows, "MAX_ITEMS", 32)
 
 
 def lines(texts: list[str]) -> str:
@@ -39,7 +39,7 @@ def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     """Runs a command that is killed after so many windows were written."""
 
     def stop(after: int, *words: str | Path) -> None:
-        written = partial_file.PartFile.write
+        written = partial_file.PartialOutput.write
         count = 0
 
         def write(self: Any, window: Any, lines: Any) -> None:
@@ -52,7 +52,7 @@ def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
             written(self, window, lines)
 
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(partial_file.PartFile, "write", write)
+            patch.setattr(partial_file.PartialOutput, "write", write)
             command(*words)
 
     return stop
@@ -79,7 +79,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "whole"]
     assert Path("out.part").read_bytes().endswith(b"half of an answ")
     said = command(*given, "--output", "out")
-    assert said.code == 0 and "sources are answered already; going on" in said.err
+    assert said.code == 0 and "sources already done" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
 
@@ -111,7 +111,7 @@ def test_sentences_in_their_own_format_go_on(command: Command, models: Any, stop
     given = ("predict", trained.run, "--input", "in.conll")
     assert command(*given, "--output", "whole").code == 0
     stopped(2, *given, "--output", "out")
-    assert "answered already" in command(*given, "--output", "out").err
+    assert "already done" in command(*given, "--output", "out").err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
@@ -131,7 +131,7 @@ def test_only_what_is_not_answered_is_asked(
 
     monkeypatch.setattr(Predictor, "predict", seen)
     assert command(*given).code == 0
-    assert 0 < record["answered"] < 100 and asked == words[record["answered"] : 100]
+    assert 0 < record["done"] < 100 and asked == words[record["done"] : 100]
 
 
 def test_standard_input_goes_on_as_well(
@@ -141,7 +141,7 @@ def test_standard_input_goes_on_as_well(
     Path("in.txt").write_text(lines(words[:60]))
     stopped(2, "predict", trained.run, "--input", "in.txt", "--output", "out")
     said = command("predict", trained.run, "--output", "out", stdin=lines(words[:60]))
-    assert "answered already" in said.err and Path("out").read_text() == expected
+    assert "already done" in said.err and Path("out").read_text() == expected
 
 
 def test_what_was_odd_before_the_stop_is_said_at_the_end(
@@ -150,7 +150,7 @@ def test_what_was_odd_before_the_stop_is_said_at_the_end(
     Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
     given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
     stopped(2, *given)
-    assert "3 tokens that training never saw were read as unknown: '!' '?'" in command(*given).err
+    assert "warning: 3 unknown tokens in the input (read as <unk>): '!' '?'" in command(*given).err
 
 
 @pytest.fixture
@@ -168,12 +168,12 @@ def test_another_command_is_refused_by_what_differs(
     before = Path("out.part").read_bytes()
     said = command(*begun, "--beam", "3", "--nbest", "2")
     assert said.code == 2
-    assert "out.part: answers of another command; go on with the command of then" in said.err
-    assert "search.beam: 5 then, 3 now" in said.err and "nbest: 1 then, 2 now" in said.err
+    assert "out.part: partial output of a different command:" in said.err
+    assert "search.beam: 5 before, 3 now" in said.err and "nbest: 1 before, 2 now" in said.err
     assert "--force" in said.err and "model" not in said.err
     other = command("predict", models("transduce").run, *begun[2:])
     assert other.code == 2 and "  model: " in other.err and "search" not in other.err
-    assert "shard: '1/1' then, '1/2' now" in command(*begun, "--shard", "1/2").err
+    assert "shard: '1/1' before, '1/2' now" in command(*begun, "--shard", "1/2").err
     assert Path("out.part").read_bytes() == before
 
 
@@ -181,7 +181,7 @@ def test_the_size_of_batches_may_change(
     command: Command, trained: Any, begun: Any, words: list[str]
 ) -> None:
     said = command(*begun, "--batch-size", "3", "--batch-tokens", "40")
-    assert said.code == 0 and "answered already" in said.err
+    assert said.code == 0 and "already done" in said.err
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
 
 
@@ -213,10 +213,10 @@ def test_a_damaged_part_or_record_is_refused(command: Command, begun: Any) -> No
     whole = Path("out.part").read_bytes()
     Path("out.part").write_bytes(whole[:20])
     said = command(*begun)
-    assert said.code == 2 and "out.part: 20 bytes" in said.err and "--force" in said.err
+    assert said.code == 2 and "bytes, found 20" in said.err and "--force" in said.err
     Path("out.part").write_bytes(whole)
     Path("out.part.json").write_text("{")
-    assert "out.part.json: not as this version writes it" in command(*begun).err
+    assert "out.part.json: corrupted" in command(*begun).err
 
 
 def test_a_part_without_a_record_is_not_gone_on_with(
@@ -225,7 +225,7 @@ def test_a_part_without_a_record_is_not_gone_on_with(
     Path("out.part.json").unlink()
     before = Path("out.part").read_bytes()
     said = command(*begun)
-    assert said.code == 2 and "out.part: a file that nothing says" in said.err
+    assert said.code == 2 and "out.part: exists without a progress record" in said.err
     assert Path("out.part").read_bytes() == before
     assert command(*begun, "--force").code == 0
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
@@ -234,14 +234,14 @@ def test_a_part_without_a_record_is_not_gone_on_with(
 def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> None:
     child = os.fork()
     if not child:
-        _kept = partial_file.PartFile(Path("out"), {}, Oddities(), force=False)
+        _kept = partial_file.PartialOutput(Path("out"), {}, PredictionWarnings(), force=False)
         Path("held").touch()
         signal.pause()
     try:
         while not Path("held").exists():
             time.sleep(0.01)
         said = command("predict", trained.run, "ab", "--output", "out")
-        assert said.code == 2 and "out.part: another process writes into it" in said.err
+        assert said.code == 2 and "out.part: locked by another process" in said.err
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)

@@ -14,10 +14,10 @@ from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
 from regard.inference.prediction import prediction_progress, windows
 from regard.inference.prediction.input_items import count_lines
-from regard.inference.prediction.predict_options import Share
 from regard.inference.prediction.prediction_progress import PredictionProgress
-from regard.inference.prediction.prediction_warnings import KEPT, Oddities
-from regard.inference.prediction.windows import CHARACTERS, fixed_windows, live_windows, window_size
+from regard.inference.prediction.prediction_warnings import MAX_KEPT, PredictionWarnings
+from regard.inference.prediction.shards import Shard
+from regard.inference.prediction.windows import MAX_CHARS, fixed_windows, live_windows, window_size
 from regard.tasks.batches import plan
 from regard.tasks.values import InputItem, Prediction
 
@@ -32,8 +32,8 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of 8 and then 32 lines."""
-    monkeypatch.setattr(windows, "FIRST", 8)
-    monkeypatch.setattr(windows, "WINDOW", 32)
+    monkeypatch.setattr(windows, "MIN_ITEMS", 8)
+    monkeypatch.setattr(windows, "MAX_ITEMS", 32)
 
 
 def lines(texts: list[str]) -> str:
@@ -63,7 +63,7 @@ def test_windows_grow_to_a_limit_and_nothing_is_read_ahead() -> None:
         before += len(window)
         assert counted.read == before
         sizes.append(len(window))
-    assert before == 30_000 and sizes[0] == windows.FIRST and max(sizes) == windows.WINDOW
+    assert before == 30_000 and sizes[0] == windows.MIN_ITEMS and max(sizes) == windows.MAX_ITEMS
     assert sizes[:-1] == sorted(sizes[:-1])
 
 
@@ -78,9 +78,9 @@ def test_windows_end_where_they_would_have_ended_without_a_stop() -> None:
 
 
 def test_long_lines_make_short_windows() -> None:
-    found = [len(window) for window in fixed_windows(iter(Counted(30, CHARACTERS // 4)))]
+    found = [len(window) for window in fixed_windows(iter(Counted(30, MAX_CHARS // 4)))]
     assert max(found) == 4 and sum(found) == 30
-    found = [len(window) for window in live_windows(iter(Counted(30, CHARACTERS // 4)))]
+    found = [len(window) for window in live_windows(iter(Counted(30, MAX_CHARS // 4)))]
     assert max(found) <= 4 and sum(found) == 30
 
 
@@ -89,7 +89,7 @@ def test_a_stream_is_read_ahead_only_so_far() -> None:
     before = 0
     for window in live_windows(iter(counted)):
         before += len(window)
-        assert counted.read <= before + 2 * windows.WINDOW + 1
+        assert counted.read <= before + 2 * windows.MAX_ITEMS + 1
     assert before == 100_000
 
 
@@ -111,7 +111,7 @@ def test_what_came_before_an_error_is_answered() -> None:
 
 def test_batches_hold_so_many_texts_and_so_many_tokens() -> None:
     lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
-    found = plan(lengths, rows=3, tokens=40)
+    found = plan(lengths, rows=3, max_tokens=40)
     assert sorted(place for part in found for place in part) == list(range(10))
     for part in found:
         longest = max(lengths[place] for place in part)
@@ -119,7 +119,7 @@ def test_batches_hold_so_many_texts_and_so_many_tokens() -> None:
     firsts = [lengths[part[0]] for part in found]
     assert firsts == sorted(firsts, reverse=True) and firsts[:2] == [100, 40]
     assert plan([], 3, 40) == []
-    assert [len(part) for part in plan([1] * 7, rows=3, tokens=40)] == [3, 3, 1]
+    assert [len(part) for part in plan([1] * 7, rows=3, max_tokens=40)] == [3, 3, 1]
 
 
 def test_the_token_budget_changes_no_answer_and_no_order(
@@ -168,7 +168,7 @@ def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
 def test_shares_are_neighbors_and_make_up_the_whole() -> None:
     for count in (0, 1, 5, 16, 1001):
         for parts in (1, 2, 7, 16):
-            bounds = [Share(k + 1, parts).bounds(count) for k in range(parts)]
+            bounds = [Shard(k + 1, parts).bounds(count) for k in range(parts)]
             assert bounds[0][0] == 0 and bounds[-1][1] == count
             assert all(one[1] == two[0] for one, two in pairwise(bounds))
             sizes = [end - first for first, end in bounds]
@@ -200,12 +200,12 @@ def test_more_shards_than_lines(command: Command, trained: Any) -> None:
 @pytest.mark.parametrize("wish", ["0/3", "4/3", "3", "a/b", "1/0", "-1/2"])
 def test_a_shard_that_is_none(command: Command, trained: Any, wish: str) -> None:
     said = command("predict", trained.run, "ab", f"--shard={wish}")
-    assert said.code == 2 and f"--shard {wish}: NUMBER/PARTS expected" in said.err
+    assert said.code == 2 and f"--shard {wish}: expected K/N" in said.err
 
 
 def test_a_stream_is_not_divided(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "--shard", "1/2", stdin="ab\n")
-    assert said.code == 2 and "--shard: standard input cannot be divided" in said.err
+    assert said.code == 2 and "--shard: cannot shard a pipe of unknown length" in said.err
 
 
 def test_two_processes_need_a_file_on_both_sides(
@@ -213,9 +213,9 @@ def test_two_processes_need_a_file_on_both_sides(
 ) -> None:
     monkeypatch.setattr(parallel, "size", lambda: 2)
     said = command("predict", trained.run, "ab")
-    assert said.code == 2 and "several processes write one file together: name it" in said.err
+    assert said.code == 2 and "several processes need an output file" in said.err
     said = command("predict", trained.run, "--output", "out", stdin="ab\n")
-    assert said.code == 2 and "several processes: standard input cannot be divided" in said.err
+    assert said.code == 2 and "several processes: cannot shard a pipe" in said.err
 
 
 def test_a_share_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,9 +225,9 @@ def test_a_share_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     for shard in ("1/2", "2/2"):
         for rank in range(3):
             monkeypatch.setattr(parallel, "rank", lambda rank=rank: rank)
-            found.append(Share.of(shard))
-    assert found == [Share(number, 6) for number in range(1, 7)]
-    assert found[3].bounds(11)[0] == Share(2, 2).bounds(11)[0]
+            found.append(Shard.of(shard))
+    assert found == [Shard(number, 6) for number in range(1, 7)]
+    assert found[3].bounds(11)[0] == Shard(2, 2).bounds(11)[0]
 
 
 @pytest.mark.parametrize("text", ["", "a", "a\n", "a\nb", "\n\n", "a\r\nb\r\n"])
@@ -250,7 +250,7 @@ def test_progress_is_said_now_and_then(
     Path("in.txt").write_text(lines(words))
     given = ("predict", trained.run, "--input", "in.txt")
     assert command(*given).err == ""  # little work
-    monkeypatch.setattr(prediction_progress, "EVERY", 0.0)
+    monkeypatch.setattr(prediction_progress, "LINE_INTERVAL", 0.0)
     said = command(*given, "--batch-size", "8").err.splitlines()
     assert all(line.startswith(f"{8 * n:,} of 300 lines | ") for n, line in enumerate(said[:1], 1))
     assert said[-1].startswith("300 of 300 lines | ") and said[-1].endswith("lines/s | 0 s left")
@@ -269,11 +269,13 @@ def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_oddities_keep_a_bounded_number_of_tokens() -> None:
-    odd = Oddities()
-    for number in range(KEPT + 500):
-        odd.add(Prediction("", 0.0, unknown_tokens=(f"w{number}", "often")))
-    assert odd.count == 2 * (KEPT + 500) and len(odd.unknown) == KEPT
-    assert odd.unknown["often"] == KEPT + 500
-    other = Oddities()
-    other.go_on(odd.record())
-    assert other.count == odd.count and other.unknown.most_common(1) == [("often", KEPT + 500)]
+    warnings = PredictionWarnings()
+    for number in range(MAX_KEPT + 500):
+        warnings.add(Prediction("", 0.0, unknown_tokens=(f"w{number}", "often")))
+    assert warnings.num_unknown == 2 * (MAX_KEPT + 500) and len(warnings.unknown_tokens) == MAX_KEPT
+    assert warnings.unknown_tokens["often"] == MAX_KEPT + 500
+    other = PredictionWarnings()
+    other.restore(warnings.record())
+    assert other.num_unknown == warnings.num_unknown and other.unknown_tokens.most_common(1) == [
+        ("often", MAX_KEPT + 500)
+    ]

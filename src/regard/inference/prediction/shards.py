@@ -1,0 +1,53 @@
+"""Shards of the input: one per job of an array and per process of a job."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard.core import parallel
+from regard.core.errors import UserError, warn
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Shard `number` (from 1) of `count` contiguous shards of all sources."""
+
+    number: int = 1
+    count: int = 1
+
+    @classmethod
+    def of(cls, shard: str | None) -> "Shard":
+        """Return the shard that `--shard` names, divided among the processes of this job."""
+        number, count = 1, 1
+        if shard is not None:
+            match = re.fullmatch(r"(\d+)/(\d+)", shard)
+            if not match or not 1 <= int(match[1]) <= int(match[2]):
+                raise UserError(f"--shard {shard}: expected K/N with 1 <= K <= N, such as 3/16")
+            number, count = int(match[1]), int(match[2])
+        size = parallel.size()
+        return cls((number - 1) * size + parallel.rank() + 1, count * size)
+
+    def bounds(self, sources: int) -> tuple[int, int]:
+        """Return the index of the first source of this shard, and the one after its last."""
+        return (self.number - 1) * sources // self.count, self.number * sources // self.count
+
+
+def shard_path(output: Path, rank: int) -> Path:
+    """Return where a process writes its predictions: the output, or next to it."""
+    size = parallel.size()
+    return output if size == 1 else output.with_name(f"{output.name}.{rank + 1}-of-{size}")
+
+
+def warn_stale_shards(output: Path) -> None:
+    """Print a warning if partial output of another number of processes exists."""
+    size, name = parallel.size(), re.escape(output.name)
+    for path in sorted(output.parent.glob(f"{output.name}*.part")):
+        match = re.fullmatch(rf"{name}(?:\.\d+-of-(\d+))?\.part", path.name)
+        if match and int(match[1] or 1) != size and parallel.first():
+            before = match[1] or "1"
+            warn(
+                f"{path}: partial output of a run with {before} "
+                f"{'process' if before == '1' else 'processes'} (now {size}); ignored",
+                help=f"delete it, or start {before} again to resume",
+            )
+            return
