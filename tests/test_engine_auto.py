@@ -62,7 +62,7 @@ def test_auto_never_takes_an_engine_that_answers_otherwise(
 
     list(auto.spread(find, [list(range(i, i + 20)) for i in range(0, 200, 20)]))
     assert auto.engine is first and auto.taken() == ["torch", None]
-    assert "alike" in capsys.readouterr().err
+    assert "equal" in capsys.readouterr().err
 
 
 def test_auto_leaves_what_is_too_long_to_torch(

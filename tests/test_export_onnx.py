@@ -165,7 +165,7 @@ def test_what_differs_is_not_exported(
 ) -> None:
     """As where a kind changed since its nodes were written."""
     monkeypatch.setattr(onnx, "embed", lambda graph, embedding, tokens: _numbered(graph, tokens))
-    with pytest.raises(UserError, match="logits are up to"):
+    with pytest.raises(UserError, match="logits differ by up to"):
         export_model(regard.load(trained.run).predictor_, "onnx", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 

@@ -155,7 +155,7 @@ def test_without_a_teacher_one_is_trained_first(command: Command, models: Any, t
     _, train, dev, _ = models(task)
     more = ("--set", "task.pseudo_label_threshold=0.1", "--unlabeled", unlabeled(task))
     said = command("train", train, "--dev", dev, *corpora.small(task), *more, "--out", "run")
-    assert said.code == 0 and "first a teacher, in run-teacher" in said.err
+    assert said.code == 0 and "training the teacher model first in run-teacher" in said.err
     half = json.loads(Path("run-teacher/checkpoint/state.json").read_text())["step"]
     assert half == corpora.STEPS[task] // 2
     before = files("run")
@@ -181,4 +181,4 @@ def test_a_teacher_that_is_never_sure(command: Command, models: Any) -> None:
         "run",
     )
     said = command(*words, *more)
-    assert said.code == 2 and "is not 100% sure of any of its 21 examples" in said.err
+    assert said.code == 2 and "labels none of 21 examples with confidence >= 1" in said.err

@@ -1,4 +1,4 @@
-"""A run from files: a new one, or one that goes on; where asked for, a teacher comes first."""
+"""The training job: start or resume a run; train a teacher first if needed."""
 
 import contextlib
 import datetime
@@ -31,48 +31,48 @@ from regard.training.train_folder import TrainArgs, choose_folder
 from regard.training.transfer import read_origin
 
 
-def train_job(wish: TrainArgs, print_config: bool) -> None:
-    """Trains a new run or goes on with a stopped one."""
-    if wish.resume and wish.force:
-        raise UserError("--resume and --force exclude each other: go on with a run, or replace it")
+def train_job(args: TrainArgs, print_config: bool) -> None:
+    """Train a new run, or resume an interrupted one."""
+    if args.resume and args.force:
+        raise UserError("--resume and --force exclude each other: resume a run, or overwrite it")
     with parallel.processes(), contextlib.ExitStack() as stack:
-        folder, goes_on = parallel.agreed(choose_folder(wish, print_config))
+        folder, exists = parallel.agreed(choose_folder(args, print_config))
         if parallel.first() and not print_config:
             stack.enter_context(held(folder))
-        begin = resume if goes_on else _started
-        run = begin(replace(wish, out=folder), print_config)
+        open_run = resume if exists else _start
+        run = open_run(replace(args, out=folder), print_config)
         if run is None:
             return
         shown = followed(run.config.training, choose_display()) if parallel.first() else Display()
         with contextlib.closing(shown) as display:
-            whole = train_run(run, display)
+            finished = train_run(run, display)
         signals = run.interrupted
-    if not whole:
+    if not finished:
         sys.exit(128 + (signals[0] if signals else signal.SIGTERM))
 
 
-def _started(wish: TrainArgs, print_config: bool) -> Run | None:
-    """A new run in its folder; None where only the configuration was asked for."""
-    config = load_config(wish.recipe, wish.settings)
+def _start(args: TrainArgs, print_config: bool) -> Run | None:
+    """Start a new run in its folder; return None if only the configuration is printed."""
+    config = load_config(args.recipe, args.settings)
     check_followers(config.training)
-    _refuse_labeling(wish, config)
-    folder = wish.out or Path()
+    _check_pseudo_labeling(args, config)
+    folder = args.out or Path()
     origin = None
-    if wish.origin is not None:
-        origin = read_origin(wish.origin, read_config(wish.origin))
-    data = parallel.in_turn(lambda: config.task.open(wish.place, wish.dev))
+    if args.origin is not None:
+        origin = read_origin(args.origin, read_config(args.origin))
+    data = parallel.in_turn(lambda: config.task.open(args.place, args.dev))
     for note in data.notes:
         info(note)
-    surely: list[tuple[Pair, float]] = []
-    if wish.unlabeled and not print_config:
-        teacher = wish.teacher or _train_teacher(wish, folder, config)
-        if not wish.teacher and (budget := config.training.budget):
+    pseudo_labels: list[tuple[Pair, float]] = []
+    if args.unlabeled and not print_config:
+        teacher = args.teacher or _train_teacher(args, folder, config)
+        if not args.teacher and (budget := config.training.budget):
             rest = config.training.model_copy(update={"budget": budget / 2})
             config = config.model_copy(update={"training": rest})
-        surely = _label_file(
-            teacher, wish.unlabeled, config.task.kind, config.task.get_pseudo_label_threshold()
+        pseudo_labels = _label_file(
+            teacher, args.unlabeled, config.task.kind, config.task.get_pseudo_label_threshold()
         )
-    train = [*data.train, *(pair for pair, _ in surely)] if surely else data.train
+    train = [*data.train, *(pair for pair, _ in pseudo_labels)] if pseudo_labels else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
         if parallel.first():
@@ -85,31 +85,31 @@ def _started(wish: TrainArgs, print_config: bool) -> Run | None:
     about = {
         "started": now,
         "command": command,
-        "data": asdict(wish.place.absolute()),
-        "dev": asdict(wish.dev.absolute()),
-        "init_from": str(wish.origin) if wish.origin else None,
-        "unlabeled": wish.unlabeled,
+        "data": asdict(args.place.absolute()),
+        "dev": asdict(args.dev.absolute()),
+        "init_from": str(args.origin) if args.origin else None,
+        "unlabeled": args.unlabeled,
         "run_id": parallel.job(),
     }
-    if surely and parallel.first():
+    if pseudo_labels and parallel.first():
         folder.mkdir(parents=True, exist_ok=True)
-        write_pseudo(folder, surely)
+        write_pseudo(folder, pseudo_labels)
     describe(run, about)
     return run
 
 
-def _refuse_labeling(wish: TrainArgs, config: Config) -> None:
-    """What is wrong with --unlabeled and --teacher is said before a teacher is trained."""
-    if wish.teacher and not wish.unlabeled:
-        raise UserError("--teacher labels the examples of --unlabeled FILE, which is missing")
-    if wish.unlabeled:
-        config.task.get_pseudo_label_threshold()  # a task without labels refuses
-        if wish.unlabeled != "-":
-            next(read_lines(wish.unlabeled), None)
+def _check_pseudo_labeling(args: TrainArgs, config: Config) -> None:
+    """Raise UserError for wrong --unlabeled or --teacher, before a teacher is trained."""
+    if args.teacher and not args.unlabeled:
+        raise UserError("--teacher: requires --unlabeled FILE")
+    if args.unlabeled:
+        config.task.get_pseudo_label_threshold()  # raises for tasks without labels
+        if args.unlabeled != "-":
+            next(read_lines(args.unlabeled), None)
 
 
-def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
-    """A first model of half the length, in its own folder, that will label examples."""
+def _train_teacher(args: TrainArgs, folder: Path, config: Config) -> str:
+    """Train the teacher for half of the budget, in its own folder."""
     lengths = {key: getattr(config.training, key) for key in ("budget", "steps", "epochs")}
     shorter = [
         f"training.{key}={max(1, value // 2) if key == 'steps' else value / 2}"
@@ -117,27 +117,29 @@ def _train_teacher(wish: TrainArgs, folder: Path, config: Config) -> str:
         if value
     ]
     out = folder.with_name(folder.name + "-teacher")
-    info(f"first a teacher, in {out}{', which takes half of the time' if shorter else ''}")
-    settings = [*wish.settings, *shorter]
-    train_job(replace(wish, settings=settings, out=out, unlabeled=None), False)
+    half = " (half of the budget)" if shorter else ""
+    info(f"training the teacher model first in {out}{half}")
+    settings = [*args.settings, *shorter]
+    train_job(replace(args, settings=settings, out=out, unlabeled=None), False)
     return str(out)
 
 
-def _label_file(teacher: str, path: str, task: str, least: float) -> list[tuple[Pair, float]]:
-    """Return the examples of a file that the teacher is so confident of, with its predictions."""
+def _label_file(teacher: str, path: str, task: str, threshold: float) -> list[tuple[Pair, float]]:
+    """Return the examples that the teacher labels with enough confidence."""
     predictor = load_predictor(teacher)
     kind = predictor.task.kind
     if kind != task:
-        raise UserError(f"--teacher {teacher}: a {kind} model cannot label for {task}")
+        raise UserError(f"--teacher {teacher}: expected a {task} model, found {kind}")
     sources = [item.source for item in file_items(predictor, path) if item.source]
-    found = pseudo_label(predictor, sources, least)
+    found = pseudo_label(predictor, sources, threshold)
     if not found:
         raise UserError(
-            f"{path}: {teacher} is not {least:.0%} sure of any of its {len(sources):,} examples; "
-            "lower task.pseudo_label_threshold, or leave --unlabeled out"
+            f"{path}: {teacher} labels none of {len(sources):,} examples with confidence >= "
+            f"{threshold:g}",
+            help="lower task.pseudo_label_threshold, or omit --unlabeled",
         )
     info(
-        f"{path}: {len(found):,} of {len(sources):,} examples labeled by {teacher}, at least "
-        f"{least:.0%} sure; they join the training part"
+        f"pseudo-labels: {len(found):,} of {len(sources):,} examples with confidence >= "
+        f"{threshold:g} added to the training set"
     )
     return found

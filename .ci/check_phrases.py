@@ -1,0 +1,37 @@
+"""Fail if a phrase of `banned_phrases.txt` occurs in code, tests, benchmarks or docs."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+FILES = ("src", "tests", "bench", "docs", "README.md", "Makefile", "pyproject.toml")
+TEXT = {".py", ".md", ".js", ".html", ".css", ".yaml", ".sh", ".toml", ""}
+
+
+def main() -> int:
+    """Print each occurrence with its replacement; return the exit code."""
+    rules = [
+        (re.compile(rf"(?<![\w-])(?:{phrase.strip()})(?![\w-])", re.IGNORECASE), instead.strip())
+        for line in (HERE / "banned_phrases.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+        for phrase, instead in [line.split("=>")]
+    ]
+    listed = subprocess.run(["git", "ls-files", *FILES], capture_output=True, text=True, check=True)
+    found = 0
+    for path in map(Path, listed.stdout.split("\n")[:-1]):
+        if path.suffix not in TEXT or not path.exists():
+            continue
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+            words = line.replace("_", " ")
+            for rule, instead in rules:
+                if match := rule.search(words):
+                    found += 1
+                    print(f"{path}:{number}: banned phrase {match[0]!r}; write: {instead}")
+    print(f"{found} banned phrases" if found else "no banned phrases")
+    return int(found > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
