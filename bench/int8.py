@@ -151,11 +151,11 @@ def kernels() -> dict[str, dict[str, float]]:
     """Microseconds of one product, one thread: fp32, ours, and torch's other ways to int8."""
     import torch
 
-    from regard.core.memory import keep_freed_memory
+    from regard.core.memory import tune_malloc
     from regard.nn.int8 import Int8Linear, Int8Matrix
 
     warnings.simplefilter("ignore")  # torch means to give up its quantized tensors
-    keep_freed_memory()
+    tune_malloc()
     torch.set_num_threads(1)
     table = {}
     for inputs, outputs in SHAPES:

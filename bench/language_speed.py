@@ -28,7 +28,7 @@ def ours(text: str) -> Step:
 
     import regard  # noqa: F401 -- first: it sets how threads wait
     from regard.config.load import load_config
-    from regard.core.memory import keep_freed_memory
+    from regard.core.memory import tune_malloc
     from regard.data.reading.read import Pair
     from regard.training.loop import train
     from regard.training.start import start_run
@@ -39,7 +39,7 @@ def ours(text: str) -> Step:
         *(f"model.decoder.layers={LAYERS}", f"model.decoder.width={WIDTH}"),
         *(f"model.decoder.heads={HEADS}", "model.decoder.dropout=0", "training.lr=1e-3"),
     ]
-    keep_freed_memory()
+    tune_malloc()
     folder_ = Path(tempfile.mkdtemp())
     dev = [Pair("", text[-2000:], 1)]
     run = start_run(folder_, load_config(None, settings), [Pair("", text, 1)], dev)

@@ -28,13 +28,16 @@ SETTINGS = [
 
 def losses(kind: str, out: Path) -> None:
     """Writes the loss of each update; what torchrun starts."""
-    with parallel.processes():
-        each = [f"training.parallel={kind}", f"training.accumulation_steps={4 // parallel.size()}"]
+    with parallel.process_group():
+        each = [
+            f"training.parallel={kind}",
+            f"training.accumulation_steps={4 // parallel.world_size()}",
+        ]
         data = builtin("reverse")
         config = load_config(settings=[*SETTINGS, *each])
         run = start_run(Path(), config, data.train, data.dev)
         found = [record.loss for record in train(run)]
-        if parallel.first():
+        if parallel.is_main_process():
             out.write_text(json.dumps(found))
 
 

@@ -17,7 +17,7 @@ import torch
 from surroundings import folder
 
 from regard.config.load import load_config
-from regard.core.memory import keep_freed_memory
+from regard.core.memory import tune_malloc
 from regard.data.sources.open import DataSpec
 from regard.inference.predictor import Predictor
 from regard.search import Beam
@@ -81,7 +81,7 @@ def main() -> int:
     if data is None:
         return 1
     torch.set_num_threads(1)
-    keep_freed_memory()
+    tune_malloc()
     variants = VARIANTS[arguments.data]
     first = 0.0
     print("| variant | steps | cost of a step | dev nll | dev exact_match | dev BLEU |")

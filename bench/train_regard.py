@@ -11,7 +11,7 @@ from pathlib import Path
 from probe import StepLog, threads
 
 from regard.config.load import load_config
-from regard.core.memory import keep_freed_memory
+from regard.core.memory import tune_malloc
 from regard.data.sources.open import DataSpec
 from regard.training.loop import train
 from regard.training.start import start_run
@@ -69,7 +69,7 @@ def main() -> None:
     run = start_run(Path("out") / f"regard_{name}", config, found.train, found.dev)
     print(f"{run.parameters:,} parameters\n{run.config.dump()}", flush=True)
 
-    keep_freed_memory()  # as `regard train` does
+    tune_malloc()  # as `regard train` does
     log = StepLog(log_path)
     for record in train(run):
         log.add(tokens=record.tokens, examples=record.examples)

@@ -170,7 +170,7 @@ def test_a_full_disk_leaves_what_was_saved(
 
     with monkeypatch.context() as patch:
         patch.setattr("regard.core.files.os.fsync", full)
-        with pytest.raises(UserError, match=rf"{name}: cannot be written: No space left"):
+        with pytest.raises(UserError, match=rf"{name}: cannot write: No space left"):
             save_checkpoint(toy.move(1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.prev"]
     assert loaded(tmp_path).progress.step == 2
@@ -239,7 +239,7 @@ def test_weights_that_are_cut_short(tmp_path: Path, share: float) -> None:
 
 
 def test_weights_that_are_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file; the model folder is not complete"):
+    with pytest.raises(UserError, match="no such file; the model folder is incomplete"):
         load_weights(build(1), tmp_path / "model.safetensors")
 
 

@@ -12,7 +12,7 @@ import torch
 
 import regard
 from regard.core.errors import UserError
-from regard.core.threads import in_threads
+from regard.core.threads import thread_map
 from regard.data.tensors.padded import pad
 from regard.data.tensors.special import EOS
 from regard.exchange.export import export_model, onnx, onnx_graph
@@ -97,7 +97,7 @@ def test_threads_share_an_engine(exported: Path) -> None:
         request = SearchRequest(pad([row]), torch.tensor([12]))
         return engine.run(Beam(), request)[0][0].tokens
 
-    assert in_threads(answer, rows * 5, 2) == [answer(row) for row in rows * 5]
+    assert thread_map(answer, rows * 5, 2) == [answer(row) for row in rows * 5]
 
 
 def test_rounded_weights(trained: Any, exported: Path, tmp_path: Path) -> None:

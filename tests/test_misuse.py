@@ -169,7 +169,7 @@ def broken_weights(model: Path) -> str:
 
 def no_weights(model: Path) -> str:
     (model / "model.safetensors").unlink()
-    return "model/model.safetensors: no such file; the model folder is not complete"
+    return "model/model.safetensors: no such file; the model folder is incomplete"
 
 
 def other_weights(model: Path) -> str:
@@ -221,7 +221,7 @@ def half_config(model: Path) -> str:
 
 def broken_facts(model: Path) -> str:
     (model / "run.json").write_text('{"format": ')
-    return "model/run.json: cannot be read, the model folder is damaged"
+    return "model/run.json: cannot read; the model folder is corrupted"
 
 
 def no_vocabulary(model: Path) -> str:

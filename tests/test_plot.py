@@ -206,7 +206,7 @@ def test_smoothed_labels_by_the_formula() -> None:
         ("search", None, PlotArgs(run=Path("x")), "RUN and --text TEXT belong together"),
         ("search", None, PlotArgs(run=Path("nowhere"), text="a"), "no such model folder"),
         ("positions", None, PlotArgs(beam=3), "--beam: means nothing for positions"),
-        ("schedule", "no/such/a.png", PlotArgs(kinds=["step"]), "cannot be written"),
+        ("schedule", "no/such/a.png", PlotArgs(kinds=["step"]), "cannot write"),
     ],
 )
 def test_misuse(what: str, out: str | None, wish: PlotArgs, message: str) -> None:

@@ -211,7 +211,7 @@ def test_a_stream_is_not_divided(command: Command, trained: Any) -> None:
 def test_two_processes_need_a_file_on_both_sides(
     command: Command, trained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parallel, "size", lambda: 2)
+    monkeypatch.setattr(parallel, "world_size", lambda: 2)
     said = command("predict", trained.run, "ab")
     assert said.code == 2 and "several processes need an output file" in said.err
     said = command("predict", trained.run, "--output", "out", stdin="ab\n")
@@ -220,7 +220,7 @@ def test_two_processes_need_a_file_on_both_sides(
 
 def test_a_share_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job of an array may have several processes."""
-    monkeypatch.setattr(parallel, "size", lambda: 3)
+    monkeypatch.setattr(parallel, "world_size", lambda: 3)
     found = []
     for shard in ("1/2", "2/2"):
         for rank in range(3):

@@ -228,7 +228,7 @@ def test_a_damaged_run_is_left_out_by_name(command: Command, two: Any) -> None:
         (["empty"], "empty: no run in it"),
         (["runs/a", "--out", "empty"], "--out empty: a folder, where a file for the page"),
         (["runs/a", "runs/broken", "--out", "p.html"], "fewer than two runs are left"),
-        (["runs/a", "--out", "no/where.html"], "no/where.html: cannot be written"),
+        (["runs/a", "--out", "no/where.html"], "no/where.html: cannot write"),
     ],
 )
 def test_misuse(command: Command, words: list[str], message: str) -> None:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from regard.cli import main
-from regard.cli.streams import mend_streams
+from regard.cli.streams import fix_std_streams
 from regard.core.version import __version__
 
 
 def test_closed_streams_are_empty_and_silent(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.setattr(sys, "stderr", None)
-    mend_streams()
+    fix_std_streams()
     with sys.stdin, sys.stderr:
         assert sys.stdin.read() == "" and not sys.stdin.isatty()
         print("a remark", file=sys.stderr)
@@ -28,14 +28,14 @@ def test_open_streams_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     streams = {name: io.StringIO() for name in ("stdin", "stdout", "stderr")}
     for name, stream in streams.items():
         monkeypatch.setattr(sys, name, stream)
-    mend_streams()
+    fix_std_streams()
     assert {name: getattr(sys, name) for name in streams} == streams
 
 
 def test_answers_are_in_utf8_whatever_the_terminal_has(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, "ascii", write_through=True))
-    mend_streams()
+    fix_std_streams()
     print("f\u00e4hrt \u2581")
     assert written.getvalue().decode("utf-8") == "f\u00e4hrt \u2581\n"
 

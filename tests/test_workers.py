@@ -16,7 +16,7 @@ import torch
 import regard
 from regard import Constraints
 from regard.core.errors import UserError
-from regard.core.workers import in_workers, workers_there
+from regard.core.workers import fork_map, num_workers
 from regard.inference import torch_engine
 from regard.inference.predictor import Predictor
 from regard.nn.fast import fast
@@ -31,7 +31,7 @@ def test_results_come_in_order() -> None:
         torch.randn(300, 300).matmul(torch.randn(300, 300 * (9 - item)))
         return item, os.getpid(), torch.get_num_threads()
 
-    found = list(in_workers(work, range(9), 2))
+    found = list(fork_map(work, range(9), 2))
     assert [item for item, _, _ in found] == list(range(9))
     assert os.getpid() not in {pid for _, pid, _ in found}
     assert {threads for _, _, threads in found} == {1}
@@ -45,7 +45,7 @@ def test_an_error_is_raised_here() -> None:
         return item
 
     with pytest.raises(UserError, match="item 3: no such thing"):
-        list(in_workers(work, range(6), 2))
+        list(fork_map(work, range(6), 2))
     assert not multiprocessing.active_children()
 
 
@@ -56,19 +56,19 @@ def test_a_worker_that_is_killed() -> None:
         return item
 
     with pytest.raises(UserError, match=r"a worker process died; .* REGARD_WORKERS=1"):
-        list(in_workers(work, range(6), 2))
+        list(fork_map(work, range(6), 2))
     assert not multiprocessing.active_children()
 
 
 def test_who_stops_listening_leaves_nothing_behind() -> None:
-    results = in_workers(lambda item: item, range(50), 3)
+    results = fork_map(lambda item: item, range(50), 3)
     assert next(results) == 0 and len(multiprocessing.active_children()) == 3
     results.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()
 
 
 def test_no_more_workers_than_items() -> None:
-    results = in_workers(lambda item: item, [7], 5)
+    results = fork_map(lambda item: item, [7], 5)
     assert next(results) == 7 and len(multiprocessing.active_children()) == 1
     assert list(results) == []
 
@@ -77,7 +77,7 @@ def test_no_more_workers_than_items() -> None:
 def test_a_number_that_is_none(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGARD_WORKERS", given)
     with pytest.raises(UserError, match="REGARD_WORKERS="):
-        workers_there()
+        num_workers()
 
 
 @pytest.mark.parametrize("options", [{"beam": 1}, {"beam": 3}])
@@ -127,8 +127,8 @@ def test_workers_end_with_their_original() -> None:
     """Also when that is killed and can tell them nothing."""
     script = """
 import os, signal, sys
-from regard.core.workers import in_workers
-found = in_workers(lambda item: os.getpid(), list(range(8)), 2)
+from regard.core.workers import fork_map
+found = fork_map(lambda item: os.getpid(), list(range(8)), 2)
 print(next(found), next(found), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -154,5 +154,5 @@ def test_only_the_main_thread_makes_copies(monkeypatch: pytest.MonkeyPatch) -> N
     """Copies of a server would hold its connections open, and not hear that a client is gone."""
     monkeypatch.setenv("REGARD_WORKERS", "2")
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(workers_there).result() == 1
-    assert workers_there() == 2
+        assert pool.submit(num_workers).result() == 1
+    assert num_workers() == 2

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from regard.core.threads import one_thread_each
+from regard.core.threads import single_threaded_torch
 from regard.data.tensors.padded import Batch
 from regard.objectives import Loss
 from regard.optim.precision import Precision, products
@@ -99,7 +99,7 @@ def test_threads_have_the_precision_of_the_run(precision: Precision) -> None:
 
 def test_the_number_of_threads_is_put_back() -> None:
     before = torch.get_num_threads()
-    with one_thread_each():
+    with single_threaded_torch():
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == before
 

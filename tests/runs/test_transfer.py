@@ -32,7 +32,7 @@ def pretrained(
     """Models that fill gaps: one reads words, one characters."""
     _, train, dev, _ = models("language-model")
     found = {}
-    for tokens in ("words", "char"):
+    for tokens in ("word_char", "char"):
         found[tokens] = tmp_path_factory.mktemp("pretrained") / tokens
         said = command(
             *("train", train, "--dev", dev, "--task", "language-model", "--out", found[tokens]),
@@ -44,7 +44,7 @@ def pretrained(
     return found
 
 
-CASES = [("tag", "words"), ("classify", "char"), ("transduce", "char")]
+CASES = [("tag", "word_char"), ("classify", "char"), ("transduce", "char")]
 
 
 @pytest.mark.parametrize(("task", "tokens"), CASES)
@@ -74,10 +74,10 @@ def test_loaded_weights_have_a_rate_of_their_own(
 ) -> None:
     train, dev = corpora.write("tag", Path())
     words = ("train", train, "--dev", dev, "--task", "tag", "--steps", "3")
-    before, distance = body(pretrained["words"]), {}
+    before, distance = body(pretrained["word_char"]), {}
     for share in ("0.01", "1"):
         more = ("--set", f"training.pretrained_lr_factor={share}", "--out", share)
-        assert command(*words, "--init-from", pretrained["words"], *more).code == 0
+        assert command(*words, "--init-from", pretrained["word_char"], *more).code == 0
         after = body(f"{share}/checkpoint")
         distance[share] = sum(float((after[n] - before[n]).abs().sum()) for n in before)
     assert 0 < 10 * distance["0.01"] < distance["1"]
@@ -88,7 +88,7 @@ def test_a_run_from_another_model_can_be_stopped_and_resumed(
 ) -> None:
     """The rate of loaded weights is remembered, and the other model is not needed any more."""
     train, dev = corpora.write("tag", Path())
-    shutil.copytree(pretrained["words"], "origin")
+    shutil.copytree(pretrained["word_char"], "origin")
     words = ("train", train, "--dev", dev, *corpora.small("tag")[:4], "--init-from", "origin")
     assert command(*words, "--out", "whole").code == 0
     with monkeypatch.context() as patch:

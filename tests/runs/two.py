@@ -93,7 +93,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     first = begin(name, folder / "parts", accumulate)
     losses(first, 3)
     save_checkpoint(first)
-    parallel.wait()
+    parallel.barrier()
     second = again(name, folder / "parts")
     assert second.progress.step == 3
     found["fresh"] = measured(second, second.dev).loss  # before it has made a step
@@ -114,15 +114,15 @@ def refused(kind: str, folder: Path) -> str:
 
 def main(folder: Path) -> None:
     """All runs, and those that one process began."""
-    with parallel.processes():
-        assert parallel.size() == 2
+    with parallel.process_group():
+        assert parallel.world_size() == 2
         found = {n: whole_and_parts(n, folder / "two" / n, accumulate=2) for n in RUNS}
         other = {}
         for name in RUNS:
             run = again(name, folder / "one" / name / "parts")
             other[name] = losses(run)
         whole = {k: refused(k, folder / k) for k in ("adafactor", "muon")}
-        if parallel.first():
+        if parallel.is_main_process():
             every = {"two": found, "other": other, "refused": whole}
             (folder / "two.json").write_text(json.dumps(every))
 

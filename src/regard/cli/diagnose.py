@@ -25,12 +25,12 @@ def diagnose(
 ) -> None:
     """Say why a model is bad, and what to change: exit code 1 where a problem is found."""
     from regard.core.files import write_json
-    from regard.core.memory import keep_freed_memory
+    from regard.core.memory import tune_malloc
     from regard.experiments.diagnose.examine import examine
     from regard.views.report import write_report
 
     folder = Path(run)
-    keep_freed_memory()
+    tune_malloc()
     diagnosis = examine(folder, quick, info)
     write_json(folder / "diagnosis.json", diagnosis.as_dict())
     write_report(folder)

@@ -22,7 +22,7 @@ from regard.cli.report import report
 from regard.cli.runs import runs
 from regard.cli.score import score
 from regard.cli.serve import serve
-from regard.cli.streams import mend_streams
+from regard.cli.streams import fix_std_streams
 from regard.cli.train import train
 from regard.cli.union_options import CommandGroup
 from regard.core.errors import UserError, print_error
@@ -56,7 +56,7 @@ def main() -> None:
 
 def _run(debug: bool) -> None:
     try:
-        mend_streams()
+        fix_std_streams()
         app()
     except UserError as error:
         if debug:

@@ -7,7 +7,7 @@ import typer
 
 from regard.cli.command_options import Debug, Settings
 from regard.core.errors import UserError, info
-from regard.core.suggest import nearest
+from regard.core.suggest import suggest_names
 
 
 def plot(
@@ -33,7 +33,7 @@ def plot(
             print(f"{name:<{width}}{picture.about}")
         return
     if what not in PICTURES:
-        raise UserError(f"no picture {what!r}{nearest(what, PICTURES)}")
+        raise UserError(f"no picture {what!r}{suggest_names(what, PICTURES)}")
     given: dict[str, tuple[str, Any]]
     given = {"--kind": ("kinds", kinds), "RUN": ("run", run), "--set": ("settings", settings)}
     given |= {"--text": ("text", text), "--beam": ("beam", beam)}

@@ -142,7 +142,7 @@ def predict(
         shard=shard,
         force=force,
     )
-    with parallel.processes():
+    with parallel.process_group():
         shard_of_process = options.check()
         how = engine, quantize, options.shortlist
         predictor = load_predictor(model, *how)

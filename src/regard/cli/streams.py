@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 UTF8 = "utf-8"
 
 
-def mend_streams() -> None:
+def fix_std_streams() -> None:
     """A closed stdin is an empty one, a closed stderr is not listened to; stdout must be there.
 
     Python has None for such a stream, and the next file that is opened would take its number.

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from regard.config.configs import CONFIGS, Config
 from regard.core.errors import UserError
 from regard.core.options import flatten, kinds_of, members
-from regard.core.suggest import did_you_mean, nearest
+from regard.core.suggest import did_you_mean, suggest_names
 
 Tree = dict[str, Any]
 Part = type[BaseModel] | None
@@ -64,7 +64,9 @@ def read_recipe(recipe: str) -> Tree:
     if not path.is_file():
         path = RECIPES / f"{recipe}.yaml"
     if not path.is_file():
-        raise UserError(f"{recipe}: neither a file nor a recipe{nearest(recipe, recipe_names())}")
+        raise UserError(
+            f"{recipe}: neither a file nor a recipe{suggest_names(recipe, recipe_names())}"
+        )
     return read_yaml(path)
 
 

@@ -1,7 +1,7 @@
-"""The cache of large data: whole folders under a key, safe when several runs write at once.
+"""The cache of large data: folders by key, safe if several runs write at once.
 
-A folder is made under another name and renamed when it is whole; of two runs that make the same
-one, the first to rename decides. `header.json` holds facts, and sizes and sums to know damage by.
+A folder is built under a temporary name and renamed when it is complete; if two runs build the
+same one, the first to rename wins. `header.json` holds metadata, and file sizes and checksums.
 """
 
 import contextlib
@@ -15,40 +15,40 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from regard.core.errors import UserError, info
+from regard.core.errors import UserError, info, warn
 from regard.core.files import write_json
 from regard.core.formatting import size
 
-FORMAT = 2  # part of every key: another layout of the files is another cache
+FORMAT_VERSION = 2  # part of every key
 HEADER = "header.json"
-ABANDONED = 3 * 86_400.0  # seconds
-SMALL = 1 << 22  # files up to this many bytes are checked by their content, larger by their size
+STALE_SECONDS = 3 * 86_400.0
+MAX_HASHED = 1 << 22  # bytes; smaller files are checked by content, larger ones by size
 
 Facts = dict[str, Any]
 Build = Callable[[Path], Facts]
 
 
 def cache_root() -> Path:
-    """Where the cache lies: $REGARD_CACHE, or regard/ in the user's folder for caches."""
-    given = os.environ.get("REGARD_CACHE")
-    if given:
-        return Path(given)
+    """Return the cache folder: $REGARD_CACHE, or regard/ in the user's cache folder."""
+    path = os.environ.get("REGARD_CACHE")
+    if path:
+        return Path(path)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "regard"
 
 
 def make_key(*parts: object) -> str:
-    """A name for what these parts decide."""
-    mark = hashlib.blake2b(digest_size=16)
-    for part in (FORMAT, *parts):
+    """Return a hash of these parts."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (FORMAT_VERSION, *parts):
         data = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
-        mark.update(len(data).to_bytes(8, "little") + data)
-    return mark.hexdigest()
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()
 
 
 def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
-    """The folder of this key and its facts: found, or made by `build(folder)`, which gives them.
+    """Return the folder of this key and its metadata; `build(folder)` creates it if needed.
 
-    A damaged folder is made anew, and that is said.
+    A corrupted folder is rebuilt, with a warning.
     """
     folder = cache_root() / kind / key
     facts = _find(folder)
@@ -64,15 +64,15 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
         finally:
             shutil.rmtree(new, ignore_errors=True)
     facts = _find(folder)
-    assert facts is not None, f"{folder} vanished"
-    taken = sum(entry.stat().st_size for entry in folder.rglob("*"))
-    if taken > SMALL:
-        info(f"cache: {folder} ({size(taken)})")
+    assert facts is not None, f"{folder} disappeared"
+    used = sum(entry.stat().st_size for entry in folder.rglob("*"))
+    if used > MAX_HASHED:
+        info(f"cache: {folder} ({size(used)})")
     return folder, facts
 
 
 def save_facts(name: str, facts: Facts) -> None:
-    """Keeps a few facts under a name; `load_facts` gives them back."""
+    """Store some metadata under a name, for `load_facts`."""
     folder = cache_root() / "files"
     with readable_cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def save_facts(name: str, facts: Facts) -> None:
 
 
 def load_facts(name: str) -> Facts:
-    """The facts kept under a name; none where there are none."""
+    """Return the metadata stored under a name, or an empty dict."""
     with contextlib.suppress(OSError, ValueError):
         facts = json.loads((cache_root() / "files" / f"{make_key(name)}.json").read_bytes())
         return facts if isinstance(facts, dict) else {}
@@ -89,55 +89,55 @@ def load_facts(name: str) -> Facts:
 
 @contextlib.contextmanager
 def readable_cache_errors(folder: Path) -> Any:
-    """Turns what the system says about a folder that cannot be written into words."""
+    """Raise UserError if the cache cannot be written inside the block."""
     try:
         yield
     except OSError as error:
         raise UserError(
-            f"{folder}: the cache of large data cannot be written: {error.strerror or error}; "
-            "REGARD_CACHE=FOLDER puts it elsewhere"
+            f"{folder}: cannot write the cache of large data: {error.strerror or error}",
+            help="set REGARD_CACHE=FOLDER to use another folder",
         ) from error
 
 
 def _remove_stale(folder: Path) -> None:
-    """Removes what killed runs left half-made, some days ago."""
+    """Remove unfinished folders of runs that were killed some days ago."""
     for path in folder.glob(".*-*"):
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > ABANDONED:
+            if time.time() - path.stat().st_mtime > STALE_SECONDS:
                 shutil.rmtree(path, ignore_errors=True)
 
 
 def _find(folder: Path) -> Facts | None:
-    """The facts of a whole folder; None where there is none, or a damaged one, which goes away."""
+    """Return the metadata of an intact folder, otherwise None; remove a corrupted one."""
     if not folder.exists():
         return None
     try:
         header = json.loads((folder / HEADER).read_bytes())
         facts, files = header["facts"], header["files"]
         assert header["sum"] == _sum_header(facts, files)
-        damaged = [name for name, known in files.items() if _stat(folder / name) != known]
+        corrupted = [name for name, known in files.items() if _stat(folder / name) != known]
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
-        damaged = [HEADER]
-    if not damaged:
+        corrupted = [HEADER]
+    if not corrupted:
         return dict(facts)
-    info(f"{folder}: damaged ({', '.join(damaged)}); it is made anew")
+    warn(f"{folder}: corrupted cache entry ({', '.join(corrupted)}); rebuilding")
     with readable_cache_errors(folder):
-        aside = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+        trash = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
         with contextlib.suppress(FileNotFoundError):  # another run was faster
-            os.replace(folder, aside)
-        shutil.rmtree(aside, ignore_errors=True)
+            os.replace(folder, trash)
+        shutil.rmtree(trash, ignore_errors=True)
     return None
 
 
 def _close(folder: Path, facts: Facts) -> None:
-    """Writes the header, which makes a folder whole."""
+    """Write the header, which completes a folder."""
     names = [path for path in folder.rglob("*") if path.is_file()]
     files = {str(path.relative_to(folder)): _stat(path) for path in names}
     write_json(folder / HEADER, {"facts": facts, "files": files, "sum": _sum_header(facts, files)})
 
 
 def _rename(new: Path, folder: Path) -> None:
-    """Gives a whole folder its name, unless another run has done so."""
+    """Rename a complete folder, unless another run already did."""
     try:
         os.rename(new, folder)
     except OSError:
@@ -146,9 +146,9 @@ def _rename(new: Path, folder: Path) -> None:
 
 
 def _stat(path: Path) -> list[Any]:
-    """The size of a file and, where it is small, a sum of its content."""
+    """Return the size of a file and, if it is small, a checksum."""
     count = path.stat().st_size
-    content = path.read_bytes() if count <= SMALL else b""
+    content = path.read_bytes() if count <= MAX_HASHED else b""
     return [count, hashlib.blake2b(content, digest_size=8).hexdigest()]
 
 

@@ -1,7 +1,7 @@
-"""Values that hold in one thread for a while: `with SLOT.set(value):`.
+"""Thread-local values for the duration of a block: `with SLOT.set(value):`.
 
-Code deep inside a model asks for them (who records, which heads are ablated, where noise comes
-from), so that no signature on the way has to carry them. Other threads never see them.
+Code deep inside a model reads them (the active recorder, ablated heads, the random generator), so
+that they need not be passed through every signature. Other threads do not see them.
 """
 
 import contextlib
@@ -11,27 +11,27 @@ from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
-_here = threading.local()
+_local = threading.local()
 
 
 class Slot(Generic[Value]):
-    """A value of the current thread, by name; `default` where nothing was set."""
+    """A named value of the current thread; `default` unless set."""
 
     def __init__(self, name: str, default: Value) -> None:
         self.name = name
         self.default = default
 
     def get(self) -> Value:
-        """The value in this thread."""
-        found: Any = getattr(_here, self.name, self.default)
-        return found
+        """Return the value in this thread."""
+        value: Any = getattr(_local, self.name, self.default)
+        return value
 
     @contextlib.contextmanager
     def set(self, value: Value) -> Iterator[None]:
-        """Within, this thread has another value."""
-        before = self.get()
-        setattr(_here, self.name, value)
+        """Set the value for this thread inside the block."""
+        previous = self.get()
+        setattr(_local, self.name, value)
         try:
             yield
         finally:
-            setattr(_here, self.name, before)
+            setattr(_local, self.name, previous)

@@ -1,17 +1,17 @@
-"""What open settings are chosen from: the size and the kind of the training data."""
+"""Statistics of the training data, from which unset settings are chosen."""
 
 from dataclasses import dataclass
 
-LARGE = 500_000  # tokens from which on a model is made for speed
-FEW = 128  # tokens of a vocabulary that short vectors tell apart
+LARGE_TOKENS = 500_000  # from this many tokens on, defaults favor speed
+SMALL_VOCABULARY = 128  # tokens; short embeddings suffice
 
 
 @dataclass(frozen=True)
 class DataStats:
-    """Statistics of the training data. tokens: of all sides, over all examples; outputs: tokens or
-    labels that can be predicted; subwords: whether tokens are words or pieces of words; labels:
-    whether predictions are labels; vectors: values per vector, if examples are vectors; inputs:
-    tokens that a source may have; source: the kind of its input."""
+    """Statistics of the training data. tokens: of all sides and examples; outputs: size of the
+    target vocabulary or number of labels; subwords: whether tokens are words or subwords; labels:
+    whether predictions are labels; vectors: values per vector (0 for text); inputs: size of the
+    source vocabulary; source: the kind of input."""
 
     examples: int
     tokens: int
@@ -24,17 +24,21 @@ class DataStats:
 
     @property
     def reason(self) -> str:
-        """What most settings are chosen by."""
+        """Return the reason of most automatic settings: the data size."""
         examples = f"{self.examples:,} examples" if self.examples > 1 else ""
         tokens = f"{self.tokens:,} tokens" if self.tokens > self.examples else ""
         return ", ".join(filter(None, (examples, tokens))) or "1 example"
 
     @property
     def is_large(self) -> bool:
-        """Whether the data is large enough for models that are made for speed."""
-        return self.tokens >= LARGE
+        """Return whether the data is large, so that defaults favor speed."""
+        return self.tokens >= LARGE_TOKENS
 
     @property
     def has_few_tokens(self) -> bool:
-        """Whether tokens are so few that short vectors tell them apart as well as long ones."""
-        return 0 < self.inputs <= FEW and self.outputs <= FEW and self.is_large
+        """Return whether the vocabulary is so small that short embeddings suffice."""
+        return (
+            0 < self.inputs <= SMALL_VOCABULARY
+            and self.outputs <= SMALL_VOCABULARY
+            and self.is_large
+        )

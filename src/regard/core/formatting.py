@@ -1,10 +1,10 @@
-"""Sizes and times in words."""
+"""Human-readable sizes and durations."""
 
 UNITS = ("KB", "MB", "GB", "TB")
 
 
 def size(count: int) -> str:
-    """So many bytes, in words."""
+    """Return a number of bytes with its unit: `12 MB`."""
     value, unit = float(count), "bytes"
     for larger in UNITS:
         if value < 1024:
@@ -14,7 +14,7 @@ def size(count: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the two largest of its units: `45 s`, `3 min 20 s`, `2 h 05 min`."""
+    """Return a duration in its two largest units: `45 s`, `3 min 20 s`, `2 h 05 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""How much text is read into memory as a whole."""
+"""How much text is read into memory at once."""
 
 import os
 import re
@@ -9,12 +9,12 @@ MEMORY = 256 * 1024**2  # bytes of text; as Python objects they take some ten ti
 
 
 def memory_limit() -> int:
-    """Bytes of text above which a file is read in pieces; $REGARD_MEMORY, such as 500MB."""
-    given = os.environ.get("REGARD_MEMORY", "").strip()
-    if not given:
+    """Return the size in bytes above which a file is read in chunks ($REGARD_MEMORY, e.g. 500MB)."""
+    value = os.environ.get("REGARD_MEMORY", "").strip()
+    if not value:
         return MEMORY
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?B?)?", given, re.I)
-    if not found:
-        raise UserError(f"REGARD_MEMORY: a size such as 500MB or 2GB expected, '{given}' found")
-    power = 1 + "KMGT".index(found[2].upper()) if found[2] else 0
-    return int(float(found[1]) * 1024**power)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(?:([KMGT])i?B?)?", value, re.I)
+    if not match:
+        raise UserError(f"REGARD_MEMORY: expected a size such as 500MB or 2GB, found {value!r}")
+    power = 1 + "KMGT".index(match[2].upper()) if match[2] else 0
+    return int(float(match[1]) * 1024**power)

@@ -1,4 +1,4 @@
-"""Keeping freed memory: glibc otherwise maps and faults every large tensor anew each step."""
+"""Keep freed memory: by default glibc maps and faults in every large tensor at each step."""
 
 import ctypes
 import sys
@@ -9,29 +9,29 @@ import torch
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 
 
-def keep_freed_memory() -> bool:
-    """Tells glibc to serve large blocks from its heap and to keep them; False elsewhere.
+def tune_malloc() -> bool:
+    """Make glibc serve large blocks from its heap and keep them; return False without glibc.
 
-    Denormal numbers, slow on CPUs, are flushed to zero as well.
+    Also flush denormal numbers, which are slow on CPUs, to zero.
     """
     torch.set_flush_denormal(True)
     mallopt = _glibc("mallopt")
     if mallopt is None:
         return False
-    largest, old_limit = 2**31 - 1, 2**25  # older versions of glibc refuse more than the second
+    largest, old_limit = 2**31 - 1, 2**25  # older versions of glibc reject more than the second
     mapped = mallopt(M_MMAP_THRESHOLD, largest) or mallopt(M_MMAP_THRESHOLD, old_limit)
     trimmed = mallopt(M_TRIM_THRESHOLD, largest)
     return bool(mapped) and bool(trimmed)
 
 
-def give_freed_memory_back() -> bool:
-    """Returns what glibc keeps to the system, after a large part of it was freed for good."""
+def trim_malloc() -> bool:
+    """Return freed memory that glibc keeps to the system."""
     trim = _glibc("malloc_trim")
     return trim is not None and bool(trim(0))
 
 
 def _glibc(name: str) -> Any:
-    """A function of glibc; None elsewhere."""
+    """Return a function of glibc, or None without glibc."""
     if not sys.platform.startswith("linux"):
         return None
     try:

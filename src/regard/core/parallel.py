@@ -1,7 +1,7 @@
-"""Several processes that train one model: the only file that knows of them.
+"""Distributed training and inference: the only module that knows about other processes.
 
-Started by torchrun, which says to each process who it is. With one process everything here is the
-identity, so nobody else asks how many there are.
+torchrun starts the processes and sets their ranks. With a single process every function here is
+the identity, so that callers need not ask how many processes run.
 """
 
 import contextlib
@@ -22,137 +22,138 @@ from regard.core.errors import UserError
 Kind = Literal["ddp", "fsdp"]
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", Tensor, np.ndarray)
-PATIENCE = datetime.timedelta(days=1)  # the others wait while the first one cuts a large corpus
+TIMEOUT = datetime.timedelta(days=1)  # the main process may tokenize a large corpus meanwhile
 
 
 @contextlib.contextmanager
-def processes() -> Iterator[None]:
-    """All processes of this job in touch with each other; nothing where there is only this one."""
+def process_group() -> Iterator[None]:
+    """Connect all processes of this job inside the block; do nothing for a single process."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 or dist.is_initialized():
         return (yield)
     if torch.cuda.is_available():
         if local_rank() >= torch.cuda.device_count():
             raise UserError(
-                f"this machine has {torch.cuda.device_count()} GPUs, but a process number "
-                f"{local_rank()} (from 0) was started on it; lower --nproc-per-node"
+                f"local rank {local_rank()}: this machine has only {torch.cuda.device_count()} "
+                "GPUs",
+                help="lower --nproc-per-node",
             )
         torch.cuda.set_device(local_rank())
     backend = "nccl" if torch.cuda.is_available() else "gloo"
-    store, number, count = next(dist.rendezvous("env://", timeout=PATIENCE))
-    # torchrun keeps its store over restarts, with the addresses of processes that are gone.
-    store = dist.PrefixStore(f"start-{starts()}", store)
-    dist.init_process_group(backend, None, PATIENCE, count, number, store)
+    store, rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+    # torchrun keeps its store over restarts, with addresses of processes that no longer exist.
+    store = dist.PrefixStore(f"start-{restart_count()}", store)
+    dist.init_process_group(backend, None, TIMEOUT, size, rank, store)
     try:
         yield
     finally:
         dist.destroy_process_group()
 
 
-def size() -> int:
-    """The number of processes."""
+def world_size() -> int:
+    """Return the number of processes."""
     return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """The number of this process, from 0."""
+    """Return the rank of this process, from 0."""
     return dist.get_rank() if dist.is_initialized() else 0
 
 
 def local_rank() -> int:
-    """The number of this process on its machine, from 0."""
+    """Return the rank of this process on its machine, from 0."""
     return int(os.environ.get("LOCAL_RANK", "0"))
 
 
-def first() -> bool:
-    """Whether this is the process that writes and speaks."""
+def is_main_process() -> bool:
+    """Return whether this is rank 0, which writes files and logs."""
     return rank() == 0
 
 
 def device() -> torch.device:
-    """The GPU of this process where there is one."""
+    """Return the GPU of this process if the machine has one, otherwise the CPU."""
     return torch.device("cuda", local_rank()) if torch.cuda.is_available() else torch.device("cpu")
 
 
-def starts() -> int:
-    """How often torchrun started this job again after a process was lost."""
+def restart_count() -> int:
+    """Return how often torchrun restarted this job after losing a process."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
-def job() -> str:
-    """What torchrun calls this job, the same after a restart; empty without torchrun."""
+def run_id() -> str:
+    """Return torchrun's id of this job, which survives restarts; empty without torchrun."""
     return os.environ.get("TORCHELASTIC_RUN_ID", "")
 
 
-def wait() -> None:
-    """Until all processes are here."""
-    if size() > 1:
+def barrier() -> None:
+    """Wait until all processes are here."""
+    if world_size() > 1:
         dist.barrier()
 
 
-def in_turn(work: Callable[[], Value]) -> Value:
-    """The result of `work`, which the first process does first, so that others find its cache."""
-    if not first():
-        wait()
+def main_process_first(work: Callable[[], Value]) -> Value:
+    """Return the result of `work`; the main process goes first, so that others find its cache."""
+    if not is_main_process():
+        barrier()
     result = work()
-    if first():
-        wait()
+    if is_main_process():
+        barrier()
     return result
 
 
-def agreed(value: Value) -> Value:
-    """The value of the first process."""
-    if size() == 1:
+def broadcast(value: Value) -> Value:
+    """Return the value of the main process."""
+    if world_size() == 1:
         return value
     box = [value]
     dist.broadcast_object_list(box, src=0)
     return box[0]
 
 
-def total(numbers: Sequence[float]) -> list[float]:
-    """The sums of numbers over all processes."""
-    if size() == 1:
+def all_reduce_sum(numbers: Sequence[float]) -> list[float]:
+    """Return the sums of the numbers over all processes."""
+    if world_size() == 1:
         return list(numbers)
     values = torch.tensor(numbers, dtype=torch.float64, device=device())
     dist.all_reduce(values)
     return values.tolist()
 
 
-def share(items: Sequence[Value]) -> list[Value]:
-    """The items that are this process's part of the work."""
-    return list(items[rank() :: size()])
+def shard_items(items: Sequence[Value]) -> list[Value]:
+    """Return this process's shard of the items."""
+    return list(items[rank() :: world_size()])
 
 
-def gather(items: list[Value]) -> list[Value]:
-    """The results of all processes, in the order of what `share` divided."""
-    if size() == 1:
+def all_gather(items: list[Value]) -> list[Value]:
+    """Return the results of all processes, in the order before `shard_items`."""
+    if world_size() == 1:
         return items
-    parts: list[list[Value]] = [[] for _ in range(size())]
-    dist.all_gather_object(parts, items)
-    joined: list[Value] = [None] * sum(map(len, parts))  # type: ignore[list-item]
-    for number, part in enumerate(parts):
-        joined[number :: len(parts)] = part
+    shards: list[list[Value]] = [[] for _ in range(world_size())]
+    dist.all_gather_object(shards, items)
+    joined: list[Value] = [None] * sum(map(len, shards))  # type: ignore[list-item]
+    for number, shard in enumerate(shards):
+        joined[number :: len(shards)] = shard
     return joined
 
 
-def rows(table: Rows) -> Rows:
-    """The rows of a tensor or an array that are this process's part."""
-    return table[rank() :: size()]
+def shard_rows(table: Rows) -> Rows:
+    """Return this process's shard of the rows of a tensor or an array."""
+    return table[rank() :: world_size()]
 
 
-def gather_rows(tensor: Tensor) -> Tensor:
-    """The rows of all processes, in the order of what `rows` divided."""
-    if size() == 1:
+def all_gather_rows(tensor: Tensor) -> Tensor:
+    """Return the rows of all processes, in the order before `shard_rows`."""
+    if world_size() == 1:
         return tensor
-    return torch.stack(gather(list(tensor.cpu().unbind(0))))
+    return torch.stack(all_gather(list(tensor.cpu().unbind(0))))
 
 
 def wrap(model: nn.Module, kind: Kind) -> nn.Module:
-    """What training calls in place of the model; with fsdp the model itself is changed.
+    """Return the module to train in place of the model; fsdp changes the model itself.
 
-    ddp: every process has all weights (Li et al. 2020). fsdp: each keeps its part of them, of the
-    gradients and of the optimizer's state, layer by layer (Zhao et al. 2023; FSDP2).
+    ddp: every process has all weights (Li et al. 2020). fsdp: each process keeps a shard of the
+    weights, gradients and optimizer state, layer by layer (Zhao et al. 2023; FSDP2).
     """
-    if size() == 1 or not any(p.requires_grad for p in model.parameters()):
+    if world_size() == 1 or not any(p.requires_grad for p in model.parameters()):
         return model
     if kind == "ddp":
         return DistributedDataParallel(model)
@@ -160,10 +161,10 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
 
     if not hasattr(FSDPModule, "reset_iter_state"):
         raise UserError(
-            f"training.parallel=fsdp: needs torch 2.13 or newer, this is {torch.__version__}; "
-            "pip install -U torch, or choose ddp"
+            f"training.parallel=fsdp: expected torch 2.13 or newer, found {torch.__version__}",
+            help="pip install -U torch, or use training.parallel=ddp",
         )
-    # It warns of outputs that are views, lest one writes into them; nothing here does.
+    # It warns that outputs are views, which must not be written to; nothing here does.
     warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
     for layer in _layers(model):
         fully_shard(layer)
@@ -172,7 +173,7 @@ def wrap(model: nn.Module, kind: Kind) -> nn.Module:
 
 
 def _layers(module: nn.Module) -> Iterator[nn.Module]:
-    """The members of the outermost lists of modules."""
+    """Yield the members of the outermost module lists."""
     for child in module.children():
         if isinstance(child, nn.ModuleList):
             yield from child
@@ -181,70 +182,72 @@ def _layers(module: nn.Module) -> Iterator[nn.Module]:
 
 
 @contextlib.contextmanager
-def exchange(engine: nn.Module, now: bool) -> Iterator[None]:
-    """Backward in here sums gradients over processes, or leaves that to a later one."""
-    if isinstance(engine, DistributedDataParallel) and not now:
+def gradient_sync(engine: nn.Module, is_last: bool) -> Iterator[None]:
+    """Sum gradients over processes in the last backward pass of an update, not in earlier ones."""
+    if isinstance(engine, DistributedDataParallel) and not is_last:
         with engine.no_sync():
             return (yield)
-    for part in _sharded_parts(engine)[:1]:  # it tells the others
-        part.set_requires_gradient_sync(now)
+    for module in _sharded_modules(engine)[:1]:  # it notifies the others
+        module.set_requires_gradient_sync(is_last)
     yield
 
 
 @contextlib.contextmanager
-def gathered(model: nn.Module) -> Iterator[None]:
-    """All weights are here, so that each process can use the model on its own."""
-    parts = _sharded_parts(model)
-    for part in parts[:1]:  # the whole model; else its layers would take themselves for wholes
-        part._get_fsdp_state()._lazy_init()
-    for part in parts:
-        part.set_reshard_after_forward(False, recurse=False)
-        part.unshard()
+def unsharded(model: nn.Module) -> Iterator[None]:
+    """Gather all weights inside the block, so that each process can use the model on its own."""
+    modules = _sharded_modules(model)
+    for module in modules[
+        :1
+    ]:  # the root first: otherwise its layers would consider themselves roots
+        module._get_fsdp_state()._lazy_init()
+    for module in modules:
+        module.set_reshard_after_forward(False, recurse=False)
+        module.unshard()
     yield
-    for part in parts[:1]:  # each process has called the layers in an order of its own
-        part.reset_iter_state()
-    for part in parts:
-        part.reshard()
-        part.set_reshard_after_forward(part is not model, recurse=False)
+    for module in modules[:1]:  # each process has called the layers in its own order
+        module.reset_iter_state()
+    for module in modules:
+        module.reshard()
+        module.set_reshard_after_forward(module is not model, recurse=False)
 
 
-def _sharded_parts(model: nn.Module) -> list[Any]:
-    """The parts of a model whose weights are divided over processes, the whole model first."""
-    if size() == 1:
+def _sharded_modules(model: nn.Module) -> list[Any]:
+    """Return the modules whose weights are sharded over processes, the root first."""
+    if world_size() == 1:
         return []
     from torch.distributed.fsdp import FSDPModule
 
-    return [part for part in model.modules() if isinstance(part, FSDPModule)]
+    return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
-def sharded(tensor: Tensor) -> bool:
-    """Whether each process has only a part of a tensor."""
-    if size() == 1:
-        return False  # and nothing slow is imported
+def is_sharded(tensor: Tensor) -> bool:
+    """Return whether each process has only a shard of the tensor."""
+    if world_size() == 1:
+        return False  # avoids a slow import
     from torch.distributed.tensor import DTensor
 
     return isinstance(tensor, DTensor)
 
 
-def whole(tensor: Any) -> Tensor:
-    """A tensor of which each process may have only a part, as a whole."""
-    return (tensor.full_tensor() if sharded(tensor) else tensor).detach()
+def full_tensor(tensor: Any) -> Tensor:
+    """Return the full tensor of one that may be sharded."""
+    return (tensor.full_tensor() if is_sharded(tensor) else tensor).detach()
 
 
-def divided(value: Tensor, like: Any) -> Tensor:
-    """A whole tensor divided over processes as another one of its shape is."""
+def shard_like(value: Tensor, like: Any) -> Tensor:
+    """Return a full tensor sharded like another one of the same shape."""
     value = value.to(like.device)
-    if not sharded(like) or value.shape != like.shape:
+    if not is_sharded(like) or value.shape != like.shape:
         return value
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(value, like.device_mesh, like.placements)
 
 
-def dot(ones: Sequence[Any], others: Sequence[Any]) -> float:
-    """The inner product of two lists of tensors, each taken as one long vector."""
-    apart = any(map(sharded, ones))
-    if apart:
-        ones, others = ([tensor.to_local() for tensor in tensors] for tensors in (ones, others))
-    result = float(sum((one * other).sum() for one, other in zip(ones, others, strict=True)))
-    return total([result])[0] if apart else result
+def dot(left: Sequence[Any], right: Sequence[Any]) -> float:
+    """Return the inner product of two lists of tensors, each seen as one long vector."""
+    sharded = any(map(is_sharded, left))
+    if sharded:
+        left, right = ([tensor.to_local() for tensor in tensors] for tensors in (left, right))
+    result = float(sum((a * b).sum() for a, b in zip(left, right, strict=True)))
+    return all_reduce_sum([result])[0] if sharded else result

@@ -1,4 +1,4 @@
-"""How far long work on data is: a bar in a terminal, a line now and then elsewhere."""
+"""Progress of long work: a bar in a terminal, otherwise a line every few seconds."""
 
 import sys
 import time
@@ -9,11 +9,11 @@ from rich.progress import Progress as Bar
 
 from regard.core.errors import info
 
-EVERY = 15.0  # seconds between plain lines
+LINE_SECONDS = 15.0  # between plain lines
 
 
 class ProgressBar:
-    """`with Progress("tokenizing", 1000) as bar: bar.advance(10)`."""
+    """A progress bar: `with ProgressBar("tokenizing", 1000) as bar: bar.advance(10)`."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done = title, total, 0
@@ -40,11 +40,11 @@ class ProgressBar:
             self.bar.stop()
 
     def advance(self, count: int) -> None:
-        """So much more is done."""
+        """Add to the number of finished items."""
         self.done += count
         if self.bar:
             self.bar.update(self.task, advance=count)
-        elif time.monotonic() - self.shown >= EVERY:
+        elif time.monotonic() - self.shown >= LINE_SECONDS:
             self.shown = time.monotonic()
-            share = self.done / max(1, self.total)
-            info(f"{self.title}: {self.done:,} of {self.total:,} ({share:.0%})")
+            fraction = self.done / max(1, self.total)
+            info(f"{self.title}: {self.done:,} of {self.total:,} ({fraction:.0%})")

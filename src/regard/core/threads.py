@@ -1,7 +1,7 @@
-"""Work for several threads, each with one thread of torch to itself.
+"""Parallel work in threads, each of which runs torch operations in a single thread.
 
-Two threads inside each operation wait for each other many times in a step of a small model. Two
-threads that each do all operations of a part of the rows do not.
+With two threads inside each operation, threads synchronize many times per step of a small model.
+With two threads that each compute all operations for part of the rows, they do not.
 """
 
 import contextlib
@@ -16,36 +16,36 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def in_threads(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
-    """The results of the items, in their order; one after the other where there is one thread."""
+def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> list[Result]:
+    """Return the results of the items in order; sequentially if `threads` is 1."""
     if threads < 2:
         return [work(item) for item in items]
-    with one_thread_each():
+    with single_threaded_torch():
         return list(_pool(threads).map(work, items))
 
 
-_held: list[int] = []  # the threads that torch had before each `one_thread_each` around us
+_outer: list[int] = []  # torch threads before each enclosing `single_threaded_torch`
 
 
 @contextlib.contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Within, an operation of torch has one thread to itself."""
-    _held.append(torch.get_num_threads())
+def single_threaded_torch() -> Iterator[None]:
+    """Run each torch operation in one thread inside the block."""
+    _outer.append(torch.get_num_threads())
     torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(_held.pop())
+        torch.set_num_threads(_outer.pop())
 
 
-def threads_there() -> int:
-    """The threads that there are for work, also within `one_thread_each`."""
-    return max([torch.get_num_threads(), *_held])
+def num_threads() -> int:
+    """Return the number of torch threads, also inside `single_threaded_torch`."""
+    return max([torch.get_num_threads(), *_outer])
 
 
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that wait for work; each must be told by itself to be one thread."""
+    """Return a thread pool; each thread sets its own number of torch threads to 1."""
     return ThreadPoolExecutor(
         threads, thread_name_prefix="part", initializer=torch.set_num_threads, initargs=(1,)
     )

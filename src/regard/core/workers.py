@@ -1,7 +1,7 @@
-"""Work for several processes that are copies of this one, each with one thread of torch.
+"""Parallel work in forked processes, each with one torch thread.
 
-Threads of Python wait for each other between the operations of torch; processes do not. A copy
-shares the memory of the original (the weights of a model), and costs a few milliseconds.
+Python threads wait for each other between torch operations; processes do not. A fork shares the
+memory of its parent (the weights of a model) and costs a few milliseconds.
 """
 
 import contextlib
@@ -23,33 +23,31 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def workers_there() -> int:
-    """How many processes may share work here; 1 where copies of this process are not safe.
+def num_workers() -> int:
+    """Return how many worker processes to use; 1 if forking this process is not safe.
 
-    They are where the system can fork (not on Windows or macOS), nothing runs on a GPU, and the
-    caller is the main thread. REGARD_WORKERS overrides, except that only the main thread forks: a
-    server has other threads, and connections that its copies would keep open.
+    Forking is safe on Linux if nothing runs on a GPU and the caller is the main thread.
+    REGARD_WORKERS overrides it, except that only the main thread forks: a server has other
+    threads, and connections that its forks would keep open.
     """
-    given = os.environ.get("REGARD_WORKERS")
-    if given is not None and (not given.isdecimal() or int(given) < 1):
-        raise UserError(f"REGARD_WORKERS={given}: a number of processes expected, 1 or more")
-    can = "fork" in multiprocessing.get_all_start_methods()
-    if not can or multiprocessing.current_process().daemon:  # who may have no children
+    value = os.environ.get("REGARD_WORKERS")
+    if value is not None and (not value.isdecimal() or int(value) < 1):
+        raise UserError(f"REGARD_WORKERS: expected a number of processes >= 1, found {value!r}")
+    can_fork = "fork" in multiprocessing.get_all_start_methods()
+    if not can_fork or multiprocessing.current_process().daemon:  # daemons have no children
         return 1
     main = threading.current_thread() is threading.main_thread()
-    if given is not None:
-        return int(given) if main else 1
+    if value is not None:
+        return int(value) if main else 1
     safe = sys.platform.startswith("linux") and main and not torch.cuda.is_initialized()
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
     return torch.get_num_threads() if safe and not distributed else 1
 
 
-def in_workers(
-    work: Callable[[Item], Result], items: Sequence[Item], count: int
-) -> Iterator[Result]:
-    """The results of the items, in their order, as they are ready; each item goes to who is free.
+def fork_map(work: Callable[[Item], Result], items: Sequence[Item], count: int) -> Iterator[Result]:
+    """Yield the results of the items in order, as they become ready; free workers take the next.
 
-    An error of a worker is raised here. Nothing is left running behind.
+    An error in a worker is raised here. No worker outlives the call.
     """
     context = multiprocessing.get_context("fork")
     pipes: list[Connection] = []
@@ -57,12 +55,12 @@ def in_workers(
     try:
         with _quiet_fork():
             for _ in range(min(count, len(items))):
-                here, there = context.Pipe()
-                pipes.append(here)
-                own = (work, items, there, pipes)
-                process = context.Process(target=_serve, args=own, daemon=True)
+                parent_end, worker_end = context.Pipe()
+                pipes.append(parent_end)
+                arguments = (work, items, worker_end, pipes)
+                process = context.Process(target=_serve, args=arguments, daemon=True)
                 process.start()
-                there.close()
+                worker_end.close()
                 processes.append(process)
         yield from _results(pipes, len(items))
     finally:
@@ -74,42 +72,43 @@ def in_workers(
 
 
 def _results(pipes: list[Connection], count: int) -> Iterator[Any]:
-    """Hands out numbers of items and gives what comes back, in the order of the numbers."""
+    """Send item indices to free workers and yield the results in order of the indices."""
     ready: dict[int, Any] = {}
-    given = given_back = 0
+    sent = returned = 0
     for pipe in pipes:
-        pipe.send(given)
-        given += 1
-    while given_back < count:
+        pipe.send(sent)
+        sent += 1
+    while returned < count:
         for pipe in cast(list[Connection], wait(pipes)):
             try:
                 number, result, error = pipe.recv()
             except EOFError:
                 raise UserError(
-                    "a worker process died; there may be too little memory. Set REGARD_WORKERS=1"
+                    "a worker process died, possibly for lack of memory",
+                    help="set REGARD_WORKERS=1",
                 ) from None
             if error is not None:
                 raise error
             ready[number] = result
-            if given < count:
-                pipe.send(given)
-                given += 1
-        while given_back in ready:
-            yield ready.pop(given_back)
-            given_back += 1
+            if sent < count:
+                pipe.send(sent)
+                sent += 1
+        while returned in ready:
+            yield ready.pop(returned)
+            returned += 1
 
 
 def _serve(
     work: Callable[[Any], Any], items: Sequence[Any], pipe: Connection, others: list[Connection]
 ) -> None:
-    """What a worker does: items by number, until nobody asks any more.
+    """Process items by index until the parent closes the pipe.
 
-    others: the ends of pipes that belong to the original. A copy that kept them open would never
-    learn that the original is gone.
+    others: the parent's ends of the pipes. A fork that kept them open would never notice that its
+    parent is gone.
     """
     for other in others:
         other.close()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the original stops us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
@@ -117,13 +116,13 @@ def _serve(
             number = pipe.recv()
             try:
                 pipe.send((number, work(items[number]), None))
-            except BaseException as error:  # it is raised again in the original
+            except BaseException as error:  # raised again in the parent
                 pipe.send((number, None, error))
 
 
 @contextlib.contextmanager
 def _quiet_fork() -> Iterator[None]:
-    """Within, Python does not warn that other threads (those of torch, which sleep) are copied."""
+    """Suppress the warning about forking with threads: those of torch are asleep."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         yield

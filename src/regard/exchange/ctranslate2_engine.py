@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts
-from regard.core.threads import threads_there
+from regard.core.files import read_fields
+from regard.core.threads import num_threads
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import EOS
 from regard.inference.engine import Engine
@@ -41,9 +41,9 @@ class CTranslate2Engine(Engine):
         """folder: the CTranslate2 files inside an exported folder."""
         package = need("ctranslate2")
         self.folder = folder
-        facts = read_facts(folder / "config.json", "source_length", "length")
+        facts = read_fields(folder / "config.json", "source_length", "length")
         self.source_places, self.target_places = facts
-        self.threads = threads_there()
+        self.threads = num_threads()
         try:
             self.translator = package.Translator(
                 str(folder), inter_threads=self.threads, intra_threads=1

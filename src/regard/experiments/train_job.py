@@ -35,15 +35,19 @@ def train_job(args: TrainArgs, print_config: bool) -> None:
     """Train a new run, or resume an interrupted one."""
     if args.resume and args.force:
         raise UserError("--resume and --force exclude each other: resume a run, or overwrite it")
-    with parallel.processes(), contextlib.ExitStack() as stack:
-        folder, exists = parallel.agreed(choose_folder(args, print_config))
-        if parallel.first() and not print_config:
+    with parallel.process_group(), contextlib.ExitStack() as stack:
+        folder, exists = parallel.broadcast(choose_folder(args, print_config))
+        if parallel.is_main_process() and not print_config:
             stack.enter_context(held(folder))
         open_run = resume if exists else _start
         run = open_run(replace(args, out=folder), print_config)
         if run is None:
             return
-        shown = followed(run.config.training, choose_display()) if parallel.first() else Display()
+        shown = (
+            followed(run.config.training, choose_display())
+            if parallel.is_main_process()
+            else Display()
+        )
         with contextlib.closing(shown) as display:
             finished = train_run(run, display)
         signals = run.interrupted
@@ -60,7 +64,7 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     origin = None
     if args.origin is not None:
         origin = read_origin(args.origin, read_config(args.origin))
-    data = parallel.in_turn(lambda: config.task.open(args.place, args.dev))
+    data = parallel.main_process_first(lambda: config.task.open(args.place, args.dev))
     for note in data.notes:
         info(note)
     pseudo_labels: list[tuple[Pair, float]] = []
@@ -75,10 +79,10 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     train = [*data.train, *(pair for pair, _ in pseudo_labels)] if pseudo_labels else data.train
     run = start_run(folder, config, train, data.dev, origin)
     if print_config:
-        if parallel.first():
+        if parallel.is_main_process():
             print(run.config.dump(), end="")
         return None
-    if parallel.first():
+    if parallel.is_main_process():
         clear(folder)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     command = shlex.join(["regard", *sys.argv[1:]])
@@ -89,9 +93,9 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
         "dev": asdict(args.dev.absolute()),
         "init_from": str(args.origin) if args.origin else None,
         "unlabeled": args.unlabeled,
-        "run_id": parallel.job(),
+        "run_id": parallel.run_id(),
     }
-    if pseudo_labels and parallel.first():
+    if pseudo_labels and parallel.is_main_process():
         folder.mkdir(parents=True, exist_ok=True)
         write_pseudo(folder, pseudo_labels)
     describe(run, about)

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from regard.core.errors import UserError
-from regard.core.threads import in_threads, one_thread_each
-from regard.core.workers import in_workers, workers_there
+from regard.core.threads import single_threaded_torch, thread_map
+from regard.core.workers import fork_map, num_workers
 from regard.nn.ablation import is_ablating
 from regard.nn.capture_hooks import is_recording
 from regard.nn.positions import too_long
@@ -92,7 +92,7 @@ class Engine(ABC):
     def workers(self, count: int) -> int:
         """Return how many processes this many sources are worth."""
         seen = is_recording() or is_ablating()
-        return workers_there() if self.forks and count >= WORTH and not seen else 1
+        return num_workers() if self.forks and count >= WORTH and not seen else 1
 
     def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         """Return the results of batches, in their order, by all the processors there are.
@@ -105,12 +105,12 @@ class Engine(ABC):
         count = sum(map(len, parts))
         workers = self.workers(count)
         if workers > 1 and len(parts) > 1:
-            return in_workers(own, parts, workers)
+            return fork_map(own, parts, workers)
         if self.device.type != "cpu":
             return map(own, parts)
         if count < MIN_ROWS_PER_THREAD * len(
             parts
         ):  # so little that threads would only wait for each other
-            with one_thread_each():
+            with single_threaded_torch():
                 return [own(part) for part in parts]
-        return in_threads(own, parts, torch.get_num_threads() if len(parts) > 1 else 1)
+        return thread_map(own, parts, torch.get_num_threads() if len(parts) > 1 else 1)

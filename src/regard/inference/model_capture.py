@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.errors import UserError
-from regard.core.suggest import nearest
+from regard.core.suggest import suggest_names
 from regard.nn.ablation import ablating
 from regard.nn.capture import Capture
 from regard.nn.capture_hooks import recording
@@ -39,7 +39,8 @@ def ablate(model: Any, heads: Mapping[str, Heads]) -> AbstractContextManager[Non
     for name, selected in heads.items():
         if name not in num_heads:
             raise UserError(
-                f"ablate: {name} is not an attention module of this model{nearest(name, num_heads)}"
+                f"ablate: {name} is not an attention module of this model"
+                f"{suggest_names(name, num_heads)}"
             )
         count = num_heads[name]
         assert isinstance(count, int)

@@ -4,7 +4,7 @@ import importlib
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts
+from regard.core.files import read_fields
 from regard.inference.engine import Engine
 from regard.storage.export_folder import read_export
 
@@ -18,7 +18,7 @@ NAMES = ("torch", *ENGINES, "auto")
 
 def open_engine(folder: Path) -> Engine:
     """The engine that an exported folder holds."""
-    (name,) = read_facts(folder / "export.json", "engine")
+    (name,) = read_fields(folder / "export.json", "engine")
     if name not in ENGINES:
         raise UserError(f"{folder}: holds the engine {name!r}, which this regard does not know")
     module, kind = ENGINES[name]

@@ -12,7 +12,7 @@ from regard.config.load import flatten
 from regard.config.search_changes import changed_search
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.memory import keep_freed_memory
+from regard.core.memory import tune_malloc
 from regard.data.reading.read import Example, Pair
 from regard.inference.engine import Engine
 from regard.inference.open_engine import exported, open_engine
@@ -58,7 +58,7 @@ class Predictor:
             raise UserError(
                 f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set"
             )
-        keep_freed_memory()
+        tune_malloc()
         task = config.task.load(folder)
         if exported(folder, engine, quantize):
             return cls(task, config, open_engine(folder), folder)

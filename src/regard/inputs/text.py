@@ -13,7 +13,7 @@ from pydantic import Field
 from torch import nn
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts, write_json
+from regard.core.files import read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.ragged import Ragged
 from regard.data.tensors.padded import Padded
@@ -142,7 +142,7 @@ class Text(InputOptions):
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
     def load(self, place: Path) -> TextInput:
-        facts = read_facts(place / "input.json", "lowercase", "opened")
+        facts = read_fields(place / "input.json", "lowercase", "opened")
         return TextInput(load_tokenizer(place, "source"), *facts)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from torch import nn
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts, write_json
+from regard.core.files import read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.ragged import Ragged
 from regard.data.reading.columns import number
@@ -101,7 +101,7 @@ class Vectors(InputOptions):
         return VectorInput(mean.tolist(), deviation.tolist()), self
 
     def load(self, place: Path) -> VectorInput:
-        return VectorInput(*read_facts(place / "input.json", "mean", "deviation"))
+        return VectorInput(*read_fields(place / "input.json", "mean", "deviation"))
 
 
 def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.core.suggest import nearest
+from regard.core.suggest import suggest_names
 
 Value = TypeVar("Value")
 
@@ -81,7 +81,7 @@ class Capture:
         """The attention (k*B, H, T, S) of a module in its last call."""
         if name not in self.attention:
             raise UserError(
-                f"{name}: no attention of this name was seen{nearest(name, self.attention)}"
+                f"{name}: no attention of this name was seen{suggest_names(name, self.attention)}"
             )
         return self.attention[name]
 

@@ -16,7 +16,7 @@ from regard.core import parallel
 
 def own_class(module: nn.Module) -> type:
     """The class of a module, without the one that sharding puts in front of it."""
-    if parallel.size() == 1:
+    if parallel.world_size() == 1:
         return type(module)
     from torch.distributed.fsdp import FSDPModule
 

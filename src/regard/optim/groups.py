@@ -43,7 +43,7 @@ def on_cpu(model: nn.Module) -> bool:
 
 def divided(model: nn.Module) -> bool:
     """Whether each process has only parts of the weights."""
-    return any(parallel.sharded(weight) for weight in model.parameters())
+    return any(parallel.is_sharded(weight) for weight in model.parameters())
 
 
 def groups_of(

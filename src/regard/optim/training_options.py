@@ -140,7 +140,7 @@ class Training(Options):
         A token costs about 6 operations per weight; a core does some 5e10 per second.
         """
         speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
-        batches = self.accumulation_steps * parallel.size()
+        batches = self.accumulation_steps * parallel.world_size()
         batch = len(model.sides) * (self.batch_tokens or 0) * batches  # tokens of all sides
         given = [
             (self.epochs, 1.0),

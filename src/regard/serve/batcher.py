@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from regard.core.memory import give_freed_memory_back
+from regard.core.memory import trim_malloc
 from regard.serve.api_errors import unavailable
 from regard.serve.jobs import Job
 from regard.serve.metrics import Metrics
@@ -133,7 +133,7 @@ class Batcher:
         start = time.monotonic()
         batch[0].handler.run(batch, start + self.batch_timeout)
         if time.monotonic() - self.last_trim > TRIM_INTERVAL:  # or one long text keeps its memory
-            give_freed_memory_back()
+            trim_malloc()
             self.last_trim = time.monotonic()
         return time.monotonic() - start
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts, read_json, write_json
+from regard.core.files import read_fields, read_json, write_json
 from regard.core.version import __version__
 
 FORMAT = 1
@@ -60,7 +60,7 @@ def read_export(folder: Path) -> dict[str, Any] | None:
     path = folder / FACTS
     if not path.is_file():
         return None
-    form, _ = read_facts(path, "format", "engine")
+    form, _ = read_fields(path, "format", "engine")
     facts: dict[str, Any] = read_json(path)
     if not isinstance(form, int) or form > FORMAT:
         raise UserError(

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core import parallel
 from regard.core.files import write_bytes
-from regard.core.memory import give_freed_memory_back
+from regard.core.memory import trim_malloc
 from regard.nn.int8 import Int8Matrix, Weights
 from regard.nn.quantize import quantize, refuse_elsewhere, rounded
 from regard.storage.weights import check_fit, once, reading
@@ -71,7 +71,7 @@ def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
     """The model that `build` gives, its weights read from a file, in int8."""
     refuse_elsewhere(parallel.device())
     model, _ = _read(build, path)
-    give_freed_memory_back()
+    trim_malloc()
     return model
 
 

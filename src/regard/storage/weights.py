@@ -16,8 +16,8 @@ from regard.core.files import write_bytes
 
 def save_weights(model: nn.Module, path: Path) -> None:
     """The model's weights; a weight that is used twice is written once."""
-    tensors = {name: parallel.whole(p).contiguous() for name, p in once(model).items()}
-    if parallel.first():
+    tensors = {name: parallel.full_tensor(p).contiguous() for name, p in once(model).items()}
+    if parallel.is_main_process():
         write_bytes(path, save(tensors))
 
 
@@ -28,7 +28,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
     fixed = dict(model.named_parameters())
     with torch.no_grad():
         for name, parameter in fixed.items():  # tied weights are there once
-            parameter.copy_(parallel.divided(tensors.pop(name), parameter))
+            parameter.copy_(parallel.shard_like(tensors.pop(name), parameter))
     model.load_state_dict(tensors, strict=False)  # tables
 
 
@@ -58,7 +58,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise UserError(f"{path}: no such file; the model folder is not complete") from None
+        raise UserError(f"{path}: no such file; the model folder is incomplete") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"{path}: damaged or cut short ({error}); copy the folder anew") from error
 

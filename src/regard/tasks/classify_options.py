@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts
+from regard.core.files import read_fields
 from regard.core.options import AutoSetting
 from regard.data.reading.labeled import read_labeled
 from regard.data.reading.read import Pair, Pairs, split_dev
@@ -97,4 +97,4 @@ class ClassifyOptions(TaskOptions):
     def load(self, folder: Path) -> "Classify":
         """The task that `Classify.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        return Classify(self.source.load(place), *read_facts(place / "task.json", *FACTS))
+        return Classify(self.source.load(place), *read_fields(place / "task.json", *FACTS))

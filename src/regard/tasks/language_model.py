@@ -227,8 +227,8 @@ class LanguageModelTask(Task):
             loss, _ = losses(model, corpus.passes(batch_size), objective)
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])
-        mine = parallel.share(texts)
-        found = parallel.gather(self.surprise(model, mine, batch_size) if mine else [])
+        mine = parallel.shard_items(texts)
+        found = parallel.all_gather(self.surprise(model, mine, batch_size) if mine else [])
         rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "tokens", "characters")}
         loss = totals["nats"] / totals["tokens"]

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from regard.core.errors import UserError
-from regard.core.files import read_facts
+from regard.core.files import read_fields
 from regard.core.options import AutoSetting
 from regard.data.corpus.words import word_key
 from regard.data.reading.documents import read_documents
@@ -138,6 +138,6 @@ class LanguageModelOptions(TaskOptions):
     def load(self, folder: Path) -> "LanguageModelTask":
         """The task that `LanguageModel.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        masked, ends = read_facts(place / "task.json", "masked", "ends")
+        masked, ends = read_fields(place / "task.json", "masked", "ends")
         chars = load_table(place, "chars") if self.spelled else None
         return LanguageModelTask(load_tokenizer(place, "text"), chars, self, masked, ends)

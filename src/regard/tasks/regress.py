@@ -11,7 +11,7 @@ from torch import nn
 
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.files import read_facts, write_json
+from regard.core.files import read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_labels import NumberCheck, check_numbers
 from regard.data.corpus.corpora import Corpus, LabelCorpus
@@ -79,7 +79,7 @@ class RegressOptions(TaskOptions):
     def load(self, folder: Path) -> "Regress":
         """The task that `Regress.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        mean, deviation, metric = read_facts(place / "task.json", "mean", "deviation", "metric")
+        mean, deviation, metric = read_fields(place / "task.json", "mean", "deviation", "metric")
         return Regress(self.source.load(place), mean, deviation, metric)
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from regard.core.data_stats import DataStats
 from regard.core.errors import UserError
-from regard.core.files import read_facts, write_json
+from regard.core.files import read_fields, write_json
 from regard.core.options import AutoSetting
 from regard.data.checks.check_tags import TagCheck, check_tags
 from regard.data.corpus.corpora import Corpus, TagCorpus
@@ -76,7 +76,7 @@ class TagOptions(TaskOptions):
     def load(self, folder: Path) -> "Tag":
         """The task that `Tag.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        tags, metric = read_facts(place / "task.json", "tags", "metric")
+        tags, metric = read_fields(place / "task.json", "tags", "metric")
         return Tag(self.source.load(place), tags, metric)
 
 

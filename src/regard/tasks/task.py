@@ -221,9 +221,9 @@ class Task(ABC):
     ) -> Evaluation:
         """Return the metrics of a predictor on examples."""
         sources = [example.source for example in examples]
-        mine = parallel.share(sources)
+        mine = parallel.shard_items(sources)
         answers = predictor.predict(mine, search, rows=batch_size) if mine else []
-        predictions = parallel.gather(answers)
+        predictions = parallel.all_gather(answers)
         scores = self.score(predictions, examples)
         model = predictor.module
         if model is None:  # an engine that only predicts has no loss

@@ -19,13 +19,15 @@ def losses(
     """The loss and its parts, each divided by the count, over batches."""
     device = device_of(model)
     total, count, parts = 0.0, 0.0, Counter[str]()
-    for batch in itertools.islice(batches, parallel.rank(), None, parallel.size()):
+    for batch in itertools.islice(batches, parallel.rank(), None, parallel.world_size()):
         loss = objective(model, objective.prepare(model, batch.to(device)))
         total += float(loss.sum)
         parts.update(loss.parts)
         count += loss.count
-    names = parallel.agreed(sorted(parts))
-    total, count, *sums = parallel.total([total, count, *(float(parts[name]) for name in names)])
+    names = parallel.broadcast(sorted(parts))
+    total, count, *sums = parallel.all_reduce_sum(
+        [total, count, *(float(parts[name]) for name in names)]
+    )
     if not count:  # no answer that training knows
         return 0.0, {}
     return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}

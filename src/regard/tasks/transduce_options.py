@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from regard.core.cache import cached, make_key
 from regard.core.errors import UserError
-from regard.core.files import read_facts
+from regard.core.files import read_fields
 from regard.core.options import AutoSetting
 from regard.data.checks.column import side_texts
 from regard.data.reading.read import Pair, Pairs, split_dev
@@ -179,7 +179,7 @@ class TransduceOptions(TaskOptions):
     def load(self, folder: Path) -> "Transduce":
         """The task that `Transduce.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        shared, metric, ratio = read_facts(place / "task.json", "shared", "metric", "ratio")
+        shared, metric, ratio = read_fields(place / "task.json", "shared", "metric", "ratio")
         source = self.source.load(place)
         own = getattr(source, "tokenizer", None)
         target = own if shared and own is not None else load_tokenizer(place, "target")

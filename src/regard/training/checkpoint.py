@@ -33,7 +33,7 @@ def save_checkpoint(run: Run) -> None:
         folder / name for name in ("checkpoint.tmp", "checkpoint", "checkpoint.prev")
     )
     tensors = dict(_tensors(run))
-    if not parallel.first():
+    if not parallel.is_main_process():
         save_weights(run.model, fresh)  # its part of them
         return
     shutil.rmtree(fresh, ignore_errors=True)
@@ -54,7 +54,7 @@ def save_checkpoint(run: Run) -> None:
 
 def load_checkpoint(run: Run) -> None:
     """Puts the newest whole checkpoint back; a run that has none yet begins."""
-    place = parallel.agreed(_newest(run.folder))
+    place = parallel.broadcast(_newest(run.folder))
     if place is None:
         return
     load_weights(run.model, place / FILES[0])
@@ -69,12 +69,12 @@ def load_checkpoint(run: Run) -> None:
         part, place_in_part = _places(name)
         if part == len(saved):
             saved.append([])
-        saved[part].append(parallel.divided(value, weights[place_in_part]))
+        saved[part].append(parallel.shard_like(value, weights[place_in_part]))
     run.average.restore(saved)
     kept = groups.get("kept", {})
-    run.kept = [parallel.divided(kept[str(i)], w) for i, w in enumerate(weights)] if kept else []
+    run.kept = [parallel.shard_like(kept[str(i)], w) for i, w in enumerate(weights)] if kept else []
     carried = groups.get("carry", {})
-    run.carry = tree_of({n: parallel.rows(t).to(run.device) for n, t in carried.items()})
+    run.carry = tree_of({n: parallel.shard_rows(t).to(run.device) for n, t in carried.items()})
     try:
         run.progress = TrainingState(**read_json(place / FILES[2]))
     except TypeError as error:
@@ -87,15 +87,15 @@ def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
     for optimizer in run.optimizers:
         for parameter, values in optimizer.state.items():
             for key, value in ((k, v) for k, v in values.items() if v is not None):
-                full = parallel.whole(torch.as_tensor(value)).contiguous()
+                full = parallel.full_tensor(torch.as_tensor(value)).contiguous()
                 yield f"optimizer/{key}/{names[id(parameter)]}", full
     for number, part in enumerate(run.average.saved()):
         for place, value in enumerate(part):
-            yield f"average/{number}/{place}", parallel.whole(value).contiguous()
+            yield f"average/{number}/{place}", parallel.full_tensor(value).contiguous()
     for place, value in enumerate(run.kept):
-        yield f"kept/{place}", parallel.whole(value).contiguous()
+        yield f"kept/{place}", parallel.full_tensor(value).contiguous()
     for path, value in leaves(run.carry).items():
-        yield f"carry/{path}", parallel.gather_rows(value).contiguous()
+        yield f"carry/{path}", parallel.all_gather_rows(value).contiguous()
 
 
 def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
@@ -110,7 +110,7 @@ def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
     for full, value in tensors.items():
         key, name = full.split("/", 1)
         parameter = own[name]
-        owners[id(parameter)].state[parameter][key] = parallel.divided(value, parameter)
+        owners[id(parameter)].state[parameter][key] = parallel.shard_like(value, parameter)
 
 
 def _places(name: str) -> tuple[int, int]:
@@ -121,7 +121,7 @@ def _places(name: str) -> tuple[int, int]:
 
 def _newest(folder: Path) -> Path | None:
     """The newest checkpoint that is whole; says so where that is not the newest of all."""
-    if not parallel.first():
+    if not parallel.is_main_process():
         return None
     wrong: list[str] = []
     for place in (folder / "checkpoint", folder / "checkpoint.prev"):

@@ -14,7 +14,7 @@ from regard.training.run import Run, examples_of, fingerprints
 
 def describe(run: Run, about: dict[str, Any]) -> None:
     """Writes everything about the run that is known before the first step; `run.json` last."""
-    if parallel.first():
+    if parallel.is_main_process():
         _describe(run)
     if run.loaded:  # they come from elsewhere, so a run killed early must find them here
         save_checkpoint(run)
@@ -28,13 +28,13 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "version": __version__,
         "fingerprints": fingerprints(run),
         "examples": examples_of(run),
-        "processes": parallel.size(),
+        "processes": parallel.world_size(),
         "pretrained_weights": run.loaded,
         **about,
     }
-    if parallel.first():
+    if parallel.is_main_process():
         write_json(run.folder / "run.json", facts)
-    parallel.wait()
+    parallel.barrier()
 
 
 def _describe(run: Run) -> None:

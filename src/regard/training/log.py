@@ -112,7 +112,7 @@ class Log:
             "tokens_per_second": self.speed,
             "elapsed_seconds": progress.seconds,
         }
-        if parallel.first():
+        if parallel.is_main_process():
             append(self.run.folder, "metrics.jsonl", line)
 
 

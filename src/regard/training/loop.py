@@ -101,15 +101,15 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
     """
     numbers = range(start, min(start + run.batches, len(order)))
     if run.corpus.sequential:
-        if len(order[start]) < parallel.size():
+        if len(order[start]) < parallel.world_size():
             raise UserError(
                 f"a batch has {len(order[start])} rows of running text, too few for "
-                f"{parallel.size()} processes; raise training.batch_tokens or start fewer"
+                f"{parallel.world_size()} processes; raise training.batch_tokens or start fewer"
             )
-        rows = [(number, parallel.rows(order[number]), True) for number in numbers]
+        rows = [(number, parallel.shard_rows(order[number]), True) for number in numbers]
     else:
-        rounds = -(-len(numbers) // parallel.size())
-        places = [r * parallel.size() + parallel.rank() for r in range(rounds)]
+        rounds = -(-len(numbers) // parallel.world_size())
+        places = [r * parallel.world_size() + parallel.rank() for r in range(rounds)]
         rows = [(numbers[p], order[numbers[p]], True) for p in places if p < len(numbers)]
         rows += [(start, order[start], False)] * (rounds - len(rows))
     batch = run.corpus.batch

@@ -32,20 +32,20 @@ def resume(wish: TrainArgs, print_config: bool) -> Run | None:
     _refuse_changes(wish, folder, config, facts.get("processes", 1))
     _refuse_others(wish, folder, facts)
     if print_config:
-        if parallel.first():
+        if parallel.is_main_process():
             print(config.dump(), end="")
         return None
     place = wish.place if wish.place.is_given() else DataSpec(**facts.get("data", {}))
     dev = wish.dev if wish.dev.is_given() else DataSpec(**facts.get("dev", {}))
-    data = parallel.in_turn(lambda: config.task.open(place, dev))
+    data = parallel.main_process_first(lambda: config.task.open(place, dev))
     surely = read_pseudo(folder)
     run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
     if run.progress.finished and (folder / "scores.json").exists():
         info(f"{folder}: finished after {run.progress.step} steps; nothing is left to do")
-        if parallel.first():
+        if parallel.is_main_process():
             write_report(folder)  # it may have been killed before that
         return None
-    if parallel.first():
+    if parallel.is_main_process():
         for half in folder.glob(".*.new"):
             half.unlink()
         for name in ("metrics.jsonl", "samples.jsonl"):
@@ -104,7 +104,7 @@ def _refuse_changes(wish: TrainArgs, folder: Path, config: Config, processes: in
         if key == "training.budget" and wish.unlabeled and not wish.teacher and value:
             value /= 2  # the other half was the teacher's
         if key == "training.accumulation_steps" and value:
-            value = value * parallel.size() / processes
+            value = value * parallel.world_size() / processes
         if value not in (None, "auto") and ours.get(key) != value:
             raise UserError(
                 f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "

@@ -75,7 +75,7 @@ class Run:
 
     def read_clock(self) -> None:
         """Notes in the progress how long training took so far, validation included."""
-        self.progress.seconds = parallel.agreed(time.monotonic() - self.began)
+        self.progress.seconds = parallel.broadcast(time.monotonic() - self.began)
 
     def weights(self) -> list[nn.Parameter]:
         """The weights that are trained."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from regard.core import parallel
-from regard.core.memory import keep_freed_memory
+from regard.core.memory import tune_malloc
 from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log
@@ -23,7 +23,7 @@ VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
 
 def train_run(run: Run, display: Display) -> bool:
     """Trains a run to its end, or until it is interrupted; True where it came to its end."""
-    keep_freed_memory()
+    tune_malloc()
     display.start(run)
     examples = validation_part(run)
     last = None
@@ -32,7 +32,7 @@ def train_run(run: Run, display: Display) -> bool:
         stop = False
         for record in records(run):
             log.add(record)
-            stop = parallel.total([len(run.interrupted)])[0] > 0
+            stop = parallel.all_reduce_sum([len(run.interrupted)])[0] > 0
             if record.share >= 1:
                 break
             due = validation_due(run, record)
@@ -54,7 +54,9 @@ def train_run(run: Run, display: Display) -> bool:
             display.validated(run, last)
         run.progress.finished = True
         save_checkpoint(run)
-        if parallel.total([len(run.interrupted)])[0] and not stop:  # while it was validated
+        if (
+            parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop
+        ):  # while it was validated
             interrupt(run, display)
             return False
     display.finished(run, finish(run, last))  # Ctrl-C ends this at once; --resume does it again
@@ -110,10 +112,10 @@ def interrupt(run: Run, display: Display) -> None:
     """Leaves the run so that it can be used and resumed."""
     if run.progress.best is None:
         save_weights(run.model, run.folder / "model.safetensors")
-    if parallel.first():
+    if parallel.is_main_process():
         write_report(run.folder)
     display.interrupted(run)
-    parallel.wait()  # else torchrun ends the one that still writes
+    parallel.barrier()  # else torchrun ends the one that still writes
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from regard.core.threads import in_threads
+from regard.core.threads import thread_map
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_cat
 from regard.nn.dropout import drawing_from
@@ -48,7 +48,7 @@ def backward(
             loss = objective(model, piece, context)
             return loss, torch.autograd.grad(loss.sum / count, weights, allow_unused=True)
 
-    found = in_threads(work, zip(pieces, seeds, strict=True), threads)
+    found = thread_map(work, zip(pieces, seeds, strict=True), threads)
     for _, gradients in found:
         _add(weights, gradients)
     return _joined([loss for loss, _ in found])

@@ -36,7 +36,7 @@ def start_run(
     if origin is not None:
         config, taken = adopt(config, origin)
     like = origin.task if origin is not None else None
-    fitted = parallel.in_turn(lambda: _fit(config, train, like))
+    fitted = parallel.main_process_first(lambda: _fit(config, train, like))
     task, corpus, options, auto_settings, notes = fitted
     config = config.model_copy(update={"task": options})
     config, more = fill_defaults(config, task.stats(corpus))
@@ -44,7 +44,7 @@ def start_run(
     run.auto_settings, run.notes = taken + auto_settings + more, notes
     if origin is not None:
         run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
-    run.check = parallel.in_turn(lambda: task.check(train, dev))
+    run.check = parallel.main_process_first(lambda: task.check(train, dev))
     return run
 
 
@@ -76,10 +76,10 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
                 "the same files, or start anew with another --out"
             )
     run.batches = config.training.accumulation_steps * about.get("processes", 1)
-    if run.batches % parallel.size():
+    if run.batches % parallel.world_size():
         raise UserError(
             f"{folder}: an update has {run.batches} batches, which cannot be divided evenly over "
-            f"{parallel.size()} processes; start as many processes as divide it"
+            f"{parallel.world_size()} processes; start as many processes as divide it"
         )
     load_checkpoint(run)
     return run
@@ -111,7 +111,11 @@ def _assemble(
             f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
             "trained step by step; leave the optimizer open"
         )
-    if training.parallel == "fsdp" and parallel.size() > 1 and not training.optimizer.divisible:
+    if (
+        training.parallel == "fsdp"
+        and parallel.world_size() > 1
+        and not training.optimizer.divisible
+    ):
         raise UserError(
             f"training.optimizer.kind={training.optimizer.kind}: needs whole matrices, and with "
             "training.parallel=fsdp each process has a part; choose adamw, or parallel=ddp"
@@ -131,6 +135,6 @@ def _assemble(
         dev=task.examples(dev),
         progress=TrainingState(),
         device=device,
-        batches=training.accumulation_steps * parallel.size(),
+        batches=training.accumulation_steps * parallel.world_size(),
         loaded=names,
     )

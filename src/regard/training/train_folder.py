@@ -30,9 +30,9 @@ class TrainArgs:
 
 def choose_folder(wish: TrainArgs, print_config: bool) -> tuple[Path, bool]:
     """Where the run lies or will lie, and whether it goes on. The first process decides."""
-    if not parallel.first():
+    if not parallel.is_main_process():
         return Path(), False
-    if parallel.starts() and not wish.resume:
+    if parallel.restart_count() and not wish.resume:
         folder = _of_this_job(wish)
         if folder is not None:
             return folder, True
@@ -53,7 +53,7 @@ def _of_this_job(wish: TrainArgs) -> Path | None:
     runs = [wish.out] if wish.out else sorted(RUNS.glob("*"))
     for folder in runs:
         path = folder / "run.json"
-        if path.exists() and read_json(path).get("run_id") == parallel.job():
+        if path.exists() and read_json(path).get("run_id") == parallel.run_id():
             return folder
     return None
 
@@ -65,7 +65,7 @@ def _new_folder(wish: TrainArgs) -> Path:
     if wish.out.is_file():
         raise UserError(f"{wish.out}: a file, where a folder for the run is expected")
     if wish.out.exists() and any(wish.out.iterdir()):
-        again = wish.resume or wish.force or parallel.starts()
+        again = wish.resume or wish.force or parallel.restart_count()
         begun = (wish.out / "run.json").exists()
         if not begun and again and half_begun(wish.out):
             return wish.out  # a run that was killed before it began

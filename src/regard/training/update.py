@@ -15,7 +15,7 @@ from torch.nn.utils import clip_grad_value_, clip_grads_with_norm_, get_total_no
 
 from regard.core import parallel
 from regard.core.errors import UserError
-from regard.core.threads import one_thread_each
+from regard.core.threads import single_threaded_torch
 from regard.data.tensors.padded import Batch
 from regard.objectives import Context
 from regard.optim import gradient_noise
@@ -55,14 +55,14 @@ def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
     share: of the run that is done.
     """
     context = Context(share, run.progress.step, partial(decode, run))
-    alone = parallel.size() == 1 and run.device.type == "cpu"
+    alone = parallel.world_size() == 1 and run.device.type == "cpu"
     threads = torch.get_num_threads() if alone else 1
     run.model.train()
-    with one_thread_each() if threads > 1 else contextlib.nullcontext():
+    with single_threaded_torch() if threads > 1 else contextlib.nullcontext():
         micro = [_prepared(run, one, context) for one in micro]
         batches = [m.batch for m in micro if m.counts]
         mine = sum(run.config.objective.count(batch) for batch in batches)
-        count = parallel.total([mine])[0] or 1.0  # or: nothing to learn from
+        count = parallel.all_reduce_sum([mine])[0] or 1.0  # or: nothing to learn from
         sums = _backward(run, micro, count, threads, context)
         parts = {name: value / count for name, value in sums.items()}
         loss = parts.pop("loss")
@@ -75,7 +75,7 @@ def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
     masks = [mask for batch in batches for mask in batch.masks]
     real, places = sum(int(mask.sum()) for mask in masks), sum(mask.numel() for mask in masks)
     rows = sum(batch.rows for batch in batches)
-    examples, real_all, places_all = parallel.total([rows, real, places])
+    examples, real_all, places_all = parallel.all_reduce_sum([rows, real, places])
     return Update(loss, parts, norm, norms, count, int(examples), 1 - real_all / places_all)
 
 
@@ -88,7 +88,7 @@ def _prepared(run: Run, one: Micro, context: Context) -> Micro:
 def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
     """What a search finds with the model as it is, in eval mode and without gradients."""
     run.model.eval()
-    with parallel.gathered(run.model), torch.no_grad():
+    with parallel.unsharded(run.model), torch.no_grad():
         found = search.run(run.model, request)
     run.model.train()
     return found
@@ -107,15 +107,17 @@ def _backward(
     for place, one in enumerate(micro):
         _seed(run, one)
         last = place == len(micro) - 1
-        with parallel.exchange(run.engine, last), products(training.precision, run.device):
-            divisor = count / parallel.size() / scale if one.counts else math.inf  # it averages
+        with parallel.gradient_sync(run.engine, last), products(training.precision, run.device):
+            divisor = (
+                count / parallel.world_size() / scale if one.counts else math.inf
+            )  # it averages
             batch = one.batch._replace(carry=run.carry)
             loss = backward(run.engine, run.config.objective, batch, divisor, threads, context)
             run.carry = loss.carry if run.corpus.sequential else None
         found = {"loss": loss.sum.detach(), **loss.parts}
         sums.update({name: value * one.counts for name, value in found.items()})
     names = sorted(sums)
-    values = parallel.total([float(sums[name]) for name in names])
+    values = parallel.all_reduce_sum([float(sums[name]) for name in names])
     return dict(zip(names, values, strict=True))
 
 
@@ -162,7 +164,7 @@ def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
     for name, parameter in trained:
         assert parameter.grad is not None
         parts.setdefault(name.split(".")[0], []).append(parameter.grad)
-    values = [parallel.whole(get_total_norm(gradients)) for gradients in parts.values()]
+    values = [parallel.full_tensor(get_total_norm(gradients)) for gradients in parts.values()]
     return dict(zip(parts, torch.stack(values).tolist(), strict=True))
 
 

@@ -46,7 +46,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
         if gain >= 0:  # of equals the later one, but only a gain renews the patience
             progress.best, progress.best_step = result.scores[metric], progress.step
             save_weights(run.model, run.folder / "model.safetensors")
-    progress.pause_until = progress.seconds + RARELY * parallel.agreed(time.monotonic() - began)
+    progress.pause_until = progress.seconds + RARELY * parallel.broadcast(time.monotonic() - began)
     progress.validated = progress.step
     progress.stale = 0 if gain > 0 else progress.stale + 1
     samples = run.task.samples(result, examples)
@@ -58,7 +58,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
         "examples": len(examples),
         "elapsed_seconds": progress.seconds,
     }
-    if parallel.first():
+    if parallel.is_main_process():
         append(run.folder, "metrics.jsonl", record)
         for sample in samples:
             append(run.folder, "samples.jsonl", {"step": progress.step, **sample})
@@ -68,7 +68,7 @@ def validate(run: Run, examples: list[Example]) -> Validated:
 
 def measured(run: Run, examples: list[Example]) -> Evaluation:
     """The model's scores, to which each process adds its share; refused where it diverged."""
-    with parallel.gathered(run.model):
+    with parallel.unsharded(run.model):
         result = _predictor(run).evaluate(examples)
     limit = DIVERGED if "perplexity" in result.scores else math.inf
     if not result.loss < limit:
@@ -113,12 +113,12 @@ def finish(run: Run, last: Validated | None) -> Validated:
 
     The last validation will do where it was of the best model on the whole dev part.
     """
-    parallel.wait()  # until the best model is written
+    parallel.barrier()  # until the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
-    with parallel.gathered(run.model):
+    with parallel.unsharded(run.model):
         calibrated = run.task.calibrate(_predictor(run), run.dev)
     if calibrated:
-        if parallel.first():
+        if parallel.is_main_process():
             run.task.save(run.folder)
         last = None
     if last is not None and last.best and last.examples is run.dev:
@@ -136,7 +136,7 @@ def finish(run: Run, last: Validated | None) -> Validated:
         "signatures": run.task.signatures(run.dev),
         "elapsed_seconds": run.progress.seconds,
     }
-    if parallel.first():
+    if parallel.is_main_process():
         append(run.folder, "metrics.jsonl", record)
         write_json(run.folder / "scores.json", record)
         write_report(run.folder)

@@ -45,7 +45,7 @@ class PredictionWarnings:
     def across_processes(self) -> "PredictionWarnings":
         """Return the sum over all processes."""
         total = PredictionWarnings()
-        for record in parallel.gather([self.record()]):
+        for record in parallel.all_gather([self.record()]):
             total.restore(record)
         return total
 

@@ -24,7 +24,7 @@ class Shard:
             if not match or not 1 <= int(match[1]) <= int(match[2]):
                 raise UserError(f"--shard {shard}: expected K/N with 1 <= K <= N, such as 3/16")
             number, count = int(match[1]), int(match[2])
-        size = parallel.size()
+        size = parallel.world_size()
         return cls((number - 1) * size + parallel.rank() + 1, count * size)
 
     def bounds(self, sources: int) -> tuple[int, int]:
@@ -34,16 +34,16 @@ class Shard:
 
 def shard_path(output: Path, rank: int) -> Path:
     """Return where a process writes its predictions: the output, or next to it."""
-    size = parallel.size()
+    size = parallel.world_size()
     return output if size == 1 else output.with_name(f"{output.name}.{rank + 1}-of-{size}")
 
 
 def warn_stale_shards(output: Path) -> None:
     """Print a warning if partial output of another number of processes exists."""
-    size, name = parallel.size(), re.escape(output.name)
+    size, name = parallel.world_size(), re.escape(output.name)
     for path in sorted(output.parent.glob(f"{output.name}*.part")):
         match = re.fullmatch(rf"{name}(?:\.\d+-of-(\d+))?\.part", path.name)
-        if match and int(match[1] or 1) != size and parallel.first():
+        if match and int(match[1] or 1) != size and parallel.is_main_process():
             before = match[1] or "1"
             warn(
                 f"{path}: partial output of a run with {before} "

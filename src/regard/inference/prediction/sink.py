@@ -72,20 +72,20 @@ def check_output(output: Path | None) -> None:
         raise UserError(f"--output {output}: expected a file, found a folder")
     if output is not None and not output.parent.is_dir():
         raise UserError(f"--output {output}: the folder {output.parent} does not exist")
-    if parallel.size() > 1 and (output is None or (output.exists() and not output.is_file())):
+    if parallel.world_size() > 1 and (output is None or (output.exists() and not output.is_file())):
         raise UserError("several processes need an output file", help="use --output FILE")
 
 
 def _finish(part: PartialOutput, output: Path) -> None:
     """Move the predictions of all processes, in order, to the output file, atomically."""
-    if parallel.size() == 1:
+    if parallel.world_size() == 1:
         os.replace(part.path, output)
     else:
         info("this process is done; waiting for the others")
-        parallel.wait()  # a failed process never gets here, and terminates the others
-        if parallel.first():
-            _concatenate([shard_path(output, rank) for rank in range(parallel.size())], output)
-        parallel.wait()
+        parallel.barrier()  # a failed process never gets here, and terminates the others
+        if parallel.is_main_process():
+            _concatenate([shard_path(output, rank) for rank in range(parallel.world_size())], output)
+        parallel.barrier()
     part.remove()
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.core.suggest import nearest
+from regard.core.suggest import suggest_names
 from regard.data.tensors.padded import Batch, Outputs, Padded
 from regard.nn import crf
 from regard.tasks.questions.notes import Note
@@ -98,5 +98,5 @@ def _given(task: Any, words: tuple[str, ...], target: str) -> list[str]:
         raise UserError(f"target: {len(words)} tags expected, one for each word, {len(tags)} found")
     for tag in tags:
         if tag not in task.numbers:
-            raise UserError(f"target: no tag {tag!r}{nearest(tag, task.tags)}")
+            raise UserError(f"target: no tag {tag!r}{suggest_names(tag, task.tags)}")
     return tags

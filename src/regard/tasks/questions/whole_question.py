@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from regard.core.errors import UserError
-from regard.core.suggest import nearest
+from regard.core.suggest import suggest_names
 from regard.data.tensors.padded import Batch, Padded
 from regard.nn.capture import Capture
 from regard.tasks.questions.notes import Note
@@ -184,7 +184,7 @@ def _given(task: Any, target: str) -> list[str]:
         names = [name for part in target.split(",") if (name := part.strip())]
     for name in names:
         if name not in task.numbers:
-            raise UserError(f"target: no label {name!r}{nearest(name, task.labels)}")
+            raise UserError(f"target: no label {name!r}{suggest_names(name, task.labels)}")
     return names
 
 
