@@ -84,7 +84,9 @@ def _finish(part: PartialOutput, output: Path) -> None:
         info("this process is done; waiting for the others")
         parallel.barrier()  # a failed process never gets here, and terminates the others
         if parallel.is_main_process():
-            _concatenate([shard_path(output, rank) for rank in range(parallel.world_size())], output)
+            _concatenate(
+                [shard_path(output, rank) for rank in range(parallel.world_size())], output
+            )
         parallel.barrier()
     part.remove()
 
