@@ -7,7 +7,7 @@ from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 SIDES = ("encoder", "decoder")
 LENGTH = 1024  # rows of a table of positions where a system wants one
@@ -16,7 +16,7 @@ LENGTH = 1024  # rows of a table of positions where a system wants one
 class Parts:
     """A trained model taken apart: embeddings, final norms, and the parts of each layer."""
 
-    def __init__(self, task: Transduce, model: EncoderDecoder) -> None:
+    def __init__(self, task: TransduceTask, model: EncoderDecoder) -> None:
         assert task.source is task.target and model.head.weight is model.target.weight
         self.weights = {name: x.detach().clone() for name, x in model.state_dict().items()}
         self.tokens = [task.source.token(id) for id in range(len(task.source))]

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.data.tensors.special import BOS, EOS, SPECIALS
 from regard.models.encoder_decoder import EncoderDecoder
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 START, END, COUNT = 2, 3, 6  # of yoyodyne's special tokens, and how many they are
 NEVER = -1e9  # the bias of a token that is no output
@@ -26,7 +26,7 @@ NAMES = {
 }
 
 
-def write_yoyodyne(task: Transduce, model: EncoderDecoder, folder: Path) -> None:
+def write_yoyodyne(task: TransduceTask, model: EncoderDecoder, folder: Path) -> None:
     """Weights and tokens, as decoding_yoyodyne.py reads them."""
     first = len(SPECIALS)
     source, target = (

@@ -233,11 +233,12 @@ def test_search_settings_are_supported_or_noted() -> None:
 def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
     found = import_marian(folder)
     assert found.config.search.max_length == 48  # 50 with the first token and the end
-    assert found.task.limit(1, Beam()) > 48
+    assert found.task.max_output_length(1, Beam()) > 48
     change(folder / "generation_config.json", max_length=None)
     found = import_marian(folder)
     assert (
-        found.config.search.max_length is None and found.task.limit(100, found.config.search) > 400
+        found.config.search.max_length is None
+        and found.task.max_output_length(100, found.config.search) > 400
     )
     assert any(note.startswith("max_length: not set") for note in found.notes)
 

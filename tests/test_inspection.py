@@ -189,7 +189,7 @@ def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
     found = regard.inspect(model, "Anna", max_length=5)
     assert found.target.text == model.predict(["Anna"], temperature=0, max_length=5)[0]
     assert [step.given for step in found.steps[:4]] == [True] * 4 and not found.steps[4].given
-    nats = model.task_.surprise(model.model_, ["Anna"], 1)[0]
+    nats = model.task_.token_nll(model.model_, ["Anna"], 1)[0]
     chances = [-math.log(step.probability or 0) for step in found.steps[:4]]
     assert chances == pytest.approx(nats[:4].tolist(), abs=1e-4)
     held = regard.inspect(model, "Anna", target=" xy")

@@ -78,8 +78,8 @@ def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) ->
     side = SideOptions(tokenizer="whitespace")
     options = TransduceOptions(source=Text(tokenizer="whitespace"), target=side, max_length=8)
     train = [*sentences(0), Pair("", "no source", 401), Pair("long " * 9, "short", 402)]
-    task, filled, _ = options.fit(options.usable(train)[0])
-    kept, notes = filled.usable(train, task)
+    task, filled, _ = options.fit(options.trainable(train)[0])
+    kept, notes = filled.trainable(train, task)
     corpus = task.corpus(kept)
     task.check(train, sentences(1))
     assert len(corpus) == len(kept) == 400 and len(notes) == 2

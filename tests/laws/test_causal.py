@@ -170,14 +170,14 @@ def test_the_batch_size_is_invisible_in_evaluation(
 ) -> None:
     """So are the other documents, and how much a model that carries its memory reads at once."""
     run = built(case)
-    many = run.task.surprise(run.model, DOCUMENTS, 64)
+    many = run.task.token_nll(run.model, DOCUMENTS, 64)
     assert [len(nats) for nats in many] == [len(text) + 1 for text in DOCUMENTS]
     for size, read in ((1, 512), (3, 512), (3, 4), (64, 1)):
         monkeypatch.setattr(token_nll, "READ", read)
-        for here, there in zip(run.task.surprise(run.model, DOCUMENTS, size), many, strict=True):
+        for here, there in zip(run.task.token_nll(run.model, DOCUMENTS, size), many, strict=True):
             np.testing.assert_allclose(here, there, atol=1e-5)
     for text, there in zip(DOCUMENTS, many, strict=True):
-        np.testing.assert_allclose(run.task.surprise(run.model, [text], 2)[0], there, atol=1e-5)
+        np.testing.assert_allclose(run.task.token_nll(run.model, [text], 2)[0], there, atol=1e-5)
 
 
 @every
@@ -187,9 +187,9 @@ def test_a_window_as_long_as_the_document(case: Case) -> None:
     run = built(case)
     expected = [plain(run.model, [BOS, *run.task.tokenizer.encode(t), EOS]) for t in DOCUMENTS]
     for context, overlap in ((40, 0), (40, 11), (29, 0)):
-        with options(run, context=context, overlap=overlap):
+        with options(run, context_length=context, eval_overlap=overlap):
             for here, there in zip(
-                run.task.surprise(run.model, DOCUMENTS, 3), expected, strict=True
+                run.task.token_nll(run.model, DOCUMENTS, 3), expected, strict=True
             ):
                 np.testing.assert_allclose(here, there, atol=1e-5)
 
@@ -200,8 +200,8 @@ def test_a_window_as_long_as_the_document(case: Case) -> None:
 def test_windows_that_overlap(case: Case, context: int, overlap: int) -> None:
     """Each token counts once, given the token before its window and those in it before it."""
     run = built(case)
-    with options(run, context=context, overlap=overlap):
-        found = run.task.surprise(run.model, DOCUMENTS, 3)
+    with options(run, context_length=context, eval_overlap=overlap):
+        found = run.task.token_nll(run.model, DOCUMENTS, 3)
     for nats, text in zip(found, DOCUMENTS, strict=True):
         tokens = [BOS, *run.task.tokenizer.encode(text), EOS]
         expected = []
@@ -228,12 +228,14 @@ def test_saved_and_loaded_it_says_the_same(case: Case, tmp_path: Path) -> None:
     run.model.eval()
     describe(run, {})
     save_weights(run.model, run.folder / "model.safetensors")
-    before = run.task.surprise(run.model, DOCUMENTS, 4)
+    before = run.task.token_nll(run.model, DOCUMENTS, 4)
     written = predictor(run).predict(["ab", ""], nbest=2)
 
     torch.manual_seed(99)
     loaded = regard.load((tmp_path / "run").rename(tmp_path / "elsewhere"))
     assert loaded.config_ == run.config
-    for here, there in zip(loaded.task_.surprise(loaded.model_, DOCUMENTS, 4), before, strict=True):
+    for here, there in zip(
+        loaded.task_.token_nll(loaded.model_, DOCUMENTS, 4), before, strict=True
+    ):
         assert np.array_equal(here, there)
     assert loaded.predict_detailed(["ab", ""], nbest=2) == written

@@ -11,7 +11,7 @@ import torch
 import regard
 from regard.config.load import flatten
 from regard.estimators import KINDS, Estimator
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 from regard.views.inspection import Inspection
 from regard.views.inspection.inspection_page import packed
 
@@ -181,7 +181,7 @@ def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
     (answer,) = estimator.predict_detailed(text, beam=3, stopping=stopping, **least)
     (greedy,) = estimator.predict_detailed(text, beam=1, **least)
     tree, task = found.tree, estimator.task_
-    assert tree is not None and isinstance(task, Transduce)
+    assert tree is not None and isinstance(task, TransduceTask)
     assert found.target.text == tree["best"] == answer.text and tree["greedy"] == greedy.text
     assert (
         found.score == pytest.approx(answer.score, abs=1e-4) and found.truncated == answer.truncated

@@ -9,7 +9,7 @@ import torch
 import regard
 from regard.tasks.questions.question import Asked, Question
 from regard.tasks.questions.tag_question import TagQuestion
-from regard.tasks.tag import Tag
+from regard.tasks.tag import TagTask
 
 from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
 from .toys import Case, built
@@ -23,7 +23,7 @@ def tagged_as(case: Case, words: tuple[str, ...], tags: tuple[int, ...]) -> TagQ
     """A sentence whose words are held to have these tags."""
     predictor = estimator_of(case).predictor_
     task = predictor.task
-    assert isinstance(task, Tag)
+    assert isinstance(task, TagTask)
     return task.question(Asked(predictor, words, " ".join(task.tags[tag] for tag in tags)))
 
 
@@ -42,7 +42,7 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
 def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> None:
     """Also with a CRF, whose tags hang together: the product of what each has is none there."""
     task = built(case).task
-    assert isinstance(task, Tag)
+    assert isinstance(task, TagTask)
     ways = itertools.product(range(len(task.tags)), repeat=2)
     with torch.inference_mode():
         logs = [float(tagged_as(case, ("Ann", "saw"), way).scores(1).sum()) for way in ways]

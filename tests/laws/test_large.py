@@ -17,7 +17,7 @@ from regard.data.reading.read import Pair
 from regard.data.sources import textfile
 from regard.data.sources.large import LargePairs, large_base
 from regard.data.sources.open import DataSpec, TrainDev
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 WORDS = ["the", "cat", "saw", "a", "dog", "on", "mats", "and", "ran", "away", "é", "Straße", "x"]
 
@@ -109,15 +109,15 @@ class Opened:
     def __init__(self, place: DataSpec, settings: list[str], dev: DataSpec | None = None) -> None:
         config = load_config(None, settings).task
         self.data: TrainDev = config.open(place, dev or DataSpec(option="--dev-"))
-        kept, _ = config.usable(self.data.train)
+        kept, _ = config.trainable(self.data.train)
         self.task, self.options, self.auto_settings = config.fit(kept)
-        self.kept, self.notes = self.options.usable(self.data.train, self.task)
+        self.kept, self.notes = self.options.trainable(self.data.train, self.task)
         self.corpus: Corpus = self.task.corpus(self.kept)
         self.check = self.task.check(self.data.train, self.data.dev)
 
     def facts(self) -> dict[str, Any]:
         """All that must not depend on how the file was read."""
-        assert isinstance(self.task, Transduce)
+        assert isinstance(self.task, TransduceTask)
         batches = [self.corpus.batch(rows) for rows in self.corpus.order(200, 1, 0)]
         return {
             "train": list(self.data.train),

@@ -147,7 +147,7 @@ def test_language_model(kind: str) -> None:
     task = {"task.context_length": 24, "task.eval_overlap": 12, "search.max_length": 20}
     found = settings("decoder", kind, 80, 0.01, 400, **task)
     model = regard.LanguageModel(settings=found).fit(PERIOD * 60, dev=[PERIOD * 4])
-    nats = model.task_.surprise(model.model_, [PERIOD * 6], 4)[0]
+    nats = model.task_.token_nll(model.model_, [PERIOD * 6], 4)[0]
     assert nats[len(PERIOD) : -1].mean() < 0.05  # all but the beginning and the end
     (text,) = model.predict([PERIOD * 2], temperature=0.0, max_length=20)
     assert text == (PERIOD * 9)[: len(text)] and len(text) == 2 * len(PERIOD) + 20
@@ -155,7 +155,7 @@ def test_language_model(kind: str) -> None:
 
 def test_ngrams() -> None:
     model = regard.LanguageModel(settings={"model.kind": "ngram"}).fit(PERIOD * 60, dev=[PERIOD])
-    nats = model.task_.surprise(model.model_, [PERIOD * 6], 4)[0]
+    nats = model.task_.token_nll(model.model_, [PERIOD * 6], 4)[0]
     assert nats[len(PERIOD) : -1].mean() < 0.1
     (text,) = model.predict([PERIOD * 2], temperature=0.0, max_length=20)
     assert text == (PERIOD * 9)[: len(text)] and len(text) == 2 * len(PERIOD) + 20

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 Served = Callable[..., Any]
 Turner = Callable[..., FastAPI]
@@ -23,14 +23,14 @@ async def ask(client: httpx.AsyncClient, text: str) -> httpx.Response:
 def test_a_fault_of_ours_is_a_500_for_one(
     served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
 ) -> None:
-    original = Transduce.parse
+    original = TransduceTask.parse
 
-    def parse(task: Transduce, text: str) -> Any:
+    def parse(task: TransduceTask, text: str) -> Any:
         if text == "boom":
             raise fault
         return original(task, text)
 
-    monkeypatch.setattr(Transduce, "parse", parse)
+    monkeypatch.setattr(TransduceTask, "parse", parse)
 
     async def talk(client: httpx.AsyncClient) -> None:
         client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]

@@ -119,7 +119,7 @@ def test_ways_to_go_on_are_searched_in_parts(
 ) -> None:
     """A hundred copies of a long text at once would take all memory."""
     from regard.inference.torch_engine import TorchEngine
-    from regard.tasks import answering, batches
+    from regard.tasks import batches, sequence_decoding
 
     predictor: Any = estimators["transduce"].predictor_
     rows: list[int] = []
@@ -132,7 +132,9 @@ def test_ways_to_go_on_are_searched_in_parts(
     monkeypatch.setattr(TorchEngine, "run", run)
     asked = ("fade", Constraints("c"), 5)
     whole = predictor.alternatives(*asked)
-    monkeypatch.setattr(answering, "plan", partial(batches.plan, tokens=10))  # two rows of fade
+    monkeypatch.setattr(
+        sequence_decoding, "plan", partial(batches.plan, max_tokens=10)
+    )  # two rows of fade
     parts = predictor.alternatives(*asked)
     assert rows == [5, 2, 2, 1]
     assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in whole]

@@ -52,7 +52,7 @@ def evaluate(
     intervals = task.intervals(result.predictions, examples)
     width = getattr(search, "beam", None)
     references = f", {len(pairs):,} references, beam {width}" if width else ""
-    print(f"{task.counted(len(examples))}{references}")
+    print(f"{task.count_label(len(examples))}{references}")
     for name, value in result.scores.items():
         bounds = [shown(name, bound, 2) for bound in intervals.get(name, ())]
         interval = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""

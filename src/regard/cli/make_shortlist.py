@@ -39,7 +39,7 @@ def shortlist(
         raise UserError(f"{model}: a {options.kind} model; only transducers have shortlists")
     place = DataSpec(data, source, target, source_column, target_column)
     opened = options.open(trained_columns(place, predictor.folder), DataSpec())
-    kept, left_out = options.usable(opened.train)
+    kept, left_out = options.trainable(opened.train)
     for note in [*opened.notes, *left_out]:
         info(note.removesuffix("; --dev names your own"))
     tokenizers = task.source_tokenizer(), task.target

@@ -92,7 +92,7 @@ class Estimator:
         config = self._config()
         held_out = self._dev(dev)
         if held_out is None:
-            pairs, held_out = config.task.hold_back(pairs)
+            pairs, held_out = config.task.hold_out(pairs)
         if unlabeled is not None:
             threshold = config.task.get_pseudo_label_threshold()
             teacher = type(self)(**self.get_params() | {"out": None})

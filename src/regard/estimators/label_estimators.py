@@ -11,7 +11,7 @@ from regard.data.reading.read import Pair
 from regard.estimators.estimator import Estimator
 from regard.inference.predictor import Predictor
 from regard.tasks.labeled_data import text_or_vector
-from regard.tasks.tag import Tag
+from regard.tasks.tag import TagTask
 from regard.tasks.task import Prediction
 
 LABEL_SETS = (list, tuple, set, frozenset)  # types of multi-label targets
@@ -30,7 +30,7 @@ class Tagger(Estimator):
         for number, row in enumerate(rows, 1):
             if len(row) != 2:
                 raise UserError(f"example {number}: expected (words, tags), found {row!r}")
-            words, tags = Tag.source_of(row[0], number), tuple(map(str, _split(row[1])))
+            words, tags = TagTask.to_source(row[0], number), tuple(map(str, _split(row[1])))
             if len(words) != len(tags):
                 raise UserError(
                     f"example {number}: expected one tag per word, found {len(words)} words and "
@@ -41,7 +41,9 @@ class Tagger(Estimator):
 
     def _to_sources(self, X: Any) -> list[Any]:
         """Return the sentences as words; a text is split at whitespace."""
-        return [Tag.source_of(row, number) for number, row in enumerate(super()._to_sources(X), 1)]
+        return [
+            TagTask.to_source(row, number) for number, row in enumerate(super()._to_sources(X), 1)
+        ]
 
     def predict(self, X: Any, batch_size: int = 64) -> list[list[str]]:
         """Return the tags of each sentence."""

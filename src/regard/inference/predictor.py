@@ -77,7 +77,7 @@ class Predictor:
     def abilities(self) -> frozenset[str]:
         """What can be asked of this model: what its task can, if the model gives enough."""
         steps = self.config.model.gives == "steps"
-        return self.task.abilities - (frozenset() if steps else self.task.stepwise)
+        return self.task.abilities - (frozenset() if steps else self.task.step_abilities)
 
     def search_options(self, **changes: Any) -> Any:
         """Return the search options of this model, with these changes."""
@@ -110,12 +110,12 @@ class Predictor:
         indices = work.indices or range(work.first_index, work.first_index + len(sources))
 
         def made(found: Mapping[int, SearchResult]) -> list[Prediction]:
-            answer = task.answer
-            return [answer(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
+            make = task.make_prediction
+            return [make(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
 
         def predicted(engine: Engine, part: list[int]) -> list[Prediction]:
             request = replace(
-                task.request(encoded, part, search),
+                task.search_request(encoded, part, search),
                 nbest=nbest,
                 constraints=None if tokens is None else [tokens[i] for i in part],
                 indices=[indices[i] for i in part],
@@ -146,7 +146,7 @@ class Predictor:
         encoded, search = self.task.rows(sources), self.config.search
 
         def found(engine: Engine, part: list[int]) -> list[SearchResult]:
-            return engine.run(search, self.task.request(encoded, part, search))
+            return engine.run(search, self.task.search_request(encoded, part, search))
 
         return self._spread(encoded, found, ROWS, DEFAULT_WORK)
 
@@ -158,7 +158,7 @@ class Predictor:
         work: PredictWork,
     ) -> list[Any]:
         """Return what is made of each source, batch by batch."""
-        lengths, engine, empty = encoded.lengths, self.engine, self.task.empty
+        lengths, engine, empty = encoded.lengths, self.engine, self.task.empty_prediction
         parts = plan(lengths, rows, work.max_tokens, engine.workers(len(lengths)), encoded.uniform)
         if empty is not None:
             parts = [kept for part in parts if (kept := [i for i in part if lengths[i]])]
@@ -180,7 +180,7 @@ class Predictor:
         self, pairs: Sequence[Pair], rows: int = ROWS
     ) -> list[tuple[dict[str, Any], Prediction]]:
         """Return how probable the targets of pairs are, and each as if it had been predicted."""
-        return self.task.score_targets(self.engine, pairs, rows)
+        return self.task.score_pairs(self.engine, pairs, rows)
 
     def alternatives(
         self,

@@ -105,7 +105,7 @@ async def alternatives(request: Request, body: AlternativesRequest) -> Response:
 
 def _check_alignment_size(texts: Sequence[str], handler: PredictHandler) -> None:
     """Raise ApiError if the alignments may be too large for a response."""
-    max_length: Any = handler.model.task.limit  # type: ignore[attr-defined]
+    max_length: Any = handler.model.task.max_output_length  # type: ignore[attr-defined]
     size = sum((len(text) + 1) * max_length(len(text) + 1, handler.search) for text in texts)
     if size > MAX_ALIGNMENT_SIZE:
         raise ApiError(

@@ -33,7 +33,7 @@ FACTS = (
 )  # what task.json holds
 
 
-class Classify(Task):
+class ClassifyTask(Task):
     """Sources, labels, and the temperature that makes probabilities true."""
 
     kind = "classify"
@@ -94,13 +94,13 @@ class Classify(Task):
         """What the choice of a model depends on."""
         return source_stats(self.source, corpus, len(self.labels), labels=True)
 
-    source_of = staticmethod(text_or_vector)
+    to_source = staticmethod(text_or_vector)
 
     def question(self, asked: Asked) -> LabelQuestion:
         """The labels of a source, or given ones."""
         return label_question(asked)
 
-    def answer(
+    def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The label or labels of a source, with calibrated probabilities. found: (C,) scores."""
@@ -125,7 +125,7 @@ class Classify(Task):
             is_scalar=not self.is_multi_label,
         )
 
-    def measured(
+    def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
         """accuracy and macro-F1; of several labels F1."""

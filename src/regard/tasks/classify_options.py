@@ -15,7 +15,7 @@ from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
-from regard.tasks.classify import FACTS, Classify
+from regard.tasks.classify import FACTS, ClassifyTask
 from regard.tasks.labeled_data import balance, refuse_streamed_vectors
 from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
@@ -52,7 +52,7 @@ class ClassifyOptions(TaskOptions):
             place, read_labeled(place.file(), *columns, several=self.label_separator)
         )
 
-    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+    def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Train and dev parts; examples of a label that only dev would have go back to train."""
         train, dev = split_dev(pairs)
         known = {label for pair in train for label in pair.target}
@@ -62,7 +62,7 @@ class ClassifyOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Classify", "ClassifyOptions", list[AutoSetting]]:
+    ) -> tuple["ClassifyTask", "ClassifyOptions", list[AutoSetting]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
         labels = sorted({label for pair in pairs for label in pair.target})
         if len(labels) < 2:
@@ -91,10 +91,10 @@ class ClassifyOptions(TaskOptions):
                 f"{' or '.join(available)}"
             )
         weights = balance(pairs, labels) if self.class_weight == "balanced" else None
-        task = Classify(source, labels, multi_label, tree["metric"], weights)
+        task = ClassifyTask(source, labels, multi_label, tree["metric"], weights)
         return task, ClassifyOptions.model_validate(tree), auto_settings
 
-    def load(self, folder: Path) -> "Classify":
-        """The task that `Classify.save` wrote into a run folder."""
+    def load(self, folder: Path) -> "ClassifyTask":
+        """The task that `ClassifyTask.save` wrote into a run folder."""
         place = folder / "vocabulary"
-        return Classify(self.source.load(place), *read_fields(place / "task.json", *FACTS))
+        return ClassifyTask(self.source.load(place), *read_fields(place / "task.json", *FACTS))

@@ -34,7 +34,7 @@ from regard.tasks.questions.question import Asked, Question
 from regard.tasks.rows import PromptRows
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_loss import losses
-from regard.tasks.token_nll import carried_surprise, document_row, figures, window_surprise
+from regard.tasks.token_nll import document_row, figures, stateful_nll, windowed_nll
 
 SAMPLES = 2  # texts written at each validation
 
@@ -66,7 +66,7 @@ class LanguageModelTask(Task):
         if masked:
             self.abilities = frozenset({"score texts"})  # says why it cannot
             tasks = "classify|transduce" if chars is None else "tag"
-            self.use = f"regard train DATA --task {tasks} --init-from {{run}}"
+            self.usage_hint = f"regard train DATA --task {tasks} --init-from {{run}}"
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
@@ -88,7 +88,7 @@ class LanguageModelTask(Task):
             return MaskedCorpus(Ragged.of(cut(rows, context)))
         return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.eval_overlap)
 
-    def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
+    def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """Windows one after the other for models that carry their memory on."""
         if self.masked:
             return corpus
@@ -116,13 +116,13 @@ class LanguageModelTask(Task):
         self._refuse_masked()
         return PromptRows([self.tokenizer.encode(source) for source in sources])
 
-    def request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
+    def search_request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
         """What a search is asked about these prompts."""
         return SearchRequest(
             prompts=[rows.prompts[i] for i in part], context=self.options.context_length
         )
 
-    def answer(
+    def make_prediction(
         self, source: str, row: Any, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """How a text continues, the first way with all others as alternatives."""
@@ -135,7 +135,7 @@ class LanguageModelTask(Task):
             texts.append(Prediction(text, None, tokens=names, unknown_tokens=unknown, value=text))
         return replace(texts[0], nbest=tuple(texts))
 
-    def growing(self, source: str) -> Callable[[PartialHypothesis], Prediction]:
+    def partial_prediction(self, source: str) -> Callable[[PartialHypothesis], Prediction]:
         """What makes an answer of an output that is not whole yet; each token is named once."""
         name, prompt = cache(self.tokenizer.name), self.tokenizer.encode(source)
         before = len(self.tokenizer.decode(prompt))
@@ -149,7 +149,9 @@ class LanguageModelTask(Task):
     def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
         """How a text goes on, piece by piece."""
         (ids,) = self.rows([prompt]).prompts
-        return self._pieces(continue_prompts(model, [ids], [row], search, self.reach(model)), ids)
+        return self._pieces(
+            continue_prompts(model, [ids], [row], search, self.max_context(model)), ids
+        )
 
     def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
         tokens, done, before = list(prompt), "", len(self.tokenizer.decode(prompt))
@@ -168,7 +170,7 @@ class LanguageModelTask(Task):
         """The settings; without any a text continues a little, and greedily."""
         return continued_by(given)
 
-    def reach(self, model: Any) -> int | None:
+    def max_context(self, model: Any) -> int | None:
         """How many tokens a model can look back; None: any number."""
         return None if model.unbounded else self.options.context_length
 
@@ -180,7 +182,9 @@ class LanguageModelTask(Task):
             )
 
     @torch.inference_mode()
-    def surprise(self, model: nn.Module, texts: Sequence[str], batch_size: int) -> list[np.ndarray]:
+    def token_nll(
+        self, model: nn.Module, texts: Sequence[str], batch_size: int
+    ) -> list[np.ndarray]:
         """-log p of each token of each text, in nats; EOS is the last one, where ends count."""
         self._refuse_masked()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
@@ -189,18 +193,18 @@ class LanguageModelTask(Task):
         if whole is not None:
             found = -whole(corpus.side.flat).cpu().numpy()
         elif model.carries:
-            found = carried_surprise(model, corpus, batch_size)
+            found = stateful_nll(model, corpus, batch_size)
         else:
-            found = window_surprise(model, corpus, batch_size)
+            found = windowed_nll(model, corpus, batch_size)
         rows = np.split(found, corpus.side.starts[1:])
         return rows if self.ends else [row[:-1] for row in rows]
 
-    def score_targets(
+    def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
         """nats, tokens, characters, loss, perplexity and bits per character of each text."""
         texts = [pair.target for pair in pairs]
-        found = self.surprise(engine.stepper(), texts, rows)
+        found = self.token_nll(engine.stepper(), texts, rows)
         return [
             (
                 document_row(nats, text),
@@ -228,7 +232,7 @@ class LanguageModelTask(Task):
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])
         mine = parallel.shard_items(texts)
-        found = parallel.all_gather(self.surprise(model, mine, batch_size) if mine else [])
+        found = parallel.all_gather(self.token_nll(model, mine, batch_size) if mine else [])
         rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "tokens", "characters")}
         loss = totals["nats"] / totals["tokens"]

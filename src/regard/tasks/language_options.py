@@ -70,7 +70,7 @@ class LanguageModelOptions(TaskOptions):
             held = self.read(dev)
             data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
             return data
-        data.train, data.dev = self.hold_back(list(data.train))
+        data.train, data.dev = self.hold_out(list(data.train))
         kept, held_back = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
         data.notes.append(
             f"held back as the dev part, from the end: {held_back:,} of {kept + held_back:,} "
@@ -78,7 +78,7 @@ class LanguageModelOptions(TaskOptions):
         )
         return data
 
-    def hold_back(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+    def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Train and dev: the last tenth of the documents, or of the text of a single one."""
         if len(pairs) > 1:
             count = max(1, min(1_000, len(pairs) // 10))

@@ -56,7 +56,7 @@ class RegressOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
-    ) -> tuple["Regress", "RegressOptions", list[AutoSetting]]:
+    ) -> tuple["RegressTask", "RegressOptions", list[AutoSetting]]:
         """The task for these examples, the options with nothing left open, what was chosen."""
         tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
@@ -73,17 +73,17 @@ class RegressOptions(TaskOptions):
             like is not None and like.kind == self.kind and len(like.mean) == len(mean)
         ):  # its head is taken over
             mean, deviation = np.array(like.mean), np.array(like.deviation)
-        task = Regress(source, mean.tolist(), deviation.tolist(), self.metric)
+        task = RegressTask(source, mean.tolist(), deviation.tolist(), self.metric)
         return task, RegressOptions.model_validate(tree), auto_settings
 
-    def load(self, folder: Path) -> "Regress":
-        """The task that `Regress.save` wrote into a run folder."""
+    def load(self, folder: Path) -> "RegressTask":
+        """The task that `RegressTask.save` wrote into a run folder."""
         place = folder / "vocabulary"
         mean, deviation, metric = read_fields(place / "task.json", "mean", "deviation", "metric")
-        return Regress(self.source.load(place), mean, deviation, metric)
+        return RegressTask(self.source.load(place), mean, deviation, metric)
 
 
-class Regress(Task):
+class RegressTask(Task):
     """Sources, and mean and deviation of the numbers: models see them around zero."""
 
     kind = "regress"
@@ -114,13 +114,13 @@ class Regress(Task):
         """What the choice of a model depends on."""
         return source_stats(self.source, corpus, len(self.mean))
 
-    source_of = staticmethod(text_or_vector)
+    to_source = staticmethod(text_or_vector)
 
     def question(self, asked: Asked) -> NumberQuestion:
         """The numbers of a source."""
         return number_question(asked)
 
-    def answer(
+    def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The numbers of a source, in the unit of the data. found: around zero."""
@@ -148,7 +148,7 @@ class Regress(Task):
             model.head.linear.bias.copy_(torch.from_numpy(weights[-1]))
         return None
 
-    def measured(
+    def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
         """r2, and rmse and mae in the unit of the data."""

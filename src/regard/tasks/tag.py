@@ -55,7 +55,7 @@ class TagOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Tag", "TagOptions", list[AutoSetting]]:
+    ) -> tuple["TagTask", "TagOptions", list[AutoSetting]]:
         """The task for these sentences, the options with nothing left open, what was chosen."""
         if not pairs:
             raise UserError("no sentence is left to train on")
@@ -71,24 +71,24 @@ class TagOptions(TaskOptions):
             reason = "the tags mark spans" if metric == "f1" else "a tag for each word"
             auto_settings.append(AutoSetting("task.metric", metric, reason))
         options = self.model_copy(update={"metric": metric, "source": section})
-        return Tag(source, tags, metric), options, auto_settings
+        return TagTask(source, tags, metric), options, auto_settings
 
-    def load(self, folder: Path) -> "Tag":
-        """The task that `Tag.save` wrote into a run folder."""
+    def load(self, folder: Path) -> "TagTask":
+        """The task that `TagTask.save` wrote into a run folder."""
         place = folder / "vocabulary"
         tags, metric = read_fields(place / "task.json", "tags", "metric")
-        return Tag(self.source.load(place), tags, metric)
+        return TagTask(self.source.load(place), tags, metric)
 
 
-class Tag(Task):
+class TagTask(Task):
     """What is read, and the tags."""
 
     kind = "tag"
     unit = "sentences"
     by_line = False
     writes_text = True
-    aligned = True
-    empty = Prediction("", 0.0, value=())
+    is_aligned = True
+    empty_prediction = Prediction("", 0.0, value=())
 
     def __init__(self, source: Input, tags: list[str], metric: str) -> None:
         self.source = source
@@ -124,7 +124,7 @@ class Tag(Task):
         return map(item, sentences), [*layout.notes]
 
     @staticmethod
-    def source_of(value: Any, number: int = 1) -> tuple[str, ...]:
+    def to_source(value: Any, number: int = 1) -> tuple[str, ...]:
         """The words of a sentence; a text is split at its spaces."""
         words = tuple(map(str, value.split() if isinstance(value, str) else value))
         if not words:
@@ -137,7 +137,7 @@ class Tag(Task):
         """The tags of a sentence, or given ones."""
         return tag_question(asked)
 
-    def answer(
+    def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """The tags of a sentence with the probability of each."""
@@ -153,7 +153,7 @@ class Tag(Task):
             confidence=float(np.mean(sure)),
         )
 
-    def measured(
+    def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
         """Return `accuracy`, `oov_accuracy`, `sentence_accuracy` and, for spans, `f1`."""

@@ -50,26 +50,28 @@ class Task(ABC):
     source: Input
     metric: str  # the measure that decides which model is best
     unit = "examples"  # what examples are called
-    use = "regard predict {run} TEXT"  # what a trained model is for
+    usage_hint = "regard predict {run} TEXT"  # what a trained model is for
     # What a model can be asked for, of predict, nbest, constraints, alignment, alternatives,
     # stream, score pairs, score texts, continue (what follows a text). Commands, server and page
     # read it from the Predictor. stepwise: those that need a model that gives steps.
     abilities: frozenset[str] = frozenset({"predict"})
-    stepwise: frozenset[str] = frozenset()
+    step_abilities: frozenset[str] = frozenset()
     exportable = False  # whether other engines than torch can run its models
     spreads = False  # whether threads and processes share the batches of predictions
-    empty: Prediction | None = None  # of a source without any position, which no model reads
+    empty_prediction: Prediction | None = (
+        None  # of a source without any position, which no model reads
+    )
     by_line = True  # whether each line of an input is a source; otherwise see `read_items`
     reads_source = True  # whether it predicts from a source; language models only continue
     writes_text = False  # whether targets are texts, or sequences of words
-    aligned = False  # whether each target token belongs to a source position
+    is_aligned = False  # whether each target token belongs to a source position
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
         """The vocabulary of what the model generates; None where it gives labels or numbers."""
         return None
 
-    def counted(self, count: int) -> str:
+    def count_label(self, count: int) -> str:
         """So many examples, in words."""
         return f"{count:,} {self.unit if count != 1 else self.unit.removesuffix('s')}"
 
@@ -89,12 +91,12 @@ class Task(ABC):
         """Return the sources as batches are made of them."""
         return InputRows(self.source, sources)
 
-    def request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
+    def search_request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
         """Return what a search is asked about these of the rows."""
         return SearchRequest(rows.pad(part))
 
     @abstractmethod
-    def answer(
+    def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
         """Return the prediction for a source, from what the search found. row: its tokens."""
@@ -103,11 +105,11 @@ class Task(ABC):
         """Return what is asked of a prediction, as tokens."""
         raise UserError(ONLY_TRANSDUCERS)
 
-    def growing(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
+    def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
         """Return what makes a prediction of an output that is not complete yet."""
         raise UserError("only transducers and language models give an output token by token")
 
-    def score_targets(
+    def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
         """Return how probable given outputs are: statistics, and the output as a prediction."""
@@ -123,7 +125,7 @@ class Task(ABC):
     def save(self, folder: Path) -> None:
         """Writes all that `load` needs."""
 
-    def measured(
+    def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores | None:
         """What is measured of predictions; None where all comes from the loss."""
@@ -133,14 +135,14 @@ class Task(ABC):
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
         """Measures by name."""
-        measured = self.measured(predictions, examples)
+        measured = self.compute_metrics(predictions, examples)
         return {} if measured is None else measured.scores()
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
         """95 % bootstrap intervals of the same measures."""
-        measured = self.measured(predictions, examples)
+        measured = self.compute_metrics(predictions, examples)
         return {} if measured is None else measured.intervals()
 
     def parse(self, text: str) -> Any:
@@ -152,7 +154,7 @@ class Task(ABC):
         raise NotImplementedError
 
     @staticmethod
-    def source_of(value: Any, number: int = 1) -> Any:
+    def to_source(value: Any, number: int = 1) -> Any:
         """Return a source from what the user gives in place of a line. number: of the example."""
         raise UserError(f"a text expected, {value!r} found")
 
@@ -178,7 +180,7 @@ class Task(ABC):
         """How measures were computed, for those that have several ways."""
         return {}
 
-    def measures(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
+    def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
         """Measures that follow from the loss."""
         return {}
 
@@ -186,7 +188,7 @@ class Task(ABC):
         """Fits what is fitted after training, on dev; True where something was."""
         return False
 
-    def suited(self, corpus: Corpus, model: nn.Module) -> Corpus:
+    def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
         """The corpus in the order that suits a model."""
         return corpus
 
@@ -230,5 +232,5 @@ class Task(ABC):
             return Evaluation(scores, math.nan, predictions, self.details(predictions, examples))
         pairs = [Pair(e.source, reference, 0) for e in examples for reference in e.references]
         loss, parts = losses(model, self.corpus(pairs).passes(batch_size), objective)
-        scores |= self.measures(loss, parts)
+        scores |= self.loss_metrics(loss, parts)
         return Evaluation(scores, loss, predictions, self.details(predictions, examples))

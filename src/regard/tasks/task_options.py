@@ -20,17 +20,17 @@ class TaskOptions(Options):
 
     def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
         """The training and dev examples."""
-        return open_pairs(place, dev, self.read, self.kind, self.hold_back)
+        return open_pairs(place, dev, self.read, self.kind, self.hold_out)
 
     def read(self, place: DataSpec) -> Pairs:
         """The examples of a file."""
         return place.read()
 
-    def hold_back(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
+    def hold_out(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Train and dev parts of examples that came without a dev part."""
         return split_dev(pairs)
 
-    def usable(
+    def trainable(
         self, pairs: Sequence[Pair], task: "Task | None" = None
     ) -> tuple[Sequence[Pair], list[str]]:
         """The examples that can be trained on, and a line for each reason others cannot."""

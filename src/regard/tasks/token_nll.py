@@ -19,7 +19,7 @@ from regard.tasks.task_loss import device_of
 READ = 512  # tokens a model that carries its memory reads at once
 
 
-def window_surprise(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
+def windowed_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
     """(N,) by windows, each read on its own."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     spans = np.concatenate(list(corpus.windows()))  # (windows, 3)
@@ -32,7 +32,7 @@ def window_surprise(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> 
     return found
 
 
-def carried_surprise(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
+def stateful_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
     """(N,) document by document from left to right, several side by side."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     starts, lengths = corpus.side.starts, corpus.side.lengths

@@ -23,13 +23,13 @@ from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.models.encoder_decoder import EncoderDecoderOptions
-from regard.tasks.answering import Answering
 from regard.tasks.questions.question import Asked
 from regard.tasks.questions.transduce_question import TransduceQuestion, transduce_question
+from regard.tasks.sequence_decoding import SequenceDecoding
 from regard.tasks.task import DataCheck, Prediction, Task
 
 
-class Transduce(Answering, Task):
+class TransduceTask(SequenceDecoding, Task):
     """Vocabularies of both sides, and how long outputs may be."""
 
     kind = "transduce"
@@ -130,7 +130,7 @@ class Transduce(Answering, Task):
         outputs = [prediction.text for prediction in predictions]
         return metrics.intervals(outputs, self._references(examples), self.target.tokenize)
 
-    def measures(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
+    def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
         """The perplexity, from the loss without smoothing."""
         return {"perplexity": math.exp(min(parts["nll"], 700.0))}
 

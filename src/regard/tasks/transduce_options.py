@@ -32,7 +32,7 @@ from regard.inputs.text import Text, TextInput, text_like
 from regard.inputs.tokenizers import SideOptions, choose_sides, choose_target
 from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 Metric = Literal["exact_match", "ser", "cer", "wer", "bleu", "chrf", "short_bleu", "perplexity"]
 
@@ -59,11 +59,13 @@ class TransduceOptions(TaskOptions):
         """The pairs of a file or of two; large ones stay where they are."""
         return place.read_large() or place.read()
 
-    def hold_back(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
+    def hold_out(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Train and dev parts of pairs that came without a dev part."""
         return split_large(pairs) if isinstance(pairs, LargePairs) else split_dev(list(pairs))
 
-    def usable(self, pairs: Sequence[Pair], task: Any = None) -> tuple[Sequence[Pair], list[str]]:
+    def trainable(
+        self, pairs: Sequence[Pair], task: Any = None
+    ) -> tuple[Sequence[Pair], list[str]]:
         """The pairs that can be trained on, and a line for each reason others cannot."""
         kept = nonempty_pairs(pairs)
         notes = []
@@ -87,7 +89,7 @@ class TransduceOptions(TaskOptions):
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
-    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """The task for these pairs, the options with nothing left open, what was chosen and why."""
         if like is not None:
             return self._fit_like(pairs, like)
@@ -97,7 +99,7 @@ class TransduceOptions(TaskOptions):
 
     def _fit_once(
         self, pairs: PairSubset
-    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """The task for large pairs, which a second run finds in the cache."""
 
         def build(folder: Path) -> dict[str, Any]:
@@ -112,7 +114,7 @@ class TransduceOptions(TaskOptions):
 
     def _fit(
         self, pairs: Sequence[Pair]
-    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """The task for these pairs, with vocabularies of its own."""
         auto_settings: list[AutoSetting] = []
         if not self.source.joint or not self.source.accepts(pairs[0].source):
@@ -127,7 +129,7 @@ class TransduceOptions(TaskOptions):
 
     def _fit_target(
         self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
-    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """The task for sources that are no texts."""
         tree, sources = self.model_dump(), [pair.source for pair in pairs]
         source, section = fit_input(self.source, sources, "task.source", auto_settings)
@@ -157,7 +159,7 @@ class TransduceOptions(TaskOptions):
 
     def _fit_like(
         self, pairs: Sequence[Pair], like: Any
-    ) -> tuple["Transduce", "TransduceOptions", list[AutoSetting]]:
+    ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
         """The task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source.tokenizer).tokenizer
@@ -176,14 +178,16 @@ class TransduceOptions(TaskOptions):
         target = options.target_tokenizer(pairs)
         return _measured(_read(source), target, options, pairs), options, auto_settings
 
-    def load(self, folder: Path) -> "Transduce":
-        """The task that `Transduce.save` wrote into a run folder."""
+    def load(self, folder: Path) -> "TransduceTask":
+        """The task that `TransduceTask.save` wrote into a run folder."""
         place = folder / "vocabulary"
         shared, metric, ratio = read_fields(place / "task.json", "shared", "metric", "ratio")
         source = self.source.load(place)
         own = getattr(source, "tokenizer", None)
         target = own if shared and own is not None else load_tokenizer(place, "target")
-        return Transduce(source, target, metric, ratio, self.max_length, bool(self.shared_vocab))
+        return TransduceTask(
+            source, target, metric, ratio, self.max_length, bool(self.shared_vocab)
+        )
 
 
 def _read(tokenizer: Tokenizer) -> TextInput:
@@ -193,11 +197,11 @@ def _read(tokenizer: Tokenizer) -> TextInput:
 
 def _measured(
     source: Input, target: Tokenizer, options: TransduceOptions, pairs: Sequence[Pair]
-) -> "Transduce":
+) -> "TransduceTask":
     """The task of these sides, which knows how long outputs may be."""
     assert options.metric is not None
     shared = bool(options.shared_vocab)
-    task = Transduce(source, target, options.metric, 1.0, options.max_length, shared)
+    task = TransduceTask(source, target, options.metric, 1.0, options.max_length, shared)
     lengths = task.lengths(pairs) + 1.0  # (N, 2), with EOS
     task.ratio = round(1.3 * float(np.quantile(lengths[:, 1] / lengths[:, 0], 0.999)), 3)
     return task

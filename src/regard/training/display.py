@@ -78,7 +78,7 @@ class Plain(Display):
         part = f"{len(result.examples):,} of " if len(result.examples) < len(run.dev) else ""
         self.say(
             f"step {run.progress.step}: dev {metric} {value}{best}{others} "
-            f"on {part}{run.task.counted(len(run.dev))} of dev",
+            f"on {part}{run.task.count_label(len(run.dev))} of dev",
             "bold",
         )
         for sample in result.samples:
@@ -102,7 +102,7 @@ class Plain(Display):
             value = shown(name, result.evaluation.scores[name], 2)
             self.say(f"  dev {name:<18} {value:>8}{interval}")
         self.say(f"report: {run.folder / 'report.html'}")
-        self.say(f"next: {run.task.use.format(run=shlex.quote(str(run.folder)))}")
+        self.say(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")
 
     def interrupted(self, run: Run) -> None:
         """Where things stand and how to go on."""

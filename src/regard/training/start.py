@@ -52,8 +52,10 @@ def _fit(
     config: Config, train: Sequence[Pair], like: Task | None
 ) -> tuple[Task, Corpus, Any, list[AutoSetting], list[str]]:
     """The task of the training examples, they as numbers, and what was chosen and left out."""
-    task, options, auto_settings = config.task.fit(config.task.usable(train)[0], config.model, like)
-    kept, notes = options.usable(train, task)
+    task, options, auto_settings = config.task.fit(
+        config.task.trainable(train)[0], config.model, like
+    )
+    kept, notes = options.trainable(train, task)
     return task, task.corpus(kept), options, auto_settings, notes
 
 
@@ -62,7 +64,7 @@ def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
     config = read_config(folder)
     about = read_json(folder / "run.json")
     task = config.task.load(folder)
-    kept, _ = config.task.usable(train, task)
+    kept, _ = config.task.trainable(train, task)
     run = _assemble(
         folder, config, task, task.corpus(kept), dev, loaded=about.get("pretrained_weights", [])
     )
@@ -131,7 +133,7 @@ def _assemble(
         engine=engine,
         optimizers=training.optimizer.build(model, training.lr or 1.0, factors),
         average=training.average.build(),
-        corpus=task.suited(corpus, model),
+        corpus=task.reorder_for(corpus, model),
         dev=task.examples(dev),
         progress=TrainingState(),
         device=device,

@@ -36,7 +36,7 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
     )
     rows = [row[-most:] for row in some_rows(task, predictor.folder)]
     places = [e.target_places for e in engines if e.target_places is not None]
-    limits = [min(MAX_LENGTH, *places, task.limit(len(row), search)) for row in rows]
+    limits = [min(MAX_LENGTH, *places, task.max_output_length(len(row), search)) for row in rows]
     least = MIN_EQUAL[engines[1].name] if quantize in (None, "float32") else MIN_EQUAL_QUANTIZED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:

@@ -17,7 +17,7 @@ from regard.exchange.importing.marian_tokens import MarianTokens, added, read_to
 from regard.exchange.importing.marian_weights import Tensors, position_table, side_weights, tables
 from regard.exchange.importing.torch_checkpoint import Checkpoint, read_checkpoint, read_weights
 from regard.inputs.text import TextInput
-from regard.tasks.transduce import Transduce
+from regard.tasks.transduce import TransduceTask
 
 RATIO = 4.0  # output tokens per source token if no maximum length is set
 
@@ -27,7 +27,7 @@ class Imported:
     """A model, its configuration and task, and notes for the user."""
 
     config: Config
-    task: Transduce
+    task: TransduceTask
     model: nn.Module
     notes: list[str]
 
@@ -108,17 +108,19 @@ def _task_settings(found: dict[str, Tensor]) -> dict[str, Any]:
 
 def _task(
     checkpoint: Checkpoint, config: Config, source: MarianTokens, target: MarianTokens
-) -> Transduce:
+) -> TransduceTask:
     """Return the task: both tokenizers and the length limit."""
     cut = MarianTokenizer.load(checkpoint.path("source.spm"), source.tokens)
     joined = MarianTokenizer.load(checkpoint.path("target.spm"), target.tokens)
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # only that limit counts
     read = TextInput(cut, lowercase=False, opened=False)
-    return Transduce(read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab))
+    return TransduceTask(
+        read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab)
+    )
 
 
-def _filled(task: Transduce, config: Config, found: dict[str, Tensor]) -> nn.Module:
+def _filled(task: TransduceTask, config: Config, found: dict[str, Tensor]) -> nn.Module:
     """Return the model with these weights."""
     model = task.build(config.model)
     own = dict(model.named_parameters())

@@ -85,7 +85,7 @@ class DiagnosedRun:
 
     def updates(self, pairs: Sequence[Pair], model: nn.Module, tokens: int) -> Iterator[Batch]:
         """Yield batches to train on, forever, always the same ones."""
-        corpus = self.task.suited(self.task.corpus(pairs), model)
+        corpus = self.task.reorder_for(self.task.corpus(pairs), model)
         for epoch in itertools.count():
             for rows in corpus.order(tokens, self.config.training.seed, epoch):
                 yield corpus.batch(rows).to(self.device)
@@ -152,7 +152,7 @@ def _data(
     try:
         data = config.task.open(DataSpec(**spec), DataSpec(**(dev or {})))
         surely = read_pseudo(folder)
-        train, _ = config.task.usable([*data.train, *surely] if surely else data.train, task)
+        train, _ = config.task.trainable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:
         return [], [], f"the data cannot be read: {error}"
     return train, data.dev, ""

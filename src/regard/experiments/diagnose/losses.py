@@ -158,7 +158,7 @@ def source_statistics(subject: DiagnosedRun) -> Statistics:
         "shuffled_tokens": shuffle_tokens,
         "shuffled_order": shuffle_order,
     }
-    if not subject.task.aligned:  # a tag needs a word in its position
+    if not subject.task.is_aligned:  # a tag needs a word in its position
         changes["other_source"] = swap_sources
     stats: Statistics = {}
     for part, pairs in subject.parts.items():

@@ -82,7 +82,7 @@ def language_question(asked: Asked) -> LanguageQuestion:
 
 def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
     """Return the tokens that follow a prompt, EOS if it ended, and how they came about."""
-    search, reach = asked.search, asked.task.reach(asked.model)
+    search, reach = asked.search, asked.task.max_context(asked.model)
     room = None if reach is None else reach - len(prompt)
     if room is not None and room < 1:
         raise UserError(
@@ -103,7 +103,7 @@ def _continued(asked: Asked, prompt: list[int]) -> tuple[list[int], list[Note]]:
 
 def _given(asked: Asked, prompt: list[int], target: str) -> tuple[list[int], list[str]]:
     """Return the tokens of a given continuation, and their names."""
-    tokenizer, reach = asked.task.tokenizer, asked.task.reach(asked.model)
+    tokenizer, reach = asked.task.tokenizer, asked.task.max_context(asked.model)
     ids, names, _ = tokens_of(tokenizer, asked.source + target)
     if ids[: len(prompt)] == prompt:
         ids, names = ids[len(prompt) :], names[len(prompt) :]

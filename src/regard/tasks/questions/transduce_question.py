@@ -46,7 +46,7 @@ def transduce_question(asked: Asked) -> TransduceQuestion:
     names = task.source.names(text)
     asked.refuse_longer("text", len(names), "give a shorter text")
     engine.check(len(names))
-    request = engine.own(task.request(task.rows([text]), [0], asked.search))
+    request = engine.own(task.search_request(task.rows([text]), [0], asked.search))
     request = replace(request, on_step=lambda rows, outputs: asked.on_step())
     best, tree = asked.search.explain(engine.stepper(), request)
     if asked.target is None:

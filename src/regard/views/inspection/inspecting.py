@@ -47,7 +47,7 @@ def inspect_with_options(
     task = predictor.task
     if not isinstance(text, Iterable):
         raise UserError(f"a text expected, {text!r} found")
-    source = task.parse(text) if isinstance(text, str) else task.source_of(text)
+    source = task.parse(text) if isinstance(text, str) else task.to_source(text)
     for what, given in (("text", source), ("target", target or "")):
         _refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
     changes = {name: value for name, value in search.items() if value is not None}

@@ -25,17 +25,19 @@ from regard.tasks.batches import plan
 from regard.tasks.values import Constraints, Prediction
 
 
-class Answering:
+class SequenceDecoding:
     """What a task with two vocabularies can do with a model."""
 
-    stepwise = frozenset(("constraints", "alignment", "alternatives", "stream", "score pairs"))
-    abilities = frozenset(("predict", "nbest")) | stepwise
+    step_abilities = frozenset(
+        ("constraints", "alignment", "alternatives", "stream", "score pairs")
+    )
+    abilities = frozenset(("predict", "nbest")) | step_abilities
     exportable = spreads = True
     source: Input
     target: Tokenizer
     ratio: float
 
-    def limit(self, length: int, search: Any) -> int:
+    def max_output_length(self, length: int, search: Any) -> int:
         """The most tokens, EOS included, that a search gives to a source of this length."""
         most = math.ceil(self.ratio * length) + 10
         if search.max_length is not None:
@@ -46,10 +48,10 @@ class Answering:
         """The sources as tokens, all at once."""
         return self.source.encode(sources)
 
-    def request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
+    def search_request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
         """What a search is asked about these of the rows."""
         at = np.asarray(part)
-        limits = [self.limit(length, search) for length in rows.lengths[at].tolist()]
+        limits = [self.max_output_length(length, search) for length in rows.lengths[at].tolist()]
         return SearchRequest(rows.pad(at), torch.tensor(limits))
 
     def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
@@ -69,7 +71,7 @@ class Answering:
         banned = bans(self.target, constraints.ban)
         return replace(banned, prefix=tuple(encode(constraints.prefix)), require=require)
 
-    def score_targets(
+    def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
         """Log probability, perplexity and tokens of each target, and it as if predicted."""
@@ -84,7 +86,7 @@ class Answering:
                 engine.stepper(), source, [targets[i] for i in part], scoring, size
             )
             for i, one in zip(part, scored, strict=True):
-                prediction = self.answer(pairs[i].source, encoded.row(i), [one], None, 1)
+                prediction = self.make_prediction(pairs[i].source, encoded.row(i), [one], None, 1)
                 found[i] = (_statistics(prediction), prediction)
         return [found[i] for i in range(len(pairs))]
 
@@ -117,15 +119,19 @@ class Answering:
         wishes = [replace(wish, prefix=(*begun, token)) for token in tokens]
         found: list[list[Hypothesis]] = []
         for part in plan([int(encoded.lengths[0])] * len(tokens), len(tokens)):
-            asked = self.request(encoded, [0] * len(part), search)
+            asked = self.search_request(encoded, [0] * len(part), search)
             own = [wishes[i] for i in part]
             found += engine.run(search, replace(asked, constraints=own, on_step=on_step))
         return [
-            (self.target.name(token), p, self.answer(source, encoded.row(0), one, search, 1))
+            (
+                self.target.name(token),
+                p,
+                self.make_prediction(source, encoded.row(0), one, search, 1),
+            )
             for token, p, one in zip(tokens, chances, found, strict=True)
         ]
 
-    def growing(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
+    def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
         """What makes a prediction of an output that is not complete; each token is named once."""
         name = cache(self.target.name)
 
@@ -135,7 +141,7 @@ class Answering:
 
         return grown
 
-    def answer(
+    def make_prediction(
         self, source: Any, row: Any, found: Sequence[Hypothesis], search: Any, nbest: int
     ) -> Prediction:
         """The first hypothesis as text, with the others as alternatives."""
