@@ -31,9 +31,9 @@ Open = Callable[..., Any]
 def serve(open_page: Open, wish: argparse.Namespace) -> Any:
     """An answer, and what is inside."""
     page = open_page(viewport={"width": 1280, "height": 1600})
-    steps.ask(page, wish.text)
-    steps.look_inside(page)
-    steps.choose_tab(page, "cross")
+    steps.run_text(page, wish.text)
+    steps.run_inspect(page)
+    steps.select_tab(page, "cross")
     return page
 
 
@@ -42,7 +42,7 @@ def compare_models(open_page: Open, wish: argparse.Namespace) -> Any:
     page = open_page(viewport={"width": 1280, "height": 820})
     steps.part(page, "model").select_option(wish.one.name)
     steps.compare(page, wish.other.name)
-    steps.ask(page, wish.word)
+    steps.run_text(page, wish.word)
     return page
 
 
@@ -50,14 +50,14 @@ def phone(open_page: Open, wish: argparse.Namespace) -> Any:
     """A small screen."""
     page = open_page(**PHONE)
     steps.part(page, "model").select_option(wish.one.name)
-    steps.ask(page, wish.word)
+    steps.run_text(page, wish.word)
     return page
 
 
 def inspect(open_page: Open, wish: argparse.Namespace, theme: str = "light") -> Any:
     """The page of `regard inspect`."""
     page = open_page(viewport={"width": 1280, "height": 1320}, color_scheme=theme, file=True)
-    steps.choose_tab(page, "cross")
+    steps.select_tab(page, "cross")
     return page
 
 

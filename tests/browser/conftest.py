@@ -1,4 +1,4 @@
-"""A real browser and a real server: Chromium through Playwright, `regard serve` as a process."""
+"""Browser tests: Chromium driven by Playwright, `regard serve` in a subprocess."""
 
 import importlib.util
 import json
@@ -16,39 +16,39 @@ import pytest
 
 import regard
 
-PLACES = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
-QUIET = (
+PATHS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "google-chrome")
+ARGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
-TIMEOUT = 120_000  # milliseconds for each step: a machine may be slow
+TIMEOUT = 120_000  # milliseconds per step: the machine may be slow
 SCRIPTS = {"Latin": "abcdef", "Arabic": "ابتثجح", "Chinese": "天地人山水火"}
 
 
 def chromium() -> str | None:
-    """The program of a browser: REGARD_CHROMIUM, or where Debian and others put it."""
-    for place in (os.environ.get("REGARD_CHROMIUM"), *PLACES):
-        if place and (found := shutil.which(place)):
+    """Return the path of Chromium: REGARD_CHROMIUM or a usual place."""
+    for path in (os.environ.get("REGARD_CHROMIUM"), *PATHS):
+        if path and (found := shutil.which(path)):
             return found
     return None
 
 
-def missing() -> str | None:
-    """Why these tests cannot be run, if they cannot."""
+def skip_reason() -> str | None:
+    """Return why these tests cannot run; None if they can."""
     if importlib.util.find_spec("playwright") is None:
-        return "there is no Playwright: pip install playwright"
+        return "Playwright is not installed: pip install playwright"
     if chromium() is None:
-        return "there is no Chromium: install the package chromium, or set REGARD_CHROMIUM"
+        return "Chromium is not installed: install the package chromium, or set REGARD_CHROMIUM"
     return None
 
 
-MISSING = missing()
-collect_ignore_glob = ["test_*.py"] if MISSING else []
+SKIP_REASON = skip_reason()
+collect_ignore_glob = ["test_*.py"] if SKIP_REASON else []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    if MISSING:
-        terminalreporter.write_line(f"tests/browser was left out: {MISSING}")
+    if SKIP_REASON:
+        terminalreporter.write_line(f"tests/browser skipped: {SKIP_REASON}")
 
 
 class Served(NamedTuple):
@@ -57,22 +57,21 @@ class Served(NamedTuple):
     address: str
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """The JSON that the API answers."""
+        """Return the JSON response of the API."""
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self.address + path, json.dumps(body).encode(), headers)
-        with urllib.request.urlopen(request, timeout=120) as answer:
-            return json.load(answer)
+        with urllib.request.urlopen(request, timeout=120) as response:
+            return json.load(response)
 
-    def answer(self, model: str, text: str) -> str:
-        """What a model says, without a browser."""
+    def predict(self, model: str, text: str) -> str:
+        """Return the prediction of a model, without the browser."""
         return self.post("/predict", {"model": model, "texts": [text]})["predictions"][0]["text"]
 
 
 @pytest.fixture(scope="session")
-def letters(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]) -> Path:
-    """A Transformer with two layers of two heads that half knows how to reverse words of three
-    scripts."""
-    folder, draw = tmp_path_factory.mktemp("letters"), random.Random(1)
+def chars(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any]) -> Path:
+    """Return a partly trained Transformer (2 layers, 2 heads) that reverses words of 3 scripts."""
+    folder, draw = tmp_path_factory.mktemp("chars"), random.Random(1)
     words = {
         "".join(draw.choices(s, k=draw.randint(1, 6))) for s in SCRIPTS.values() for _ in range(120)
     }
@@ -93,9 +92,9 @@ def letters(tmp_path_factory: pytest.TempPathFactory, command: Callable[..., Any
 
 
 @pytest.fixture(scope="session")
-def server(letters: Path, trained: Any, models: Callable[[str], Any]) -> Iterator[Served]:
-    """A server of a Transformer, a recurrent model and a tagger."""
-    named = {"letters": letters, "recurrent": trained.run, "tagger": models("tag").run}
+def server(chars: Path, trained: Any, models: Callable[[str], Any]) -> Iterator[Served]:
+    """Serve a Transformer, a recurrent model and a tagger."""
+    named = {"chars": chars, "recurrent": trained.run, "tagger": models("tag").run}
     words = [f"{name}={folder}" for name, folder in named.items()]
     surroundings = os.environ | {"PYTHONPATH": str(Path(regard.__file__).parents[1])}
     process = subprocess.Popen(
@@ -116,32 +115,32 @@ def server(letters: Path, trained: Any, models: Callable[[str], Any]) -> Iterato
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium. It is closed after each file: while it is open, no other event loop can run."""
+    """Start Chromium, per file: while it is open, no other event loop can run."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=TIMEOUT)
     with sync_playwright() as play:
-        one = play.chromium.launch(executable_path=chromium(), args=list(QUIET), timeout=TIMEOUT)
+        one = play.chromium.launch(executable_path=chromium(), args=list(ARGS), timeout=TIMEOUT)
         yield one
         one.close()
 
 
 class Tab:
-    """Opens pages that are watched: what goes wrong in them is noted."""
+    """Opens pages and records their errors and requests."""
 
     def __init__(self, browser: Any) -> None:
         self.browser = browser
         self.contexts: list[Any] = []
         self.problems: list[str] = []
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.allowed: tuple[str, ...] = ()
 
     def __call__(self, address: str, **how: Any) -> Any:
-        """A page at an address, in a browser that knows nothing yet."""
+        """Open a page in a new browser context."""
         offline = how.pop("offline", False)
         allowed = how.pop("permissions", [])
         usual = {"locale": "en-US", "viewport": {"width": 1280, "height": 900}}
-        given = usual | {"reduced_motion": "reduce"} | how  # nothing is seen halfway
+        given = usual | {"reduced_motion": "reduce"} | how  # no half-drawn animations
         context = self.browser.new_context(**given)
         context.set_default_timeout(TIMEOUT)
         context.grant_permissions(allowed)
@@ -150,7 +149,7 @@ class Tab:
         page = context.new_page()
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("request", lambda request: self.asked.append(request.url))
+        page.on("request", lambda request: self.requests.append(request.url))
         page.on("requestfailed", self._failed)
         page.goto(address)
         return page
@@ -160,11 +159,11 @@ class Tab:
             self.problems.append(message.text)
 
     def _failed(self, request: Any) -> None:
-        if request.failure != "net::ERR_ABORTED":  # the page itself wants it no more
+        if request.failure != "net::ERR_ABORTED":  # cancelled by the page
             self.problems.append(f"{request.url}: {request.failure}")
 
     def check(self) -> None:
-        """Nothing went wrong but what was to be expected."""
+        """Assert that only expected errors occurred."""
         for context in self.contexts:
             context.close()
         found = [p for p in self.problems if not any(word in p for word in self.allowed)]
@@ -173,7 +172,7 @@ class Tab:
 
 @pytest.fixture
 def tab(browser: Any) -> Iterator[Tab]:
-    """`tab(address)` opens a page; at the end nothing went wrong in it."""
+    """`tab(address)` opens a page; unexpected errors fail the test."""
     one = Tab(browser)
     yield one
     one.check()
@@ -181,10 +180,10 @@ def tab(browser: Any) -> Iterator[Tab]:
 
 @pytest.fixture
 def page(tab: Tab, server: Served) -> Any:
-    """The page of the server; nothing is asked of any other host."""
+    """Open the web UI; requests to other hosts fail the test."""
     opened = tab(server.address)
-    opened.locator("#bench").wait_for()
+    opened.locator("#workspace").wait_for()
     yield opened
     assert [
-        url for url in tab.asked if not url.startswith((server.address, "data:", "blob:"))
+        url for url in tab.requests if not url.startswith((server.address, "data:", "blob:"))
     ] == []

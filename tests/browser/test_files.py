@@ -1,4 +1,4 @@
-"""Pages that are files: they need no server and no network."""
+"""Standalone pages: inspect pages and reports work without server and network."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,25 +8,33 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from .conftest import Tab
-from .steps import DRAWN, LARGE, choose_head, choose_tab, expect_background, open_tree, sideways
+from .steps import (
+    LARGE,
+    TWO_FRAMES,
+    expect_background,
+    horizontal_overflow,
+    open_tree,
+    select_head,
+    select_tab,
+)
 
 
 @pytest.fixture(scope="module")
 def inspected(
-    letters: Path, command: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
+    chars: Path, command: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """The page that `regard inspect` writes."""
+    """Write a page with `regard inspect`."""
     out = tmp_path_factory.mktemp("inspected") / "page.html"
-    said = command("inspect", letters, "abcd", "--target", "abc", "--out", out)
+    said = command("inspect", chars, "abcd", "--target", "abc", "--out", out)
     assert said.code == 0, said.err
     return out
 
 
-def test_the_page_of_inspect_needs_no_network(tab: Tab, inspected: Path) -> None:
+def test_inspect_page_works_offline(tab: Tab, inspected: Path) -> None:
     page: Page = tab(inspected.as_uri(), offline=True)
     expect(page.locator("h1")).to_have_text("abcd")
-    choose_tab(page, "cross")
-    choose_head(page, "cross.1.1")
+    select_tab(page, "cross")
+    select_head(page, "cross.1.1")
     page.locator("[data-view=lines]").click()
     expect(page.locator(f"{LARGE} .lines canvas")).to_be_visible()
     open_tree(page)
@@ -37,26 +45,26 @@ def test_the_page_of_inspect_needs_no_network(tab: Tab, inspected: Path) -> None
     notes = page.locator("section[data-part=notes] li")
     expect(notes).to_have_text(["输出由您给定，模型按它逐步计算。", "搜索树来自模型自己的搜索。"])
     expect(page.locator("#facts")).to_contain_text("编码器 transformer")
-    assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
-def test_the_page_of_inspect_on_a_phone(tab: Tab, inspected: Path) -> None:
+def test_inspect_page_on_a_phone(tab: Tab, inspected: Path) -> None:
     page = tab(inspected.as_uri(), offline=True, viewport={"width": 390, "height": 844})
     open_tree(page)
-    assert sideways(page) <= 0
+    assert horizontal_overflow(page) <= 0
 
 
-def test_large_maps_scroll_in_a_room_of_their_own(
-    tab: Tab, letters: Path, command: Callable[..., Any], tmp_path: Path
+def test_large_maps_scroll_in_their_own_pane(
+    tab: Tab, chars: Path, command: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """The page does not grow with them, and the names of rows and columns stay in sight."""
+    """The page does not grow, and row and column labels stay visible."""
     text = "abcd" * 15
-    said = command("inspect", letters, text, "--target", text, "--out", tmp_path / "page.html")
+    said = command("inspect", chars, text, "--target", text, "--out", tmp_path / "page.html")
     assert said.code == 0, said.err
     page = tab((tmp_path / "page.html").as_uri(), offline=True)
-    choose_tab(page, "cross")
+    select_tab(page, "cross")
     room = page.locator(f"{LARGE} .scroll").first
-    page.evaluate(DRAWN)  # the map takes its size from the room
+    page.evaluate(TWO_FRAMES)  # the map takes its size from the room
     high, inside = room.evaluate("(room) => [room.clientHeight, room.scrollHeight]")
     assert inside > high + 100 and high <= 800
     room.evaluate("(room) => { room.scrollTop = room.scrollHeight; }")
@@ -65,10 +73,10 @@ def test_large_maps_scroll_in_a_room_of_their_own(
     top = room.evaluate(offset)
     assert abs(names.evaluate(offset) - top) < 2
     page.set_viewport_size({"width": 390, "height": 844})
-    assert sideways(page) <= 0
+    assert horizontal_overflow(page) <= 0
 
 
-def test_the_report_of_a_run_needs_no_network(tab: Tab, trained: Any) -> None:
+def test_report_works_offline(tab: Tab, trained: Any) -> None:
     page: Page = tab((trained.run / "report.html").as_uri(), offline=True)
     expect(page.locator("h1")).to_be_visible()
     expect(page.locator("svg, canvas").first).to_be_visible()
@@ -83,5 +91,5 @@ def test_the_report_of_a_run_needs_no_network(tab: Tab, trained: Any) -> None:
     page.locator("figure.curve svg").first.hover()
     expect(page.locator(".tip")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
-    assert sideways(page) <= 0
-    assert [url for url in tab.asked if not url.startswith(("file:", "data:", "blob:"))] == []
+    assert horizontal_overflow(page) <= 0
+    assert [url for url in tab.requests if not url.startswith(("file:", "data:", "blob:"))] == []

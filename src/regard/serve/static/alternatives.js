@@ -1,60 +1,60 @@
-// What else could stand at a place of an answer; choosing one lets the answer go on from there.
+// Alternatives at a position of a prediction; selecting one continues decoding from it.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
+  const TOP = 6;
 
-  function row(one, question, choose) {
-    const begins = app.beginnings(one.prediction);
-    const prefix = begins?.[question.place + 1];
-    const now = one.prediction.tokens?.[question.place] === question.answer.tokens?.[question.place];
-    const said = now ? [one.prediction.text] : app.marked(one.prediction.text, question.answer.text);
-    const token = regard.token(one.token === "<eos>" ? "</s>" : one.token);
-    token.title ||= one.token; // a very long one is cut short
-    const inside = [
-      token, app.meter(one.probability),
-      make("span", { class: "number" }, regard.percent(one.probability)),
-      make("span", { class: "said", dir: "auto" }, said),
+  function row({ token, probability, prediction }, query, onSelect) {
+    const prefix = app.prefixes(prediction)?.[query.position + 1];
+    const isCurrent = prediction.tokens?.[query.position] === query.prediction.tokens?.[query.position];
+    const text = isCurrent ? [prediction.text] : app.markDifferences(prediction.text, query.prediction.text);
+    const name = regard.token(token === "<eos>" ? "</s>" : token);
+    name.title ||= token; // a long token is truncated by CSS
+    const cells = [
+      name, app.meter(probability),
+      make("span", { class: "number" }, regard.percent(probability)),
+      make("span", { class: "output", dir: "auto" }, text),
     ];
-    if (prefix === undefined || now) {
-      const here = now ? { class: "now", "aria-current": "true" } : {};
-      return make("li", here, make("span", { class: "option" }, inside));
+    if (prefix === undefined || isCurrent) {
+      const current = isCurrent ? { class: "current", "aria-current": "true" } : {};
+      return make("li", current, make("span", { class: "option" }, cells));
     }
-    const named = { token: regard.plain(one.token), p: regard.percent(one.probability), text: one.prediction.text };
+    const values = { token: regard.plain(token), p: regard.percent(probability), text: prediction.text };
     return make("li", {}, make("button", {
-      type: "button", class: "option", "aria-label": regard.say("app.pick", named),
-      data: { token: one.token }, on: { click: () => choose(prefix) },
-    }, inside));
+      type: "button", class: "option", "aria-label": regard.say("app.alternative", values),
+      data: { token }, on: { click: () => onSelect(prefix) },
+    }, cells));
   }
 
-  function head(question, close) {
-    const { prefix } = question;
+  function head({ prefix }, onClose) {
     const where = prefix ? regard.say("app.after", { prefix }) : regard.say("app.first");
+    const title = `${regard.say("app.alternatives")} `;
     return make("div", { class: "head" },
-      make("h2", { class: "caption" }, `${regard.say("app.choose")} `, make("span", { class: "muted", dir: "auto" }, where)),
-      app.button("app.close", close, { class: "ghost", data: { role: "close" } }));
+      make("h2", { class: "caption" }, title, make("span", { class: "muted", dir: "auto" }, where)),
+      app.button("app.close", onClose, { class: "ghost", data: { role: "close" } }));
   }
 
-  // Asks and draws. question: {model, text, answer, place, prefix, search, constraints}; choose gets
-  // the beginning that was chosen; close is called by the button and by Escape.
-  app.alternatives = async (element, question, { choose, close, signal }) => {
+  // Requests and draws alternatives. query: {model, text, prediction, position, prefix, search,
+  // constraints}. onSelect gets the selected prefix; the button and Escape call onClose.
+  app.showAlternatives = async (element, query, { onSelect, onClose, signal }) => {
     const body = make("div", { class: "muted" }, regard.say("app.working"));
-    const panel = make("div", { class: "choices", role: "group", "aria-label": regard.say("app.choose"), on: {
-      keydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); close(); } },
-    } }, head(question, close), body);
+    const panel = make("div", { class: "alternatives", role: "group", "aria-label": regard.say("app.alternatives"), on: {
+      keydown: (event) => { if (event.key === "Escape") { event.stopPropagation(); onClose(); } },
+    } }, head(query, onClose), body);
     element.replaceChildren(panel);
     try {
-      const found = await app.api.json("alternatives", {
-        model: question.model.name, text: question.text, top: 6,
-        constraints: { ...question.constraints, prefix: question.prefix }, search: question.search,
+      const response = await app.api.json("alternatives", {
+        model: query.model.name, text: query.text, top: TOP,
+        constraints: { ...query.constraints, prefix: query.prefix }, search: query.search,
       }, signal);
-      const rows = found.alternatives.map((one) => row(one, question, choose));
+      const rows = response.alternatives.map((one) => row(one, query, onSelect));
       body.replaceWith(make("ol", { class: "options" }, rows));
       const first = panel.querySelector("button.option");
       (first || panel.querySelector("button")).focus({ preventScroll: true });
-    } catch (problem) {
-      if (problem.name !== "AbortError") app.showError(body, problem);
+    } catch (error) {
+      if (error.name !== "AbortError") app.showError(body, error);
     }
   };
 })();

@@ -1,4 +1,4 @@
-// The server: requests, server-sent events, the key, and errors as the server words them.
+// API client: requests, server-sent events, the API key, and errors in the server's words.
 (() => {
   "use strict";
   const regard = window.regard;
@@ -7,13 +7,13 @@
   let key = null;
   try { key = sessionStorage.getItem(KEY); } catch { /* kept in memory only */ }
 
-  // status: of HTTP; 0 where the server could not be reached or went away.
+  // status: the HTTP status; 0 if the server is not reachable or the connection broke.
   class ServerError extends Error {
     constructor(message, status, body = {}) {
       super(message);
       this.status = status;
       this.field = body.field;
-      this.again = status === 0 || status === 503;
+      this.canRetry = status === 0 || status === 503;
     }
   }
 
@@ -24,74 +24,74 @@
     };
   }
 
-  async function refusal(response) {
+  async function errorOf(response) {
     let body = {};
-    try { body = await response.json(); } catch { /* not ours: a proxy's page */ }
-    const said = typeof body.error === "string" ? body.error : "";
-    const where = body.field;
-    const message = said || `${response.status} ${response.statusText}`.trim();
-    const placed = where && !said.includes(where) ? `${where}: ${message}` : message;
-    return new ServerError(placed, response.status, body);
+    try { body = await response.json(); } catch { /* not JSON: the page of a proxy */ }
+    const { field } = body;
+    const error = typeof body.error === "string" ? body.error : "";
+    const message = error || `${response.status} ${response.statusText}`.trim();
+    const located = field && !error.includes(field) ? `${field}: ${message}` : message;
+    return new ServerError(located, response.status, body);
   }
 
-  function gone(problem) {
-    if (problem.name === "AbortError" || problem instanceof ServerError) return problem;
+  function connectionError(error) {
+    if (error.name === "AbortError" || error instanceof ServerError) return error;
     return new ServerError(regard.say("app.offline"), 0);
   }
 
-  // The response, whatever it says; body: a text, or undefined for none.
+  // Returns the response, whatever its status; body: a string, or undefined for none.
   async function raw(path, method, body, signal) {
     try {
       return await fetch(path, { method, body, headers: headers(body), signal, cache: "no-store" });
-    } catch (problem) {
-      throw gone(problem);
+    } catch (error) {
+      throw connectionError(error);
     }
   }
 
-  async function ask(path, body, signal) {
+  async function request(path, body, signal) {
     const response = body === undefined
       ? await raw(path, "GET", undefined, signal)
       : await raw(path, "POST", JSON.stringify(body), signal);
-    if (!response.ok) throw await refusal(response);
+    if (!response.ok) throw await errorOf(response);
     return response;
   }
 
   async function json(path, body, signal) {
-    const response = await ask(path, body, signal);
-    try { return await response.json(); } catch (problem) { throw gone(problem); }
+    const response = await request(path, body, signal);
+    try { return await response.json(); } catch (error) { throw connectionError(error); }
   }
 
-  function parsed(block) {
+  function parseEvent(block) {
     const lines = block.split("\n");
-    const of = (name) => lines.filter((line) => line.startsWith(`${name}:`))
+    const values = (name) => lines.filter((line) => line.startsWith(`${name}:`))
       .map((line) => line.slice(name.length + 1).replace(/^ /, ""));
-    return { event: of("event")[0], data: of("data").join("\n") };
+    return { event: values("event")[0], data: values("data").join("\n") };
   }
 
-  // The answer at the end of a stream; `grow` is called with what there is so far.
-  async function stream(body, grow, signal) {
-    const response = await ask("stream", body, signal);
+  // Returns the result of a stream; calls onPartial with partial predictions.
+  async function stream(body, onPartial, signal) {
+    const response = await request("stream", body, signal);
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
-    let answer = null;
+    let result = null;
     try {
       for (;;) {
         const { value, done } = await reader.read();
-        if (done && answer) return answer;
+        if (done && result) return result;
         if (done) throw new ServerError(regard.say("app.broken"), 0);
         const blocks = (rest + value).replaceAll("\r\n", "\n").split("\n\n");
         rest = blocks.pop();
-        let grown = null; // of what came together only the last is drawn
-        for (const { event, data } of blocks.map(parsed)) {
-          if (event === "partial") grown = data;
-          if (event === "result") answer = JSON.parse(data);
+        let partial = null; // of events that arrive together only the last is drawn
+        for (const { event, data } of blocks.map(parseEvent)) {
+          if (event === "partial") partial = data;
+          if (event === "result") result = JSON.parse(data);
           if (event === "error") throw new ServerError(JSON.parse(data).error, 400);
         }
-        if (grown && !answer) grow(JSON.parse(grown));
+        if (partial && !result) onPartial(JSON.parse(partial));
       }
-    } catch (problem) {
+    } catch (error) {
       reader.cancel().catch(() => {});
-      throw gone(problem);
+      throw connectionError(error);
     }
   }
 

@@ -1,12 +1,13 @@
-// The page of `regard serve`: joins text, panes, copies, history and the inside of the model.
+// The web UI of `regard serve`: connects input, panes, copy buttons, history and inspector.
 //
-// Hooks for tests. Ids: text, run (its data-busy is "true" while it answers), compare, examples,
-// count, notice, key-form, key, panes, difference, copies, inside, inspect, target, inspection,
-// history-open, history, history-clear, history-close, switches, status. A pane is
-// [data-pane=a|b] with [data-role=model|about|settings|reset|facts|error|answer|text|tokens|
-// alternatives|nbest|probabilities|unknown|cut|score|time|prefix]; a token is [data-place=N], a
-// choice button.option[data-token], a setting [data-setting=beam], a copy [data-copy=answer|link|
-// curl|python|regard] and what was copied [data-role=code]; trying again is [data-role=again].
+// Hooks for tests. Ids: text, run (its data-busy is "true" while it runs), compare, examples,
+// count, notice, key-form, api-key, panes, difference, copies, inspector, inspect, target,
+// inspection, history-open, history, history-clear, history-close, switches, status. A pane is
+// [data-pane=a|b] with [data-role=model|about|settings|reset|stats|error|prediction|text|tokens|
+// alternatives|nbest|probabilities|unknown|truncated|score|latency|prefix]; a token is
+// [data-position=N], an alternative button.option[data-token], a setting [data-setting=beam], a
+// copy button [data-copy=text|link|curl|python|regard] and its text [data-role=code]; the retry
+// button is [data-role=retry].
 (() => {
   "use strict";
   const regard = window.regard;
@@ -17,21 +18,21 @@
 
   function state() {
     return {
-      text: $("text").value, compare: page.compare, target: page.inside.target.value,
+      text: $("text").value, compare: page.compare, target: page.inspector.target.value,
       panes: page.panes.map((pane) => pane.value),
     };
   }
 
-  function remember() {
+  function updateUrl() {
     history.replaceState(null, "", app.fragment(state()));
   }
 
-  const used = () => (page.compare ? page.panes : page.panes.slice(0, 1));
+  const activePanes = () => (page.compare ? page.panes : page.panes.slice(0, 1));
 
   function drawExamples() {
-    const prompt = used().every((pane) => pane.model.task === "language-model");
-    $("text-label").textContent = regard.say(prompt ? "app.prompt" : "app.text");
-    const texts = [...new Set(used().map((pane) => pane.model.example).filter(Boolean))];
+    const isPrompt = activePanes().every((pane) => pane.model.task === "language-model");
+    $("text-label").textContent = regard.say(isPrompt ? "app.prompt" : "app.text");
+    const texts = [...new Set(activePanes().map((pane) => pane.model.example).filter(Boolean))];
     $("examples").replaceChildren(...texts.map((text) => {
       const short = text.length > 44 ? `${text.slice(0, 42)} …` : text;
       const use = () => {
@@ -44,38 +45,37 @@
   }
 
   function drawCount() {
-    const most = page.limits.max_chars;
+    const max = page.limits.max_chars;
     const count = [...$("text").value].length;
-    const near = most && count > most * 0.8;
+    const isNear = max && count > max * 0.8;
     const format = (value) => new Intl.NumberFormat(regard.language).format(value);
-    const said = near ? regard.say("app.count", { count: format(count), most: format(most) }) : "";
-    $("count").textContent = said;
-    $("count").classList.toggle("bad", Boolean(most) && count > most);
-    $("keys").hidden = near;
+    $("count").textContent = isNear ? regard.say("app.count", { count: format(count), max: format(max) }) : "";
+    $("count").classList.toggle("bad", Boolean(max) && count > max);
+    $("keys").hidden = isNear;
   }
 
   function drawDifference() {
-    const [one, two] = page.panes.map((pane) => (pane.shown?.whole ? pane.shown : null));
-    const both = page.compare && one && two && one.text === two.text;
-    $("difference").hidden = !both;
-    if (!both) return;
-    page.panes[0].against(two);
-    page.panes[1].against(one);
-    $("difference").textContent = app.difference(one.answer, two.answer);
+    const [one, two] = page.panes.map((pane) => (pane.result?.complete ? pane.result : null));
+    const hasBoth = page.compare && one && two && one.text === two.text;
+    $("difference").hidden = !hasBoth;
+    if (!hasBoth) return;
+    page.panes[0].compareWith(two);
+    page.panes[1].compareWith(one);
+    $("difference").textContent = app.describeDifference(one.prediction, two.prediction);
   }
 
-  function drawCopies() {
-    app.copies($("copies"), () => {
-      const each = (write) => () => used()
-        .map((pane) => write(app.predictBody($("text").value, pane.value, pane.model))).join("\n");
-      const said = () => used().map((pane) => pane.shown?.answer.text ?? "").join("\n");
+  function drawCopyButtons() {
+    app.copyButtons($("copies"), () => {
+      const each = (write) => () => activePanes()
+        .map((pane) => write(app.predictRequest($("text").value, pane.value, pane.model))).join("\n");
+      const texts = () => activePanes().map((pane) => pane.result?.prediction.text ?? "").join("\n");
       const link = () => new URL(app.fragment(state()), location.href).href;
       return [
-        ["answer", regard.say("app.answer"), said],
+        ["text", regard.say("app.copy.text"), texts],
         ["link", regard.say("app.copy.link"), link],
-        ["curl", "curl", each((body) => `${app.curl("predict", body)}\n`)],
-        ["python", "Python", each((body) => app.urllib("predict", body))],
-        ["regard", "regard", each(app.ownPython)],
+        ["curl", "curl", each((body) => `${app.curlCommand("predict", body)}\n`)],
+        ["python", "Python", each((body) => app.urllibCode("predict", body))],
+        ["regard", "regard", each(app.regardCode)],
       ];
     });
   }
@@ -83,81 +83,81 @@
   function setCompare(on) {
     page.compare = on;
     $("compare").setAttribute("aria-pressed", String(on));
-    $("bench").classList.toggle("compared", on);
+    $("workspace").classList.toggle("compared", on);
     page.panes[1].element.hidden = !on;
     for (const pane of page.panes) {
-      pane.title(on);
-      if (!on) pane.against(null);
+      pane.drawTitle(on);
+      if (!on) pane.compareWith(null);
     }
     if (!on) page.panes[1].stop();
-    page.inside.compare(on);
+    page.inspector.compare(on);
     drawExamples();
     drawDifference();
   }
 
-  function busy() {
-    const on = used().some((pane) => pane.abort);
-    $("run").dataset.busy = String(on);
-    $("run").firstElementChild.textContent = regard.say(on ? "app.stop" : "app.answer");
+  function onBusy() {
+    const isBusy = activePanes().some((pane) => pane.abort);
+    $("run").dataset.busy = String(isBusy);
+    $("run").firstElementChild.textContent = regard.say(isBusy ? "app.stop" : "app.run");
   }
 
   function run() {
     const text = $("text").value;
-    if (!text.trim() && used().some((pane) => pane.model.task !== "language-model")) {
+    if (!text.trim() && activePanes().some((pane) => pane.model.task !== "language-model")) {
       app.announce(regard.say("app.empty"));
       $("text").focus();
       return;
     }
-    for (const pane of used()) pane.ready(text);
-    remember();
-    drawCopies();
+    for (const pane of activePanes()) pane.clearStalePrefix(text);
+    updateUrl();
+    drawCopyButtons();
     drawDifference();
-    for (const pane of used()) pane.answer(text);
+    for (const pane of activePanes()) pane.run(text);
   }
 
-  function answered() {
-    const done = used().filter((pane) => pane.shown?.whole && pane.shown.text === $("text").value);
+  function onResult() {
+    const done = activePanes().filter(({ result }) => result?.complete && result.text === $("text").value);
     drawDifference();
-    if (done.length < used().length) return;
-    const texts = done.map((pane) => pane.shown.answer.text);
+    if (done.length < activePanes().length) return;
+    const texts = done.map((pane) => pane.result.prediction.text);
     app.announce(texts.join("\n"));
-    app.note(state(), texts);
-    if (page.inside.data) page.inside.look();
+    app.addHistory(state(), texts);
+    if (page.inspector.data) page.inspector.run();
   }
 
-  function changed(pane) {
-    const { inside } = page;
-    if (pane.name === inside.name && pane.value.model !== inside.data?.model?.name) inside.clear();
+  function onChange(pane) {
+    const { inspector } = page;
+    if (pane.name === inspector.name && pane.value.model !== inspector.data?.model?.name) inspector.clear();
     drawExamples();
     drawDifference();
-    remember();
+    updateUrl();
     if ($("text").value.trim()) run();
   }
 
-  function apply(wanted) {
+  function restore(saved) {
     const names = page.models.map((model) => model.name);
-    const missing = wanted.panes.slice(0, wanted.compare ? 2 : 1).map((one) => one.model)
+    const missing = saved.panes.slice(0, saved.compare ? 2 : 1).map((one) => one.model)
       .filter((name) => name && !names.includes(name));
     $("notice").replaceChildren(...missing.map((name) =>
-      make("p", { class: "notice bad" }, regard.say("app.unnamed", { name }))));
-    $("text").value = wanted.text;
-    page.inside.target.value = wanted.target;
-    page.panes.forEach((pane, place) => {
-      const value = wanted.panes[place];
+      make("p", { class: "notice bad" }, regard.say("app.unknown.model", { name }))));
+    $("text").value = saved.text;
+    page.inspector.target.value = saved.target;
+    page.panes.forEach((pane, index) => {
+      const value = saved.panes[index];
       if (names.includes(value.model)) pane.set(value);
-      else if (!value.model) pane.set({ ...value, model: names[place] || names[0], search: {} });
+      else if (!value.model) pane.set({ ...value, model: names[index] || names[0], search: {} });
     });
-    page.inside.clear();
-    setCompare(wanted.compare);
+    page.inspector.clear();
+    setCompare(saved.compare);
     drawCount();
-    if (wanted.text && !missing.length) run();
+    if (saved.text && !missing.length) run();
   }
 
-  function listen() {
-    $("ask").addEventListener("submit", (event) => {
+  function addListeners() {
+    $("input-form").addEventListener("submit", (event) => {
       event.preventDefault();
       if ($("run").dataset.busy !== "true") return run();
-      for (const pane of used()) pane.stop();
+      for (const pane of activePanes()) pane.stop();
       return app.announce(regard.say("app.stopped"));
     });
     $("text").addEventListener("keydown", (event) => {
@@ -169,39 +169,39 @@
     $("compare").addEventListener("click", () => {
       setCompare(!page.compare);
       if (page.compare && $("text").value.trim()) run();
-      else remember();
+      else updateUrl();
     });
     addEventListener("hashchange", () => {
-      const wanted = app.stateOf(location.hash);
-      if (wanted) apply(wanted);
+      const saved = app.parseFragment(location.hash);
+      if (saved) restore(saved);
     });
     document.addEventListener("regard:language", () => {
       for (const pane of page.panes) pane.draw();
-      page.inside.draw();
+      page.inspector.draw();
       drawExamples();
       drawCount();
       drawDifference();
-      drawCopies();
-      busy();
+      drawCopyButtons();
+      onBusy();
     });
-    const list = app.history($("history"), apply);
-    $("history-open").addEventListener("click", () => list.open());
+    const dialog = app.history($("history"), restore);
+    $("history-open").addEventListener("click", () => dialog.open());
   }
 
   function build() {
-    const options = { changed, answered, busy, most: page.limits.max_nbest };
+    const options = { onChange, onResult, onBusy, maxNBest: page.limits.max_nbest };
     page.panes = ["a", "b"].map((name) => new app.Pane(name, page.models, options));
-    if (page.models.length > 1) page.panes[1].set(page.panes[1].fresh(page.models[1].name));
+    if (page.models.length > 1) page.panes[1].set(page.panes[1].defaults(page.models[1].name));
     $("panes").replaceChildren(...page.panes.map((pane) => pane.element));
-    page.inside = new app.Inside($("inside"), page.panes, remember);
-    page.inside.text = () => $("text").value;
+    page.inspector = new app.Inspector($("inspector"), page.panes, updateUrl);
+    page.inspector.text = () => $("text").value;
     setCompare(false);
-    drawCopies();
-    listen();
+    drawCopyButtons();
+    addListeners();
     $("loading").hidden = true;
-    $("bench").hidden = false;
-    const wanted = app.stateOf(location.hash);
-    if (wanted) apply(wanted);
+    $("workspace").hidden = false;
+    const saved = app.parseFragment(location.hash);
+    if (saved) restore(saved);
     else $("text").focus({ preventScroll: true });
   }
 
@@ -212,16 +212,16 @@
       page.limits = await app.api.json("limits");
       const health = await app.api.json("health");
       $("foot").textContent = `regard ${health.version}`;
-    } catch (problem) {
-      if (problem.status === 401) return askKey(load);
+    } catch (error) {
+      if (error.status === 401) return promptForKey(load);
       $("loading").hidden = true;
-      return app.showError($("notice"), problem, load);
+      return app.showError($("notice"), error, load);
     }
     return build();
   }
 
-  // The key is asked for where the server refuses; what was refused is tried again.
-  function askKey(again) {
+  // Prompts for the API key after a 401, then retries.
+  function promptForKey(retry) {
     const form = $("key-form");
     $("loading").hidden = true;
     form.hidden = false;
@@ -236,10 +236,10 @@
       app.api.setKey($("api-key").value.trim());
       form.hidden = true;
       $("notice").replaceChildren();
-      again();
+      retry();
     };
   }
 
-  document.addEventListener("regard:key", () => askKey(run));
+  document.addEventListener("regard:key", () => promptForKey(run));
   load();
 })();

@@ -1,22 +1,22 @@
-// What differs between two texts: the longest common subsequence of their words or characters.
+// Differences between two texts: the longest common subsequence of their words or characters.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
-  const MOST = 4_000_000; // cells of the table; longer texts are compared as a whole
+  const MAX_CELLS = 4_000_000; // of the table; longer texts are marked as entirely different
 
-  // Words with the spaces before them; where there are no spaces, characters as readers see them.
-  app.cut = (text) => {
+  // Returns words with their leading spaces; for a text without spaces, grapheme clusters.
+  app.splitUnits = (text) => {
     if (/\s/.test(text.trim())) return text.match(/\s*\S+/g) || [];
     if (!window.Intl?.Segmenter) return [...text];
-    const cutter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
-    return [...cutter.segment(text)].map((one) => one.segment);
+    const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+    return [...segmenter.segment(text)].map((one) => one.segment);
   };
 
-  // For each of two lists: whether each of its things is part of what both have.
-  app.shared = (one, two) => {
-    const keep = [one.map(() => false), two.map(() => false)];
-    if (one.length * two.length > MOST) return keep;
+  // Returns, for each item of two lists, whether it is in their longest common subsequence.
+  app.commonItems = (one, two) => {
+    const common = [one.map(() => false), two.map(() => false)];
+    if (one.length * two.length > MAX_CELLS) return common;
     const width = two.length + 1;
     const table = new Uint32Array((one.length + 1) * width);
     for (let i = one.length - 1; i >= 0; i--) {
@@ -27,36 +27,36 @@
       }
     }
     for (let i = 0, j = 0; i < one.length && j < two.length;) {
-      if (one[i] === two[j]) keep[0][i++] = keep[1][j++] = true;
+      if (one[i] === two[j]) common[0][i++] = common[1][j++] = true;
       else if (table[(i + 1) * width + j] >= table[i * width + j + 1]) i++;
       else j++;
     }
-    return keep;
+    return common;
   };
 
-  // The text in an element, what the other text lacks in a mark.
-  app.marked = (text, other) => {
-    const [mine, theirs] = [app.cut(text), app.cut(other)];
+  // Returns the nodes of a text; units that another text lacks are in a <mark>.
+  app.markDifferences = (text, other) => {
+    const [units, otherUnits] = [app.splitUnits(text), app.splitUnits(other)];
     const trim = (parts) => parts.map((part) => part.trim());
-    const [keep] = app.shared(trim(mine), trim(theirs));
-    return mine.flatMap((part, place) => {
-      if (keep[place]) return [part];
-      const space = part.match(/^\s*/)[0];
-      return [space, regard.make("mark", { class: "differs" }, part.slice(space.length))];
+    const [common] = app.commonItems(trim(units), trim(otherUnits));
+    return units.flatMap((unit, index) => {
+      if (common[index]) return [unit];
+      const space = unit.match(/^\s*/)[0];
+      return [space, regard.make("mark", { class: "differs" }, unit.slice(space.length))];
     });
   };
 
-  // In a sentence how much two answers differ: by a number, or by so many words or characters.
-  app.difference = (one, two) => {
+  // Returns a sentence about the difference of two predictions.
+  app.describeDifference = (one, two) => {
     if (one.text === two.text) return regard.say("app.same");
     if (typeof one.value === "number" && typeof two.value === "number") {
       return regard.say("app.differs.number", { value: regard.number(Math.abs(one.value - two.value), 4) });
     }
-    const [a, b] = [one, two].map((answer) => app.cut(answer.text).map((part) => part.trim()));
-    const [keep] = app.shared(a, b);
+    const [a, b] = [one, two].map(({ text }) => app.splitUnits(text).map((unit) => unit.trim()));
+    const [common] = app.commonItems(a, b);
     const all = Math.max(a.length, b.length);
-    const words = /\s/.test(`${one.text.trim()}${two.text.trim()}`);
-    const values = { count: all - keep.filter(Boolean).length, all };
-    return regard.say(words ? "app.differs.words" : "app.differs.characters", values);
+    const hasWords = /\s/.test(`${one.text.trim()}${two.text.trim()}`);
+    const values = { count: all - common.filter(Boolean).length, all };
+    return regard.say(hasWords ? "app.differs.words" : "app.differs.characters", values);
   };
 })();

@@ -1,7 +1,7 @@
-// The API page: every route of /openapi.json with its fields, an example, curl, and a way to try it.
+// The API docs: every endpoint of /openapi.json with its fields, an example, curl and a try-it form.
 //
-// Hooks for tests: #contents, #routes, a route is [data-route="POST /predict"] with
-// [data-role=fields|responses|body|curl|send|answer], the status of an answer is [data-status].
+// Hooks for tests: #contents, #endpoints, an endpoint is [data-endpoint="POST /predict"] with
+// [data-role=fields|responses|body|curl|send|response], the status of a response is [data-status].
 (() => {
   "use strict";
   const regard = window.regard;
@@ -9,15 +9,15 @@
   const make = (...parts) => regard.make(...parts);
   const $ = (id) => document.getElementById(id);
   const METHODS = ["get", "post", "put", "patch", "delete"];
-  const MOST = 200_000; // characters of an answer that are drawn
+  const MAX_SHOWN = 200_000; // characters of a response
   const page = { api: null, model: null };
 
   const isPage = (one) => "text/html" in (one.responses?.[200]?.content || {});
 
   function operations() {
-    const all = Object.entries(page.api.paths || {}).flatMap(([path, ways]) =>
-      METHODS.filter((method) => ways[method])
-        .map((method) => ({ path, method: method.toUpperCase(), ...ways[method] })));
+    const all = Object.entries(page.api.paths || {}).flatMap(([path, methods]) =>
+      METHODS.filter((method) => methods[method])
+        .map((method) => ({ path, method: method.toUpperCase(), ...methods[method] })));
     return all.filter((one) => !isPage(one));
   }
 
@@ -25,112 +25,112 @@
   const title = (one) => [
     make("span", { class: `method ${one.method.toLowerCase()}` }, one.method), make("code", {}, one.path),
   ];
-  const jsonOf = (content) => content?.["application/json"]?.schema;
+  const jsonSchema = (content) => content?.["application/json"]?.schema;
 
   function table(rows, role) {
     if (!rows.length) return null;
-    const needed = () => make("span", { class: "needed" }, regard.say("docs.needed"));
-    const usual = (value) =>
+    const required = () => make("span", { class: "required" }, regard.say("docs.required"));
+    const defaultValue = (value) =>
       make("span", { class: "muted" }, ` ${regard.say("docs.default", { value: JSON.stringify(value) })}`);
     return make("table", { data: { role } }, make("tbody", {}, rows.map((row) => make("tr", {},
-      make("th", { scope: "row" }, make("code", {}, row.name), row.needed ? needed() : null),
+      make("th", { scope: "row" }, make("code", {}, row.name), row.required ? required() : null),
       make("td", {}, make("code", { class: "type" }, row.type),
-        make("span", {}, row.about, row.usual !== undefined && !row.needed ? usual(row.usual) : null))))));
+        make("span", {}, row.about, row.default !== undefined && !row.required ? defaultValue(row.default) : null))))));
   }
 
   function responses(one) {
-    const plain = (content) =>
-      make("p", { class: "muted" }, Object.keys(content || {}).join(", ") || regard.say("docs.free"));
+    const mediaTypes = (content) =>
+      make("p", { class: "muted" }, Object.keys(content || {}).join(", ") || regard.say("docs.untyped"));
     const all = Object.entries(one.responses || {});
     const rows = all.map(([status, { description, content }]) => make("details", {},
       make("summary", {}, make("code", {}, status), ` ${description || ""}`),
-      table(app.fieldsOf(page.api, jsonOf(content)), "fields") || plain(content)));
+      table(app.schemaFields(page.api, jsonSchema(content)), "fields") || mediaTypes(content)));
     if (!rows.length) return null;
     return make("div", { class: "responses", data: { role: "responses" } },
       make("h3", {}, regard.say("docs.responses")), rows);
   }
 
-  // The example of the description, with a model and a text that this server has.
+  // Returns the example of an endpoint, with a model and a text of this server.
   function example(one) {
     const media = one.requestBody?.content?.["application/json"];
     if (!media) return undefined;
     const named = Object.values(media.examples || {})[0]?.value;
-    const given = media.example ?? named ?? app.exampleOf(page.api, media.schema);
-    if (!page.model || !given || typeof given !== "object") return given;
+    const value = media.example ?? named ?? app.schemaExample(page.api, media.schema);
+    if (!page.model || !value || typeof value !== "object") return value;
     const text = page.model.example;
     return {
-      model: page.model.name, ...given,
-      ...(text && "texts" in given ? { texts: [text] } : {}), ...(text && "text" in given ? { text } : {}),
+      model: page.model.name, ...value,
+      ...(text && "texts" in value ? { texts: [text] } : {}), ...(text && "text" in value ? { text } : {}),
     };
   }
 
-  function asCurl(one, body) {
-    if (body !== undefined) return app.curl(one.path.slice(1), body);
+  function curl(one, body) {
+    if (body !== undefined) return app.curlCommand(one.path.slice(1), body);
     const key = app.api.hasKey() ? " \\\n  -H \"Authorization: Bearer $REGARD_API_KEY\"" : "";
     return `curl ${new URL(one.path.slice(1), document.baseURI).href}${key}`;
   }
 
-  async function send(one, text, box) {
+  async function send(one, body, box) {
     const started = performance.now();
     box.replaceChildren(make("p", { class: "muted" }, regard.say("app.working")));
     try {
-      const response = await app.api.raw(one.path.slice(1), one.method, text);
-      const said = await response.text();
-      const time = Math.round(performance.now() - started);
-      let shown = said;
-      try { shown = JSON.stringify(JSON.parse(said), null, 2); } catch { /* not JSON: as it is */ }
-      const rest = shown.length - MOST;
+      const response = await app.api.raw(one.path.slice(1), one.method, body);
+      const text = await response.text();
+      const latency = Math.round(performance.now() - started);
+      let shown = text;
+      try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* not JSON */ }
+      const rest = shown.length - MAX_SHOWN;
       box.replaceChildren(
         make("p", { class: response.ok ? "good" : "bad", data: { status: response.status } },
-          `${response.status} \u00b7 ${regard.say("app.milliseconds", { count: time })}`),
-        make("pre", { tabindex: 0, dir: "auto" }, rest > 0 ? shown.slice(0, MOST) : shown),
+          `${response.status} \u00b7 ${regard.say("app.milliseconds", { count: latency })}`),
+        make("pre", { tabindex: 0, dir: "auto" }, rest > 0 ? shown.slice(0, MAX_SHOWN) : shown),
         rest > 0 ? make("p", { class: "muted" }, regard.say("docs.more", { count: rest })) : "");
       app.announce(String(response.status));
-    } catch (problem) {
-      app.showError(box, problem, () => send(one, text, box));
+    } catch (error) {
+      app.showError(box, error, () => send(one, body, box));
     }
   }
 
-  function workbench(one) {
-    const given = example(one);
-    const box = make("div", { data: { role: "answer" } });
-    const wrong = make("p", { class: "bad note", role: "alert" });
-    const curl = make("pre", { tabindex: 0, dir: "ltr", data: { role: "curl" } }, asCurl(one, given));
-    const body = given === undefined ? null : make("textarea", {
+  function tryIt(one) {
+    const value = example(one);
+    const box = make("div", { data: { role: "response" } });
+    const invalid = make("p", { class: "bad note", role: "alert" });
+    const command = make("pre", { tabindex: 0, dir: "ltr", data: { role: "curl" } }, curl(one, value));
+    const body = value === undefined ? null : make("textarea", {
       "aria-label": regard.say("docs.body"), spellcheck: "false", data: { role: "body" }, rows: 6,
       on: { input: () => {
         try {
-          curl.textContent = asCurl(one, JSON.parse(body.value));
-          wrong.textContent = "";
-        } catch (problem) { wrong.textContent = problem.message; }
+          command.textContent = curl(one, JSON.parse(body.value));
+          invalid.textContent = "";
+        } catch (error) { invalid.textContent = error.message; }
       } },
-    }, JSON.stringify(given, null, 2));
-    const copied = app.button("docs.copy", async () => {
-      const done = await app.copyText(curl.textContent);
-      copied.textContent = regard.say(done ? "app.copied" : "app.copy.hand");
+    }, JSON.stringify(value, null, 2));
+    const copyButton = app.button("docs.copy", async () => {
+      const copied = await app.copyText(command.textContent);
+      copyButton.textContent = regard.say(copied ? "app.copied" : "app.copy.manual");
     }, { class: "ghost" });
-    const look = { class: "primary", data: { role: "send" } };
-    const go = app.button("docs.send", () => send(one, body?.value, box), look);
-    return make("div", { class: "workbench" }, body, wrong, curl,
-      make("div", { class: "together" }, go, copied), box);
+    const attributes = { class: "primary", data: { role: "send" } };
+    const sendButton = app.button("docs.send", () => send(one, body?.value, box), attributes);
+    return make("div", { class: "try-it" }, body, invalid, command,
+      make("div", { class: "toolbar" }, sendButton, copyButton), box);
   }
 
-  function route(one) {
-    const schema = jsonOf(one.requestBody?.content);
-    const rows = schema ? app.fieldsOf(page.api, schema) : [];
+  function endpoint(one) {
+    const schema = jsonSchema(one.requestBody?.content);
+    const rows = schema ? app.schemaFields(page.api, schema) : [];
     const parameters = (one.parameters || []).map((each) => ({
       name: each.name, type: `${each.in} ${each.schema?.type || ""}`, about: each.description || "",
-      needed: each.required,
+      required: each.required,
     }));
-    const fixed = !one.path.includes("{");
-    return make("section", { class: "route", id: anchor(one), data: { route: `${one.method} ${one.path}` } },
+    const isFixed = !one.path.includes("{");
+    return make("section", { class: "endpoint", id: anchor(one), data: { endpoint: `${one.method} ${one.path}` } },
       make("h2", {}, title(one)),
       make("div", { class: "two" },
         make("div", {},
           make("p", { class: "lead" }, one.description || one.summary || ""),
           rows.length + parameters.length ? make("h3", {}, regard.say("docs.fields")) : null,
           table([...parameters, ...rows], "fields"), responses(one)),
-        fixed ? workbench(one) : null));
+        isFixed ? tryIt(one) : null));
   }
 
   function draw() {
@@ -138,11 +138,11 @@
     const { title: name, version, description } = page.api.info;
     $("contents").replaceChildren(make("ul", {}, all.map((one) =>
       make("li", {}, make("a", { href: `#${anchor(one)}` }, title(one))))));
-    $("routes").replaceChildren(
+    $("endpoints").replaceChildren(
       make("div", { class: "opening" },
         make("h2", {}, `${name} `, make("small", { class: "muted" }, version)),
         make("p", { class: "lead" }, description || "")),
-      ...all.map(route));
+      ...all.map(endpoint));
     document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
   }
 
@@ -150,13 +150,13 @@
     $("notice").replaceChildren();
     try {
       page.api = await app.api.json("openapi.json");
-    } catch (problem) {
-      app.showError($("notice"), problem, load);
+    } catch (error) {
+      app.showError($("notice"), error, load);
       return;
     }
     try {
       page.model = (await app.api.json("models")).models[0];
-    } catch { page.model = null; } // without a key only the plain examples
+    } catch { page.model = null; } // without an API key: generic examples
     draw();
   }
 

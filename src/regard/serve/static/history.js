@@ -1,56 +1,56 @@
-// What was asked before, kept in this browser only: at most 50 states, the newest first.
+// The history: up to 50 states with their predictions, newest first, stored in this browser only.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
   const make = (...parts) => regard.make(...parts);
   const KEY = "history";
-  const MOST = 50;
+  const MAX_ENTRIES = 50;
   let entries = [];
-  let kept = true;
+  let stored = true;
 
-  function sound(one) {
-    return one && typeof one.fragment === "string" && app.stateOf(one.fragment)
-      && Array.isArray(one.answers) && typeof one.at === "number";
+  function isValid(entry) {
+    return entry && typeof entry.fragment === "string" && app.parseFragment(entry.fragment)
+      && Array.isArray(entry.predictions) && typeof entry.time === "number";
   }
 
   function load() {
     try {
-      const found = JSON.parse(regard.recall(KEY) || "[]");
-      if (Array.isArray(found)) entries = found.filter(sound).slice(0, MOST);
+      const values = JSON.parse(regard.recall(KEY) || "[]");
+      if (Array.isArray(values)) entries = values.filter(isValid).slice(0, MAX_ENTRIES);
     } catch { entries = []; }
   }
 
-  // Long texts may fill what a browser gives a page: then the oldest go.
+  // Long texts may exceed the storage quota: then the oldest entries are dropped.
   function save() {
     for (let count = entries.length; count >= 0; count = Math.floor(count / 2)) {
       const text = JSON.stringify(entries.slice(0, count));
       regard.remember(KEY, text);
-      kept = regard.recall(KEY) === text;
-      if (kept || count === 0) return;
+      stored = regard.recall(KEY) === text;
+      if (stored || count === 0) return;
     }
   }
 
-  // Notes an answer; the same question once more goes to the top.
-  app.note = (state, answers) => {
+  // Adds an entry; one with the same state is replaced.
+  app.addHistory = (state, predictions) => {
     const fragment = app.fragment(state);
-    const others = entries.filter((one) => one.fragment !== fragment);
-    entries = [{ fragment, answers, at: Date.now() }, ...others].slice(0, MOST);
+    const others = entries.filter((entry) => entry.fragment !== fragment);
+    entries = [{ fragment, predictions, time: Date.now() }, ...others].slice(0, MAX_ENTRIES);
     save();
   };
 
-  function row(entry, open) {
-    const state = app.stateOf(entry.fragment);
+  function row(entry, onSelect) {
+    const state = app.parseFragment(entry.fragment);
     const names = state.compare ? state.panes.map((one) => one.model) : [state.panes[0].model];
-    const form = new Intl.DateTimeFormat(regard.language, { dateStyle: "medium", timeStyle: "short" });
-    return make("li", {}, make("button", { type: "button", class: "entry", on: { click: () => open(state) } },
-      make("span", { class: "asked", dir: "auto" }, state.text || "\u00a0"),
-      entry.answers.map((text) => make("span", { class: "said", dir: "auto" }, text)),
-      make("small", { class: "muted" }, `${names.join(" / ")} \u00b7 ${form.format(entry.at)}`)));
+    const format = new Intl.DateTimeFormat(regard.language, { dateStyle: "medium", timeStyle: "short" });
+    return make("li", {}, make("button", { type: "button", class: "entry", on: { click: () => onSelect(state) } },
+      make("span", { class: "input", dir: "auto" }, state.text || "\u00a0"),
+      entry.predictions.map((text) => make("span", { class: "output", dir: "auto" }, text)),
+      make("small", { class: "muted" }, `${names.join(" / ")} \u00b7 ${format.format(entry.time)}`)));
   }
 
-  // The list as a dialog; open gets the state of the entry that was chosen.
-  app.history = (dialog, open) => {
+  // The history as a dialog; onSelect gets the state of the selected entry.
+  app.history = (dialog, onSelect) => {
     const close = () => dialog.close();
     const clear = () => {
       entries = [];
@@ -59,14 +59,14 @@
       dialog.querySelector("#history-close").focus();
     };
     const draw = () => {
-      const empty = !entries.length;
+      const isEmpty = !entries.length;
       dialog.replaceChildren(
         make("div", { class: "head" }, make("h2", { id: "history-title" }, regard.say("app.history")),
-          empty ? null : app.button("app.history.clear", clear, { class: "ghost", id: "history-clear" }),
+          isEmpty ? null : app.button("app.history.clear", clear, { class: "ghost", id: "history-clear" }),
           app.button("app.close", close, { class: "ghost", id: "history-close", autofocus: true })),
-        ...(kept ? [] : [make("p", { class: "note" }, regard.say("app.history.lost"))]),
-        empty ? make("p", { class: "muted" }, regard.say("app.history.none"))
-          : make("ol", {}, entries.map((entry) => row(entry, (state) => { close(); open(state); }))));
+        ...(stored ? [] : [make("p", { class: "note" }, regard.say("app.history.lost"))]),
+        isEmpty ? make("p", { class: "muted" }, regard.say("app.history.none"))
+          : make("ol", {}, entries.map((entry) => row(entry, (state) => { close(); onSelect(state); }))));
     };
     dialog.addEventListener("click", (event) => { if (event.target === dialog) close(); });
     load();

@@ -1,63 +1,63 @@
-// The state of the page as a link: all of it stands behind the #, which no server is sent.
+// The state of the page as a URL fragment, which browsers never send to a server.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
 
-  function sideParts(value, end) {
-    const { model, search, nbest, wish } = value;
+  function paneFields(value, suffix) {
+    const { model, search, nbest, constraints } = value;
     return [
-      [`model${end}`, model],
-      ...(Object.keys(search).length ? [[`search${end}`, JSON.stringify(search)]] : []),
-      ...(nbest !== 5 ? [[`nbest${end}`, nbest]] : []),
-      ...(wish.prefix ? [[`prefix${end}`, wish.prefix]] : []),
-      ...wish.require.map((word) => [`require${end}`, word]),
-      ...wish.ban.map((word) => [`ban${end}`, word]),
+      [`model${suffix}`, model],
+      ...(Object.keys(search).length ? [[`search${suffix}`, JSON.stringify(search)]] : []),
+      ...(nbest !== 5 ? [[`nbest${suffix}`, nbest]] : []),
+      ...(constraints.prefix ? [[`prefix${suffix}`, constraints.prefix]] : []),
+      ...constraints.require.map((word) => [`require${suffix}`, word]),
+      ...constraints.ban.map((word) => [`ban${suffix}`, word]),
     ];
   }
 
-  // Halves of characters have no place in an address.
-  const coded = (text) => encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
+  // Lone surrogates cannot be encoded in a URL.
+  const encode = (text) => encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
 
   // state: {text, compare, target, panes: [value, value]}.
   app.fragment = (state) => {
-    const parts = [
-      ...sideParts(state.panes[0], ""),
-      ...(state.compare ? sideParts(state.panes[1], "2") : []),
+    const fields = [
+      ...paneFields(state.panes[0], ""),
+      ...(state.compare ? paneFields(state.panes[1], "2") : []),
       ["text", state.text],
       ...(state.target ? [["target", state.target]] : []),
     ];
-    return `#${parts.map(([key, value]) => `${key}=${coded(String(value))}`).join("&")}`;
+    return `#${fields.map(([key, value]) => `${key}=${encode(String(value))}`).join("&")}`;
   };
 
-  function search(text) {
+  function parseSearch(text) {
     try {
-      const found = JSON.parse(text);
-      return found && typeof found === "object" && !Array.isArray(found) ? found : {};
+      const value = JSON.parse(text);
+      return value && typeof value === "object" && !Array.isArray(value) ? value : {};
     } catch { return {}; }
   }
 
-  function side(found, end) {
-    const nbest = Number(found.get(`nbest${end}`));
+  function parsePane(fields, suffix) {
+    const nbest = Number(fields.get(`nbest${suffix}`));
     return {
-      model: found.get(`model${end}`),
-      search: search(found.get(`search${end}`)),
+      model: fields.get(`model${suffix}`),
+      search: parseSearch(fields.get(`search${suffix}`)),
       nbest: Number.isInteger(nbest) && nbest > 0 ? nbest : 5,
-      wish: {
-        prefix: found.get(`prefix${end}`) || "",
-        require: found.getAll(`require${end}`),
-        ban: found.getAll(`ban${end}`),
+      constraints: {
+        prefix: fields.get(`prefix${suffix}`) || "",
+        require: fields.getAll(`require${suffix}`),
+        ban: fields.getAll(`ban${suffix}`),
       },
     };
   }
 
-  // The state that a fragment describes; null where it describes none.
-  app.stateOf = (fragment) => {
-    const found = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
-    if (!found.has("text") && !found.has("model")) return null;
+  // Returns the state of a fragment; null if it has none.
+  app.parseFragment = (fragment) => {
+    const fields = new URLSearchParams(fragment.replace(/^#/, "").replaceAll("+", "%2B"));
+    if (!fields.has("text") && !fields.has("model")) return null;
     return {
-      text: found.get("text") || "", compare: found.has("model2"), target: found.get("target") || "",
-      panes: [side(found, ""), side(found, "2")],
+      text: fields.get("text") || "", compare: fields.has("model2"), target: fields.get("target") || "",
+      panes: [parsePane(fields, ""), parsePane(fields, "2")],
     };
   };
 })();

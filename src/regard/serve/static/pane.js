@@ -1,4 +1,4 @@
-// One side of the bench: a model, the settings of its search, and its answer as it grows.
+// A pane: a model, its search settings and constraints, and its prediction.
 (() => {
   "use strict";
   const regard = window.regard;
@@ -8,159 +8,162 @@
 
   const lines = (text) => text.split("\n").map((line) => line.trim()).filter(Boolean);
 
-  // What is asked of an answer, without what is not; nothing where nothing is asked.
-  app.wishOf = (wish) => {
-    const asked = Object.entries(wish || {}).filter(([, value]) => value.length);
-    return asked.length ? Object.fromEntries(asked) : undefined;
+  // Returns the constraints that are set; undefined if none is.
+  app.activeConstraints = (constraints) => {
+    const active = Object.entries(constraints || {}).filter(([, value]) => value.length);
+    return active.length ? Object.fromEntries(active) : undefined;
   };
 
-  // How many answers are listed. A list that is longer than the beam would need a wider one, and
-  // so another search than the one whose answer is shown.
-  function listed(value, model) {
+  // Returns the size of the n-best list. One longer than the beam would need a wider beam, and so
+  // another search than that of the prediction.
+  function nbestSize(value, model) {
     if (model.task !== "transduce") return 1;
     const beam = value.search.beam ?? model.search.beam;
     const kind = value.search.kind ?? model.search.kind;
     return kind === "beam" && beam ? Math.min(value.nbest, beam) : value.nbest;
   }
 
-  // The body of /predict that gives what a pane shows.
-  app.predictBody = (text, value, model) => ({
+  // Returns the body of /predict for the settings of a pane.
+  app.predictRequest = (text, value, model) => ({
     model: value.model,
     texts: [text],
-    ...(listed(value, model) > 1 ? { nbest: listed(value, model) } : {}),
+    ...(nbestSize(value, model) > 1 ? { nbest: nbestSize(value, model) } : {}),
     ...(Object.keys(value.search).length ? { search: value.search } : {}),
-    ...(app.wishOf(value.wish) ? { constraints: [app.wishOf(value.wish)] } : {}),
+    ...(app.activeConstraints(value.constraints)
+      ? { constraints: [app.activeConstraints(value.constraints)] } : {}),
   });
 
-  // options: {changed, answered, busy} are called with what happens; most: answers to a text.
+  // options: the callbacks {onChange, onResult, onBusy}, and maxNBest.
   class Pane {
     constructor(name, models, options) {
       Object.assign(this, { name, models }, options);
-      this.value = this.fresh(models[0].name);
-      this.shown = null;
+      this.value = this.defaults(models[0].name);
+      this.result = null;
       this.abort = null;
-      const choose = () => this.choose(this.select.value);
-      this.select = make("select", { data: { role: "model" }, on: { change: choose } });
+      const selectModel = () => this.selectModel(this.select.value);
+      this.select = make("select", { data: { role: "model" }, on: { change: selectModel } });
       this.about = make("p", { class: "about muted", data: { role: "about" } });
       this.form = make("details", { class: "settings", data: { role: "settings" } });
-      this.facts = make("div", { class: "measures muted", data: { role: "facts" } });
-      this.begin = make("div", { class: "begins" });
+      this.stats = make("div", { class: "stats muted", data: { role: "stats" } });
+      this.prefix = make("div", {});
       this.error = make("div", { data: { role: "error" } });
-      this.body = make("div", { class: "answer", data: { role: "answer" } });
+      this.body = make("div", { class: "prediction", data: { role: "prediction" } });
       this.element = make("section", { class: "pane", data: { pane: name } },
         make("div", { class: "head" },
-          make("label", { class: "pick" }, make("span", { data: { role: "title" } }), this.select), this.facts),
-        this.about, this.form, this.begin, this.error, this.body);
+          make("label", { class: "select" }, make("span", { data: { role: "title" } }), this.select), this.stats),
+        this.about, this.form, this.prefix, this.error, this.body);
       this.draw();
     }
 
     get model() { return this.models.find((one) => one.name === this.value.model); }
 
-    fresh(model) { return { model, search: {}, nbest: NBEST, wish: { prefix: "", require: [], ban: [] } }; }
+    defaults(model) {
+      return { model, search: {}, nbest: NBEST, constraints: { prefix: "", require: [], ban: [] } };
+    }
 
-    choose(name) {
-      this.set(this.fresh(name));
-      this.changed(this);
+    selectModel(name) {
+      this.set(this.defaults(name));
+      this.onChange(this);
     }
 
     set(value) {
       this.stop();
-      this.value = { ...this.fresh(value.model), ...value };
-      this.shown = null;
-      this.begunFor = undefined;
+      this.value = { ...this.defaults(value.model), ...value };
+      this.result = null;
+      this.prefixText = undefined;
       this.draw();
     }
 
-    change(part) {
+    update(part) {
       Object.assign(this.value, part);
-      this.summary();
-      this.changed(this);
+      this.drawCount();
+      this.onChange(this);
     }
 
-    // Everything again: another model, another language.
+    // Redraws everything, for another model or language.
     draw() {
       this.select.replaceChildren(...this.models.map((one) =>
         make("option", { value: one.name, selected: one.name === this.value.model }, one.name)));
       this.element.dataset.task = this.model.task;
-      this.title(this.compared);
+      this.drawTitle(this.compared);
       const count = this.model.parameters;
       const format = new Intl.NumberFormat(regard.language);
       const size = count ? regard.say("app.parameters", { count: format.format(count) }) : "";
       this.about.textContent = [regard.described(this.model), size].filter(Boolean).join(" \u00b7 ");
       this.drawForm();
-      this.drawBegin();
-      this.drawAnswer();
+      this.drawPrefix();
+      this.drawPrediction();
     }
 
-    title(compared) {
+    drawTitle(compared) {
       this.compared = compared;
-      const word = compared ? `app.model.${this.name === "a" ? "one" : "two"}` : "app.model";
-      this.element.querySelector("[data-role=title]").textContent = regard.say(word);
-      this.element.setAttribute("aria-label", `${regard.say(word)}: ${this.value.model}`);
+      const key = compared ? `app.model.${this.name === "a" ? "one" : "two"}` : "app.model";
+      this.element.querySelector("[data-role=title]").textContent = regard.say(key);
+      this.element.setAttribute("aria-label", `${regard.say(key)}: ${this.value.model}`);
     }
 
     drawForm() {
-      const settings = app.settings(this.model, this.value.search, (search) => this.change({ search }));
+      const settings = app.settings(this.model, this.value.search, (search) => this.update({ search }));
       const reset = app.button("app.settings.reset", () => {
-        this.change(this.fresh(this.value.model));
+        this.update(this.defaults(this.value.model));
         this.drawForm();
-        this.drawBegin();
+        this.drawPrefix();
         this.form.querySelector("summary").focus();
       }, { data: { role: "reset" } });
       this.count = make("em", {});
-      if (this.model.task === "transduce") settings.element.append(...this.wishes());
+      if (this.model.task === "transduce") settings.element.append(...this.constraintFields());
       const none = make("p", { class: "muted" }, regard.say("app.settings.none"));
       this.form.replaceChildren(make("summary", {}, `${regard.say("app.settings")} `, this.count),
         ...(settings.element.childElementCount ? [settings.element, reset] : [none]));
-      this.summary();
+      this.drawCount();
     }
 
-    wishes() {
+    constraintFields() {
       const nbest = make("input", {
-        type: "number", min: 1, max: this.most, step: 1, required: true, value: this.value.nbest,
-        on: { change: () => { if (nbest.reportValidity()) this.change({ nbest: Number(nbest.value) }); } },
+        type: "number", min: 1, max: this.maxNBest, step: 1, required: true, value: this.value.nbest,
+        on: { change: () => { if (nbest.reportValidity()) this.update({ nbest: Number(nbest.value) }); } },
       });
       const prefix = make("input", {
-        type: "text", dir: "auto", value: this.value.wish.prefix,
+        type: "text", dir: "auto", value: this.value.constraints.prefix,
         on: { change: () => {
-          this.begunFor = undefined;
-          this.wish({ prefix: prefix.value });
-          this.drawBegin();
+          this.prefixText = undefined;
+          this.setConstraints({ prefix: prefix.value });
+          this.drawPrefix();
         } },
       });
-      const list = (name) => make("textarea", {
+      const words = (name) => make("textarea", {
         rows: 1, dir: "auto",
-        on: { change: (event) => this.wish({ [name]: lines(event.target.value) }) },
-      }, this.value.wish[name].join("\n"));
+        on: { change: (event) => this.setConstraints({ [name]: lines(event.target.value) }) },
+      }, this.value.constraints[name].join("\n"));
       return [
         app.field("nbest", nbest, regard.say("app.nbest")),
         app.field("prefix", prefix, regard.say("app.prefix")),
-        app.field("require", list("require"), regard.say("app.require")),
-        app.field("ban", list("ban"), regard.say("app.ban")),
+        app.field("require", words("require"), regard.say("app.require")),
+        app.field("ban", words("ban"), regard.say("app.ban")),
       ];
     }
 
-    wish(part) { this.change({ wish: { ...this.value.wish, ...part } }); }
+    setConstraints(part) { this.update({ constraints: { ...this.value.constraints, ...part } }); }
 
-    summary() {
-      const wish = Object.keys(app.wishOf(this.value.wish) || {}).length;
-      const count = Object.keys(this.value.search).length + wish + (this.value.nbest !== NBEST ? 1 : 0);
+    drawCount() {
+      const constraints = Object.keys(app.activeConstraints(this.value.constraints) || {}).length;
+      const count = Object.keys(this.value.search).length + constraints + (this.value.nbest !== NBEST ? 1 : 0);
       this.count.textContent = count ? regard.say("app.settings.changed", { count }) : "";
     }
 
-    drawBegin() {
-      const prefix = this.value.wish.prefix;
-      this.begin.replaceChildren();
+    drawPrefix() {
+      const { prefix } = this.value.constraints;
+      this.prefix.replaceChildren();
       if (!prefix) return;
-      const drop = () => {
-        this.wish({ prefix: "" });
+      const clear = () => {
+        this.setConstraints({ prefix: "" });
         this.drawForm();
-        this.drawBegin();
+        this.drawPrefix();
       };
-      this.begin.append(make("span", { class: "begun", data: { role: "prefix" } },
-        make("span", { class: "muted" }, `${regard.say("app.begins")} `), make("b", { dir: "auto" }, prefix),
+      this.prefix.append(make("span", { class: "prefix", data: { role: "prefix" } },
+        make("span", { class: "muted" }, `${regard.say("app.prefixed")} `), make("b", { dir: "auto" }, prefix),
         make("button", {
-          type: "button", class: "ghost", "aria-label": regard.say("app.begins.drop"), on: { click: drop },
+          type: "button", class: "ghost", "aria-label": regard.say("app.prefix.clear"), on: { click: clear },
         }, "\u00d7")));
     }
   }

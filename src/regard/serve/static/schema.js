@@ -1,17 +1,17 @@
-// JSON schemas of an OpenAPI description: as rows to read, and as an example to send.
+// JSON schemas of OpenAPI: table rows for the docs, and example values.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
-  const DEEP = 4; // levels of fields within fields that are listed
+  const MAX_DEPTH = 4; // levels of nested fields that are listed
 
-  function resolved(api, schema) {
+  function resolve(api, schema) {
     if (!schema?.$ref) return schema || {};
     return schema.$ref.split("/").slice(1).reduce((node, key) => node?.[key], api) || {};
   }
 
   const choices = (api, schema) =>
-    (schema.anyOf || schema.oneOf || [schema]).map((one) => resolved(api, one));
+    (schema.anyOf || schema.oneOf || [schema]).map((one) => resolve(api, one));
 
   function bounds(one) {
     const low = one.minimum ?? one.minLength ?? one.minItems;
@@ -23,8 +23,8 @@
     ].filter(Boolean).join(", ");
   }
 
-  function typeName(api, given) {
-    const names = choices(api, resolved(api, given)).map((one) => {
+  function typeName(api, node) {
+    const names = choices(api, resolve(api, node)).map((one) => {
       if (one.const !== undefined) return JSON.stringify(one.const);
       if (one.enum) return one.enum.map((value) => JSON.stringify(value)).join(" | ");
       if (one.type === "array") return `[${typeName(api, one.items || {})}]`;
@@ -34,42 +34,42 @@
     return [...new Set(names)].sort((a, b) => (a === "null") - (b === "null")).join(" | "); // null last
   }
 
-  // The fields of an object, those of objects within it below them, as {name, type, about, ...}.
-  app.fieldsOf = (api, given, before = "", depth = 0) => {
-    const schema = resolved(api, given);
-    const needed = new Set(schema.required || []);
+  // Returns the fields of an object and of nested objects as {name, type, about, required, default}.
+  app.schemaFields = (api, node, parent = "", depth = 0) => {
+    const schema = resolve(api, node);
+    const required = new Set(schema.required || []);
     return Object.entries(schema.properties || {}).flatMap(([name, field]) => {
-      const whole = resolved(api, field);
-      const described = [field, whole, ...choices(api, whole)].find((one) => one.description);
+      const type = resolve(api, field);
+      const described = [field, type, ...choices(api, type)].find((one) => one.description);
       const row = {
-        name: before + name, type: typeName(api, whole), about: described?.description || "",
-        needed: needed.has(name), usual: whole.default,
+        name: parent + name, type: typeName(api, type), about: described?.description || "",
+        required: required.has(name), default: type.default,
       };
-      const inner = choices(api, whole).flatMap((one) => (one.type === "array"
-        ? choices(api, resolved(api, one.items)).map((item) => [item, `${before}${name}[].`])
-        : [[one, `${before}${name}.`]]));
-      if (depth === DEEP) return [row];
-      return [row, ...inner.flatMap(([one, path]) => app.fieldsOf(api, one, path, depth + 1))];
+      const inner = choices(api, type).flatMap((one) => (one.type === "array"
+        ? choices(api, resolve(api, one.items)).map((item) => [item, `${parent}${name}[].`])
+        : [[one, `${parent}${name}.`]]));
+      if (depth === MAX_DEPTH) return [row];
+      return [row, ...inner.flatMap(([one, path]) => app.schemaFields(api, one, path, depth + 1))];
     });
   };
 
-  // A value that fits a schema: its example, its default, or the simplest one.
-  app.exampleOf = (api, given, depth = 0) => {
-    const schema = resolved(api, given);
+  // Returns a value that matches a schema: its example, its default, or the simplest value.
+  app.schemaExample = (api, node, depth = 0) => {
+    const schema = resolve(api, node);
     if (schema.examples?.length) return schema.examples[0];
     if (schema.example !== undefined) return schema.example;
     if (schema.default !== undefined) return schema.default;
     const first = choices(api, schema).find((one) => one.type !== "null") || {};
     if (first.enum) return first.enum[0];
     if (first.const !== undefined) return first.const;
-    if (first.properties && depth < DEEP) {
-      const needed = new Set(first.required || []);
+    if (first.properties && depth < MAX_DEPTH) {
+      const required = new Set(first.required || []);
       const shown = Object.entries(first.properties)
-        .filter(([name, field]) => needed.has(name) || resolved(api, field).examples);
-      return Object.fromEntries(shown.map(([name, field]) => [name, app.exampleOf(api, field, depth + 1)]));
+        .filter(([name, field]) => required.has(name) || resolve(api, field).examples);
+      return Object.fromEntries(shown.map(([name, field]) => [name, app.schemaExample(api, field, depth + 1)]));
     }
-    const least = first.minimum ?? 1;
-    const simple = { string: "", integer: least, number: least, boolean: false, array: [], object: {} };
-    return simple[first.type] ?? null;
+    const minimum = first.minimum ?? 1;
+    const simplest = { string: "", integer: minimum, number: minimum, boolean: false, array: [], object: {} };
+    return simplest[first.type] ?? null;
   };
 })();

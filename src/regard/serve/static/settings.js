@@ -1,29 +1,29 @@
-// The settings of a search as a form, drawn from the JSON schema that the server gives.
+// Search settings as a form, generated from the JSON schema of the server.
 (() => {
   "use strict";
   const regard = window.regard;
   const app = (regard.app = regard.app || {});
-  const LIMITS = ["min_length", "max_length", "no_repeat_ngram"]; // carried over when the kind of search changes
+  const LIMITS = ["min_length", "max_length", "no_repeat_ngram"]; // kept when the kind of search changes
 
-  function resolved(schema, node) {
+  function resolve(schema, node) {
     if (!node.$ref) return node;
     return schema.$defs[node.$ref.split("/").pop()];
   }
 
-  // The kinds of search by name; a schema without a choice is the only kind.
+  // Returns the schemas by kind of search; a schema without a choice is the only kind.
   function kinds(model) {
     const schema = model.settings || {};
     const choices = schema.oneOf || schema.anyOf || [schema];
     return new Map(choices.map((choice) => {
-      const one = resolved(schema, choice);
+      const one = resolve(schema, choice);
       return [one.properties?.kind?.const ?? model.search.kind, one];
     }));
   }
 
-  // What a search of this kind has if nothing is changed: the model's own, or the defaults.
-  function own(model, kind) {
+  // Returns the defaults of a kind of search: the model's own settings, or those of the schema.
+  function defaults(model, kind) {
     if (kind === model.search.kind) return model.search;
-    const properties = kinds(model).get(kind).properties;
+    const { properties } = kinds(model).get(kind);
     const values = Object.fromEntries(
       Object.entries(properties).map(([name, field]) => [name, field.default ?? null]));
     for (const name of LIMITS) {
@@ -32,39 +32,40 @@
     return values;
   }
 
-  // The type, the bounds and whether nothing is a value, of a field of the schema.
-  function shape(schema, field) {
-    const choices = (field.anyOf || [field]).map((one) => resolved(schema, one));
+  // Returns the type and bounds of a field, and whether it is nullable.
+  function fieldType(schema, field) {
+    const choices = (field.anyOf || [field]).map((one) => resolve(schema, one));
     const main = choices.find((one) => one.type !== "null") || {};
-    return { ...main, empty: choices.some((one) => one.type === "null") };
+    return { ...main, nullable: choices.some((one) => one.type === "null") };
   }
 
-  function numberInput(form, value) {
-    const whole = form.type === "integer";
-    const inner = (bound, step) => (bound === undefined || !whole ? bound : bound + step);
+  function numberInput(type, value) {
+    const isInteger = type.type === "integer";
+    const inclusive = (bound, step) => (bound === undefined || !isInteger ? bound : bound + step);
     return regard.make("input", {
-      type: "number", inputmode: whole ? "numeric" : "decimal", step: whole ? 1 : "any",
-      min: form.minimum ?? inner(form.exclusiveMinimum, 1), max: form.maximum ?? inner(form.exclusiveMaximum, -1),
-      required: !form.empty, placeholder: form.empty ? regard.say("app.settings.auto") : null,
+      type: "number", inputmode: isInteger ? "numeric" : "decimal", step: isInteger ? 1 : "any",
+      min: type.minimum ?? inclusive(type.exclusiveMinimum, 1),
+      max: type.maximum ?? inclusive(type.exclusiveMaximum, -1),
+      required: !type.nullable, placeholder: type.nullable ? regard.say("app.settings.auto") : null,
       value: value ?? "",
     });
   }
 
-  function input(form, value) {
+  function input(type, value) {
     const option = (one) => regard.make("option", { value: one, selected: one === value }, one);
-    if (form.enum) return regard.make("select", {}, form.enum.map(option));
-    if (form.type === "boolean") return regard.make("input", { type: "checkbox", checked: value === true });
-    if (form.type === "integer" || form.type === "number") return numberInput(form, value);
+    if (type.enum) return regard.make("select", {}, type.enum.map(option));
+    if (type.type === "boolean") return regard.make("input", { type: "checkbox", checked: value === true });
+    if (type.type === "integer" || type.type === "number") return numberInput(type, value);
     return regard.make("input", { type: "text", value: value ?? "", dir: "auto" });
   }
 
-  function read(form, node) {
-    if (form.type === "boolean") return node.checked;
+  function readValue(type, node) {
+    if (type.type === "boolean") return node.checked;
     if (node.type === "number") return node.value === "" ? null : Number(node.value);
-    return node.value === "" && form.empty ? null : node.value;
+    return node.value === "" && type.nullable ? null : node.value;
   }
 
-  // A label, its field and what it means.
+  // Returns an input with its label and description.
   app.field = (name, node, about) => {
     node.id = regard.fresh(name);
     node.dataset.setting = name;
@@ -74,56 +75,56 @@
       about ? regard.make("small", { id: `${node.id}-about` }, about) : null);
   };
 
-  function kindField(model, kind, choose) {
+  function kindField(model, kind, onSelect) {
     const names = [...kinds(model).keys()];
     if (names.length < 2) return null;
-    const node = regard.make("select", { on: { change: () => choose(node.value) } },
+    const node = regard.make("select", { on: { change: () => onSelect(node.value) } },
       names.map((one) => regard.make("option", { value: one, selected: one === kind }, one)));
     return app.field("kind", node, (kinds(model).get(kind).description || "").split("\n")[0]);
   }
 
-  // A form for the search of a model. changed: what differs from the model's own settings;
-  // react is called with what differs whenever it changes.
-  app.settings = (model, changed, react) => {
+  // A form for the search settings of a model. changes: the settings that differ from the model's
+  // own; onChange gets them whenever they change.
+  app.settings = (model, changes, onChange) => {
     const element = regard.make("div", { class: "fields" });
-    let values = { ...changed };
+    let values = { ...changes };
 
-    function change(name, form, node, wrapper) {
+    function update(name, type, node, wrapper) {
       if (!node.checkValidity()) {
         node.reportValidity();
         return;
       }
-      const value = read(form, node);
-      if (value === own(model, values.kind ?? model.search.kind)[name]) delete values[name];
+      const value = readValue(type, node);
+      if (value === defaults(model, values.kind ?? model.search.kind)[name]) delete values[name];
       else values[name] = value;
       wrapper.classList.toggle("changed", name in values);
-      react({ ...values });
+      onChange({ ...values });
     }
 
     function draw() {
       const kind = values.kind ?? model.search.kind;
       const schema = kinds(model).get(kind);
-      const mine = { ...own(model, kind), ...values };
-      const all = Object.entries(schema?.properties || {}).filter(([name]) => name !== "kind");
-      const fields = all.map(([name, field]) => {
-        const form = shape(model.settings, field);
-        const node = input(form, mine[name]);
+      const current = { ...defaults(model, kind), ...values };
+      const properties = Object.entries(schema?.properties || {}).filter(([name]) => name !== "kind");
+      const fields = properties.map(([name, field]) => {
+        const type = fieldType(model.settings, field);
+        const node = input(type, current[name]);
         const wrapper = app.field(name, node, field.description);
         wrapper.classList.toggle("changed", name in values);
-        node.addEventListener("change", () => change(name, form, node, wrapper));
+        node.addEventListener("change", () => update(name, type, node, wrapper));
         return wrapper;
       });
-      const choice = kindField(model, kind, (next) => {
+      const kindSelect = kindField(model, kind, (next) => {
         values = next === model.search.kind ? {} : { kind: next };
         draw();
         element.querySelector("[data-setting=kind]").focus();
-        react({ ...values });
+        onChange({ ...values });
       });
-      choice?.classList.toggle("changed", "kind" in values);
-      element.replaceChildren(...[choice, ...fields].filter(Boolean));
+      kindSelect?.classList.toggle("changed", "kind" in values);
+      element.replaceChildren(...[kindSelect, ...fields].filter(Boolean));
     }
 
     draw();
-    return { element, set(next) { values = { ...next }; draw(); } };
+    return { element };
   };
 })();
