@@ -1,4 +1,4 @@
-"""Calls of a model that are noted and held up, and ways to ask."""
+"""Helpers: recorded and paused calls of a model, and requests."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ from regard.inference.predictor import Predictor
 
 
 class Calls:
-    """Notes how many texts each call of `predict` got; holds calls up until `go` is set."""
+    """Records the batch size of each call of `predict`; calls wait until `go` is set."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
@@ -33,28 +33,28 @@ async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Resp
     return await client.post("/predict", json={"texts": texts, **rest}, timeout=60)
 
 
-async def begun(calls: Calls) -> None:
-    """Waits until a batch runs."""
+async def wait_for_batch(calls: Calls) -> None:
+    """Wait until a batch runs."""
     while not calls.begun.is_set():
         await asyncio.sleep(0.002)
     calls.begun.clear()
 
 
-async def waiting(app: FastAPI, count: int) -> None:
-    """Waits until so many texts wait for the runner."""
+async def wait_for_queue(app: FastAPI, count: int) -> None:
+    """Wait until the queue has this many texts."""
     while app.state.service.batcher.queue_length() != count:
         await asyncio.sleep(0.002)
 
 
-def patient(app: FastAPI) -> FastAPI:
-    """The application, whose batches wait until they are full, however slow the machine is."""
+def wait_for_full_batches(app: FastAPI) -> FastAPI:
+    """Return the application; its batches wait until they are full, even on a slow machine."""
     batcher = app.state.service.batcher
     batcher.settings = batcher.settings.model_copy(update={"batch_wait_ms": 1_000_000})
     return app
 
 
-def leap(seconds: float) -> None:
-    """Lets the event loop believe that so much time has passed: who waited as long gives up."""
+def skip_time(seconds: float) -> None:
+    """Advance the clock of the event loop, so that waiting requests time out."""
     loop: Any = asyncio.get_running_loop()
     now = loop.time
     loop.time = lambda: now() + seconds

@@ -1,4 +1,4 @@
-"""A served application of small models, and ways to ask it."""
+"""Fixtures: an application with small models, and clients."""
 
 import asyncio
 import json
@@ -23,30 +23,30 @@ TASKS = ("tag", "classify", "regress", "language-model")
 
 @pytest.fixture(scope="session")
 def estimators(models: Callable[[str], Any], trained: Any) -> dict[str, Estimator]:
-    """A trained model of each task, by its name."""
+    """Return a trained model per task."""
     others = {task: regard.load(models(task).run) for task in TASKS}
     return {"transduce": regard.load(trained.run), **others}
 
 
 @pytest.fixture(scope="session")
 def client(estimators: dict[str, Estimator]) -> Iterator[TestClient]:
-    """A client of a server with all of them; the transducer comes first."""
+    """Return a client of a server with all models; the transducer is the first."""
     with TestClient(build_app(estimators), raise_server_exceptions=False) as one:
         yield one
 
 
 @pytest.fixture(scope="session")
 def served() -> Callable[..., Any]:
-    """`served(app, talk)` runs `talk(client)` in the event loop that serves the application."""
+    """`served(app, run_requests)` runs `run_requests(client)` in the event loop of the server."""
 
-    def run(app: FastAPI, talk: Callable[[httpx.AsyncClient], Awaitable[Result]]) -> Result:
+    def run(app: FastAPI, run_requests: Callable[[httpx.AsyncClient], Awaitable[Result]]) -> Result:
         async def serve() -> Result:
             way = httpx.ASGITransport(app)
             async with (
                 app.router.lifespan_context(app),
                 httpx.AsyncClient(transport=way, base_url="http://localhost") as client,
             ):
-                return await talk(client)
+                return await run_requests(client)
 
         return asyncio.run(serve())
 
@@ -54,15 +54,15 @@ def served() -> Callable[..., Any]:
 
 
 @pytest.fixture(scope="session")
-def turner(estimators: dict[str, Estimator]) -> Callable[..., FastAPI]:
-    """`turner(max_batch_size=4)` is an application of the transducer with these settings."""
+def build_transducer_app(estimators: dict[str, Estimator]) -> Callable[..., FastAPI]:
+    """`build_transducer_app(max_batch_size=4)` returns an application with these settings."""
     return lambda **settings: build_app(
         {"turn": estimators["transduce"]}, ServeSettings(**settings)
     )
 
 
 def events(text: str) -> list[tuple[str, Any]]:
-    """The server-sent events of an answer."""
+    """Return the server-sent events of a response."""
     found = []
     for block in text.strip().split("\n\n"):
         kind, data = block.split("\n")
@@ -72,11 +72,11 @@ def events(text: str) -> list[tuple[str, Any]]:
 
 @pytest.fixture(scope="session")
 def events_of() -> Callable[[str], list[tuple[str, Any]]]:
-    """Reads server-sent events."""
+    """Parse server-sent events."""
     return events
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    """Notes the calls of a transducer."""
+    """Record the calls of a transducer."""
     return Calls(monkeypatch)

@@ -1,4 +1,4 @@
-"""Texts, bodies and bytes that a server must take calmly: it answers with a 4xx, or it answers."""
+"""Texts, bodies and bytes for fuzzing: the server must respond with 200 or 4xx."""
 
 import json
 import random
@@ -16,8 +16,8 @@ TEXTS = {
     "NUL": "a\x00b",
     "control characters": "".join(map(chr, range(32))) + "\x7f\x80\x9f",
     "a lone surrogate": "a\ud800b",
-    "surrogates the wrong way round": "\udc00\ud800",
-    "a half of an emoji": "\ud83d",
+    "reversed surrogates": "\udc00\ud800",
+    "half an emoji": "\ud83d",
     "emoji": "👩🏽‍🚀 👨‍👩‍👧‍👦 🏳️‍🌈 1️⃣",
     "right to left": "مرحبا بالعالم שלום",
     "marks of direction": "\u202eabc\u202c\u2067def\u2069\u200f",
@@ -25,13 +25,13 @@ TEXTS = {
     "Chinese": "注意力就是一切",
     "outside of the first plane": "𝔞𠀋\U0010ffff",
     "not a character": "\ufffe\uffff\ufdd0",
-    "nothing to see": "\u200b\u200d\ufeff\u00ad",
+    "invisible": "\u200b\u200d\ufeff\u00ad",
     "special tokens": "<s> </s> <pad> <unk> <mask>",
     "a path": "../../../../etc/passwd",
     "a script": "<script>alert(1)</script>\"'&lt;",
     "a format": "%s %n {0} {x!r} ${HOME} $(reboot)",
-    "one letter a million times": "a" * LONG,
-    "a million letters nobody knows": "ж" * LONG,
+    "one character a million times": "a" * LONG,
+    "a million unknown characters": "ж" * LONG,
     "many words": "ab " * 5_000,
 }
 
@@ -57,7 +57,7 @@ SEARCHES: list[Any] = [
     None,
 ]
 
-REQUESTS: list[Any] = [
+CONSTRAINTS: list[Any] = [
     {"prefix": "a\ud800"},
     {"prefix": "a" * 100_000},
     {"prefix": 3},
@@ -101,17 +101,16 @@ RAW_BODIES = [
 ]
 
 
-def fields(door: str, text: str) -> dict[str, Any]:
-    """The body of a plain question at a door."""
-    return {"texts": [text]} if door == "/predict" else {"text": text}
+def fields(path: str, text: str) -> dict[str, Any]:
+    """Return a minimal valid body for an endpoint."""
+    return {"texts": [text]} if path == "/predict" else {"text": text}
 
 
-def bodies(door: str) -> list[Any]:
-    """Wrong and odd bodies for a door, as values."""
-    plain = fields(door, "ab")
-    single = "requests" if door == "/predict" else "request"
+def bodies(path: str) -> list[Any]:
+    """Return invalid and unusual bodies for an endpoint."""
+    plain = fields(path, "ab")
     wrong: list[Any] = [plain | {"search": search} for search in SEARCHES]
-    wrong += [plain | {single: [wish] if door == "/predict" else wish} for wish in REQUESTS]
+    wrong += [plain | {"constraints": [one] if path == "/predict" else one} for one in CONSTRAINTS]
     wrong += [plain | {"model": model} for model in MODELS]
     for name, values in {
         "nbest": (0, -1, 10**9, 2.5, "x", None),
@@ -120,14 +119,14 @@ def bodies(door: str) -> list[Any]:
         "target": ("", "a" * 50_000, "\ud800", 5, []),
         "texts": ([], [""], [None], [["a"]], "ab", ["a"] * 5_000, {}, [1]),
         "text": (None, 5, [], ["ab"], {}),
-        "unheard of": (1,),
+        "unknown field": (1,),
     }.items():
         wrong += [plain | {name: value} for value in values]
     return wrong
 
 
 def encoded(body: Any) -> bytes:
-    """JSON with every odd character as an escape, so that lone surrogates can be sent."""
+    """Return ASCII JSON, in which lone surrogates are escaped."""
     return json.dumps(body).encode("ascii")
 
 
@@ -136,7 +135,7 @@ def head(first: str, *lines: str) -> bytes:
 
 
 def broken_requests(chance: random.Random) -> list[bytes]:
-    """Bytes that are no HTTP, or hardly."""
+    """Return bytes that are invalid or barely valid HTTP."""
     post, kind = "POST /predict HTTP/1.1", "Content-Type: application/json"
     whole = head(post, kind, "Content-Length: 17") + b'{"texts": ["ab"]}'
     return [

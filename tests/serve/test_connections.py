@@ -1,4 +1,4 @@
-"""Connections that say nothing, or do not take their answer, are cut; those that wait are not."""
+"""Connection limits: idle and stalled connections are closed, waiting ones are not."""
 
 import asyncio
 import json
@@ -14,11 +14,11 @@ from uvicorn.server import ServerState
 from regard.serve.connections import limited_protocol
 
 ASK = b"GET /%b HTTP/1.1\r\nhost: localhost\r\n\r\n"
-LARGE = 50_000_000  # more than the system takes for a client
+LARGE = 50_000_000  # more than the socket buffers hold
 
 
-def test_connections_that_do_nothing_are_cut() -> None:
-    async def talk() -> None:
+def test_idle_connections_are_closed() -> None:
+    async def run_requests() -> None:
         go, state = asyncio.Event(), ServerState()
 
         async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -38,17 +38,17 @@ def test_connections_that_do_nothing_are_cut() -> None:
         )
         port = server.sockets[0].getsockname()[1]
 
-        async def connect(said: bytes) -> Any:
+        async def connect(message: bytes) -> Any:
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1000)
-            writer.write(said)
+            writer.write(message)
             return reader, writer
 
         waits = await connect(ASK % b"slow")
-        dawdles = await connect(ASK % b"large")  # and reads only what its buffer takes
-        others = [await connect(said) for said in (b"", b"GET / HTTP/1.1\r\nhost: ")]
+        dawdles = await connect(ASK % b"large")  # and reads only into its buffer
+        others = [await connect(message) for message in (b"", b"GET / HTTP/1.1\r\nhost: ")]
         for reader, _ in others:
             assert await asyncio.wait_for(reader.read(), 60) == b""
-        while len(state.connections) > 1:  # the one that waits for its answer stays
+        while len(state.connections) > 1:  # the one that waits for its response stays
             await asyncio.sleep(0.05)
         go.set()
         assert (await waits[0].readuntil(b"xxxxxxxxxx")).startswith(b"HTTP/1.1 200")
@@ -56,11 +56,11 @@ def test_connections_that_do_nothing_are_cut() -> None:
             writer.close()
         server.close()
 
-    asyncio.run(asyncio.wait_for(talk(), 120))
+    asyncio.run(asyncio.wait_for(run_requests(), 120))
 
 
-def test_what_is_one_too_many_is_refused_and_makes_room(
-    turner: Callable[..., FastAPI], monkeypatch: pytest.MonkeyPatch
+def test_connections_above_the_limit_are_rejected(
+    build_transducer_app: Callable[..., FastAPI], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In our own words; those that were there before, and who asks for its health, are served."""
 
@@ -68,8 +68,8 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
         "regard.serve.connections.MAX_OVER_LIMIT_INTERVAL", 600
     )  # nobody is cut for being slow
 
-    async def talk() -> None:
-        app, state = turner(max_connections=2), ServerState()
+    async def run_requests() -> None:
+        app, state = build_transducer_app(max_connections=2), ServerState()
         config = uvicorn.Config(app, log_level="critical")
         config.load()
         kind: Any = limited_protocol(600, 2)
@@ -83,7 +83,7 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
                 await asyncio.sleep(0.01)
 
         async def connect(count: int) -> Any:
-            """A connection, after which so many are open."""
+            """Open a connection and wait until this many are open."""
             found = await asyncio.open_connection("127.0.0.1", port)
             await open_are(count)
             return found
@@ -96,9 +96,9 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
             return head, await reader.readexactly(int(length))
 
         first, second, third, fourth = [await connect(count) for count in (1, 2, 3, 4)]
-        head, said = await ask(third, b"limits")
+        head, message = await ask(third, b"limits")
         assert head.startswith(b"HTTP/1.1 503") and b"retry-after: 1" in head
-        assert json.loads(said)["error"].startswith("too many connections (limit 2)")
+        assert json.loads(message)["error"].startswith("too many connections (limit 2)")
         assert await third[0].read() == b""  # closed
         await open_are(3)
         assert (await ask(fourth, b"health"))[0].startswith(b"HTTP/1.1 200")
@@ -106,7 +106,7 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
             assert (await ask(one, b"limits"))[0].startswith(b"HTTP/1.1 200")
         last = await connect(4)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        assert await reader.read() == b""  # twice as many, and one: not even heard
+        assert await reader.read() == b""  # above twice the limit: closed at once
         for one in (writer, *(open_one[1] for open_one in (first, second, fourth, last))):
             one.close()
         await open_are(0)
@@ -115,4 +115,4 @@ def test_what_is_one_too_many_is_refused_and_makes_room(
         again[1].close()
         server.close()
 
-    asyncio.run(asyncio.wait_for(talk(), 120))
+    asyncio.run(asyncio.wait_for(run_requests(), 120))

@@ -1,4 +1,4 @@
-"""What is refused: with the right status, as JSON, and with words that help."""
+"""What is rejected: with the right status, as JSON, and with words that help."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ from starlette.testclient import TestClient
 JSON = {"content-type": "application/json"}
 
 
-def refused(client: TestClient, status: int, body: Any, path: str = "/predict") -> dict[str, Any]:
-    """Asserts that a body is refused; what is said."""
+def rejected(client: TestClient, status: int, body: Any, path: str = "/predict") -> dict[str, Any]:
+    """Asserts that a body is rejected; what is message."""
     response = client.post(path, json=body)
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
-    said: dict[str, Any] = response.json()
-    assert said["error"]
-    return said
+    message: dict[str, Any] = response.json()
+    assert message["error"]
+    return message
 
 
 @pytest.mark.parametrize(
@@ -43,9 +43,9 @@ def refused(client: TestClient, status: int, body: Any, path: str = "/predict") 
         ),
     ],
 )
-def test_the_shape(client: TestClient, body: Any, at: str) -> None:
-    said = refused(client, 422, body)
-    assert said["field"].startswith(at) and at in said["error"]
+def test_schema_errors(client: TestClient, body: Any, at: str) -> None:
+    message = rejected(client, 422, body)
+    assert message["field"].startswith(at) and at in message["error"]
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_the_shape(client: TestClient, body: Any, at: str) -> None:
         b'{"texts": ["a"], "nbest": ' + b"9" * 5_000 + b"}",
     ],
 )
-def test_bodies_that_are_no_json(client: TestClient, content: bytes) -> None:
+def test_invalid_json(client: TestClient, content: bytes) -> None:
     response = client.post("/predict", content=content, headers=JSON)
     assert response.status_code == 422 and response.json()["error"]
 
 
-def test_the_kind_of_content(client: TestClient) -> None:
-    """A page of another origin can send text/plain without being asked: it is refused."""
+def test_content_type(client: TestClient) -> None:
+    """A page of another origin can send text/plain without being asked: it is rejected."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         response = client.post("/predict", content=b"{}", headers={"content-type": kind})
         assert response.status_code == 415
@@ -96,8 +96,8 @@ def test_the_kind_of_content(client: TestClient) -> None:
         ({"threshold": 0.5}, "threshold"),
     ],
 )
-def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], word: str) -> None:
-    assert word in refused(client, 400, {"texts": ["bed"], "search": search})["error"]
+def test_invalid_search_settings(client: TestClient, search: dict[str, Any], word: str) -> None:
+    assert word in rejected(client, 400, {"texts": ["bed"], "search": search})["error"]
 
 
 @pytest.mark.parametrize(
@@ -114,13 +114,13 @@ def test_searches_that_do_not_fit(client: TestClient, search: dict[str, Any], wo
         ({"texts": ["a", "b"], "constraints": [{}, {"require": ["bж"]}]}, "texts.1"),
     ],
 )
-def test_wishes_that_nobody_can_meet(client: TestClient, body: Any, word: str) -> None:
-    assert word in refused(client, 400, body)["error"]
+def test_invalid_requests(client: TestClient, body: Any, word: str) -> None:
+    assert word in rejected(client, 400, body)["error"]
 
 
-def test_models_paths_and_methods_that_are_not_there(client: TestClient) -> None:
-    said = refused(client, 404, {"model": "../transduce", "texts": ["a"]})
-    assert "transduce, tag" in said["error"] and said["field"] == "model"
+def test_unknown_models_paths_and_methods(client: TestClient) -> None:
+    message = rejected(client, 404, {"model": "../transduce", "texts": ["a"]})
+    assert "transduce, tag" in message["error"] and message["field"] == "model"
     assert client.get("/nothing").status_code == 404
     assert client.get("/static/..%2f..%2fapp.py").status_code == 404
     assert client.get("/static/app.py").status_code == 404
@@ -131,7 +131,7 @@ def test_models_paths_and_methods_that_are_not_there(client: TestClient) -> None
 @pytest.mark.parametrize(
     "text", ["\x00", "\x07\x1b[31m", "\u202eabc", "👩‍👩‍👧", "\ufeff", "\r\n", "e\u0301" * 50, " "]
 )
-def test_odd_texts_are_answered(client: TestClient, text: str) -> None:
+def test_unusual_texts_are_predicted(client: TestClient, text: str) -> None:
     for model in ("transduce", "tag", "classify", "language-model"):
         response = client.post("/predict", json={"model": model, "texts": [text]})
         assert response.status_code == 200, response.text
@@ -153,7 +153,7 @@ def test_odd_texts_are_answered(client: TestClient, text: str) -> None:
 def test_much_that_is_wrong_is_told_once(
     client: TestClient, content: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A list of all errors of a body of 4 MB would keep everybody waiting for 20 seconds."""
+    """A list of all errors of a body of 4 MB would keep everybody wait_for_queue for 20 seconds."""
     from regard.serve import api_errors
 
     noted: list[int] = []
@@ -169,6 +169,6 @@ def test_much_that_is_wrong_is_told_once(
     assert sum(noted) < 10
 
 
-def test_an_error_does_not_repeat_the_name_of_a_long_field(client: TestClient) -> None:
-    said = refused(client, 422, {"texts": ["a"], "b" * 1_000: 1})
-    assert len(said["error"]) < 300 and len(said["field"]) < 100
+def test_errors_truncate_long_field_names(client: TestClient) -> None:
+    message = rejected(client, 422, {"texts": ["a"], "b" * 1_000: 1})
+    assert len(message["error"]) < 300 and len(message["field"]) < 100

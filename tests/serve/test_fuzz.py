@@ -1,4 +1,4 @@
-"""The server and whatever is sent to it: never a 500, and each refusal says what was wrong."""
+"""Fuzzing: no input causes a 500, and every error has a message."""
 
 import json
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from regard.serve.settings import ServeSettings
 from . import fuzz_cases
 
 PLAIN = {"deadline": None, "derandomize": True, "database": None, "phases": [Phase.generate]}
-doors = pytest.mark.parametrize("door", fuzz_cases.ENDPOINTS)
-# All that JSON can carry: halves of characters, which UTF-8 cannot, as escapes.
+endpoints = pytest.mark.parametrize("path", fuzz_cases.ENDPOINTS)
+# Everything JSON can encode, lone surrogates as escapes.
 TEXTS = st.text(st.characters(), max_size=30) | st.text("abcdef\ud800\udfff\x00", max_size=9)
 
 
-def quick(examples: int) -> Any:
-    """So many examples, the same each time."""
+def fuzz_settings(examples: int) -> Any:
+    """Return settings for this many deterministic examples."""
     odd = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     fixture = [HealthCheck.function_scoped_fixture]
     return settings(max_examples=examples, suppress_health_check=[*odd, *fixture], **PLAIN)
@@ -33,7 +33,7 @@ def quick(examples: int) -> Any:
 
 @pytest.fixture(autouse=True)
 def small_numbers() -> Iterator[None]:
-    """Training here may have turned the smallest numbers off, without which nothing is drawn."""
+    """Enable denormals, which hypothesis needs and training may have disabled."""
     flushed = 5e-324 * 1.0 == 0.0
     torch.set_flush_denormal(False)
     yield
@@ -42,63 +42,67 @@ def small_numbers() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def app(estimators: dict[str, Estimator]) -> FastAPI:
-    """All tasks, with small limits: what is large is refused soon."""
+    """All tasks, with small limits: what is large is rejected soon."""
     return build_app(estimators, ServeSettings(max_chars=2_000, max_length=100, timeout=240))
 
 
 @pytest.fixture(scope="module")
-def anyone(app: FastAPI) -> Iterator[TestClient]:
+def fuzz_client(app: FastAPI) -> Iterator[TestClient]:
     with TestClient(app, raise_server_exceptions=False) as client:
         yield client
 
 
-def calm(answer: Any) -> dict[str, Any]:
-    """The JSON of an answer that is one, or of a refusal that says why."""
-    said = answer.content.decode("utf-8")
-    assert answer.status_code in (200, *range(400, 500)), said
+def check_response(answer: Any) -> dict[str, Any]:
+    """Assert that a response is a success or an error with a message; return its JSON."""
+    message = answer.content.decode("utf-8")
+    assert answer.status_code in (200, *range(400, 500)), message
     if answer.status_code != 200:
-        found = json.loads(said)
+        found = json.loads(message)
         assert isinstance(found["error"], str) and found["error"].strip()
         return found
     if answer.headers["content-type"].startswith("text/event-stream"):
-        kind, data = said.strip().split("\n\n")[-1].split("\n")
+        kind, data = message.strip().split("\n\n")[-1].split("\n")
         assert kind in ("event: result", "event: error") and INTERNAL_ERROR not in data
         return json.loads(data.removeprefix("data: "))
-    return json.loads(said)
+    return json.loads(message)
 
 
-def ask(client: TestClient, door: str, body: Any) -> dict[str, Any]:
+def ask(client: TestClient, path: str, body: Any) -> dict[str, Any]:
     data = body if isinstance(body, bytes) else fuzz_cases.encoded(body)
-    return calm(client.post(door, content=data, headers={"content-type": "application/json"}))
+    return check_response(
+        client.post(path, content=data, headers={"content-type": "application/json"})
+    )
 
 
-@doors
+@endpoints
 @pytest.mark.parametrize("name", fuzz_cases.TEXTS)
-def test_odd_texts(anyone: TestClient, app: FastAPI, door: str, name: str) -> None:
-    """By every model; what is too long is refused by its length."""
+def test_unusual_texts(fuzz_client: TestClient, app: FastAPI, path: str, name: str) -> None:
+    """By every model; what is too long is rejected by its length."""
     text = fuzz_cases.TEXTS[name]
     for model in app.state.service.models:
-        found = ask(anyone, door, fuzz_cases.fields(door, text) | {"model": model})
+        found = ask(fuzz_client, path, fuzz_cases.fields(path, text) | {"model": model})
         if len(text) > 2_000 and not found["error"].startswith("model: "):
             assert "2000" in found["error"].replace(",", "") or "bytes" in found["error"]
 
 
-@doors
-@quick(30)
+@endpoints
+@fuzz_settings(30)
 @given(text=TEXTS, place=st.integers(0, 4))
-def test_any_text(anyone: TestClient, app: FastAPI, door: str, text: str, place: int) -> None:
+def test_random_texts(
+    fuzz_client: TestClient, app: FastAPI, path: str, text: str, place: int
+) -> None:
     model = list(app.state.service.models)[place]
-    ask(anyone, door, fuzz_cases.fields(door, text) | {"model": model})
+    ask(fuzz_client, path, fuzz_cases.fields(path, text) | {"model": model})
 
 
-@doors
-def test_odd_bodies(anyone: TestClient, door: str) -> None:
-    for body in (*fuzz_cases.bodies(door), *fuzz_cases.RAW_BODIES):
-        ask(anyone, door, body)
+@endpoints
+def test_unusual_bodies(fuzz_client: TestClient, path: str) -> None:
+    for body in (*fuzz_cases.bodies(path), *fuzz_cases.RAW_BODIES):
+        ask(fuzz_client, path, body)
 
 
-@doors
-@quick(20)
+@endpoints
+@fuzz_settings(20)
 @given(
     body=st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -115,12 +119,12 @@ def test_odd_bodies(anyone: TestClient, door: str) -> None:
         max_leaves=12,
     )
 )
-def test_any_json(anyone: TestClient, door: str, body: Any) -> None:
-    ask(anyone, door, body)
+def test_random_json(fuzz_client: TestClient, path: str, body: Any) -> None:
+    ask(fuzz_client, path, body)
 
 
 OPERATIONS = [
-    *(("POST", door) for door in fuzz_cases.ENDPOINTS),
+    *(("POST", path) for path in fuzz_cases.ENDPOINTS),
     ("GET", "/models"),
     ("GET", "/limits"),
 ]
@@ -128,10 +132,10 @@ OPERATIONS = [
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 @pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
-def test_what_the_description_allows_and_forbids(
-    anyone: TestClient, app: FastAPI, method: str, path: str, right: bool
+def test_openapi_schema(
+    fuzz_client: TestClient, app: FastAPI, method: str, path: str, right: bool
 ) -> None:
-    """What is wrong by OpenAPI is refused. What is right may be too: settings that do not go
+    """What is wrong by OpenAPI is rejected. What is right may be too: settings that do not go
     together. All answers are as described."""
     import schemathesis
     from schemathesis.specs.openapi.checks import positive_data_acceptance
@@ -141,14 +145,14 @@ def test_what_the_description_allows_and_forbids(
     mode = kind.POSITIVE if right else kind.NEGATIVE
     operation = schema[path][method]
     if not right and method == "GET":
-        return  # nothing is given, so nothing can be wrong
+        return  # no input, so nothing can be invalid
 
-    @quick(12)
+    @fuzz_settings(12)
     @given(case=operation.as_strategy(generation_mode=mode))
     def run(case: Any) -> None:
         sent = case.as_transport_kwargs(base_url="http://testserver")
         sent["content"] = sent.pop("data", None)
-        answer = anyone.request(**{name: value for name, value in sent.items() if value})
+        answer = fuzz_client.request(**{name: value for name, value in sent.items() if value})
         assert answer.status_code < 500, answer.text
         case.validate_response(answer, excluded_checks=[positive_data_acceptance])
 

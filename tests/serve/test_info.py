@@ -1,4 +1,4 @@
-"""What the server says of itself: models, limits, figures, its description, its files."""
+"""What the server says of itself: models, limits, metrics_by_name, its description, its files."""
 
 import re
 import sys
@@ -47,12 +47,12 @@ def test_models(client: TestClient, estimators: dict[str, Estimator]) -> None:
         ("", None),
     ],
 )
-def test_an_example_that_is_none(tmp_path: Path, line: str, found: str | None) -> None:
+def test_example_text(tmp_path: Path, line: str, found: str | None) -> None:
     (tmp_path / "samples.jsonl").write_text(line, "utf-8")
     assert example_text(tmp_path) == found
 
 
-def test_the_direction_of_letters() -> None:
+def test_text_direction() -> None:
     assert _text_direction("אבגabשת") == "rtl"
     assert _text_direction("abcש12.") == _text_direction([]) == "ltr"
 
@@ -69,8 +69,8 @@ def test_health_and_limits(client: TestClient) -> None:
     )
 
 
-def test_metrics(turner: Callable[..., FastAPI]) -> None:
-    with TestClient(turner()) as client:
+def test_metrics(build_transducer_app: Callable[..., FastAPI]) -> None:
+    with TestClient(build_transducer_app()) as client:
         answers = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["predictions"]
         client.get("/nothing%22%0A")
         client.get("/static/base.css")
@@ -80,20 +80,20 @@ def test_metrics(turner: Callable[..., FastAPI]) -> None:
     assert all(line.startswith("# ") or LINE.fullmatch(line) for line in lines)
     assert "_created" not in response.text
     pairs = [line.rsplit(" ", 1) for line in lines if not line.startswith("#")]
-    figures = {name: float(value) for name, value in pairs}
-    assert figures['regard_requests_total{method="POST",path="/predict",status="200"}'] == 1
-    assert figures['regard_requests_total{method="GET",path="other",status="404"}'] == 1
-    assert 'regard_request_duration_seconds_count{path="/static/{name}"}' in figures
-    assert figures['regard_batch_size_bucket{le="1.0"}'] == 0
-    assert figures['regard_batch_size_bucket{le="2.0"}'] == 1
-    assert figures['regard_batch_size_bucket{le="+Inf"}'] == 1
+    metrics_by_name = {name: float(value) for name, value in pairs}
+    assert metrics_by_name['regard_requests_total{method="POST",path="/predict",status="200"}'] == 1
+    assert metrics_by_name['regard_requests_total{method="GET",path="other",status="404"}'] == 1
+    assert 'regard_request_duration_seconds_count{path="/static/{name}"}' in metrics_by_name
+    assert metrics_by_name['regard_batch_size_bucket{le="1.0"}'] == 0
+    assert metrics_by_name['regard_batch_size_bucket{le="2.0"}'] == 1
+    assert metrics_by_name['regard_batch_size_bucket{le="+Inf"}'] == 1
     tokens = sum(len(one["tokens"]) for one in answers)
-    assert figures['regard_tokens_total{model="turn"}'] == tokens
-    assert figures["regard_requests_in_flight"] == 1  # the question itself
-    assert figures["regard_process_resident_bytes"] > 10_000_000
+    assert metrics_by_name['regard_tokens_total{model="turn"}'] == tokens
+    assert metrics_by_name["regard_requests_in_flight"] == 1  # this request
+    assert metrics_by_name["regard_process_resident_bytes"] > 10_000_000
 
 
-def test_the_description_has_the_limits(client: TestClient) -> None:
+def test_openapi_has_the_limits(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
     schemas = api["components"]["schemas"]
     body = schemas["PredictRequest"]["properties"]
@@ -107,17 +107,17 @@ def test_the_description_has_the_limits(client: TestClient) -> None:
         [False, True, False],
     ]
     for path in ("/predict", "/stream", "/inspect", "/alternatives"):
-        told = api["paths"][path]["post"]
+        operation = api["paths"][path]["post"]
         assert {"200", "400", "401", "404", "408", "413", "415", "422", "503"} == set(
-            told["responses"]
+            operation["responses"]
         )
-        (ref,) = re.findall(r"schemas/(\w+)", str(told["requestBody"]))
+        (ref,) = re.findall(r"schemas/(\w+)", str(operation["requestBody"]))
         assert ref in schemas
     used = set(re.findall(r"#/components/schemas/(\w+)", str(api)))
     assert used <= set(schemas)
 
 
-def test_files_of_the_page(client: TestClient) -> None:
+def test_static_files(client: TestClient) -> None:
     assert {"base.css", "index.html", "app.js"} <= set(load_static_files())
     response = client.get("/static/base.css")
     assert response.status_code == 200
@@ -130,8 +130,8 @@ def test_files_of_the_page(client: TestClient) -> None:
         assert client.get(f"/{name}").status_code == 200, name
 
 
-def test_files_are_what_they_are_wherever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows may know scripts as text/plain, which browsers refuse to run."""
+def test_media_types_do_not_depend_on_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Windows, `mimetypes` may return text/plain for scripts, which browsers block."""
     monkeypatch.setattr("mimetypes.guess_type", lambda name: ("text/plain", None))
     files = load_static_files()
     assert files["app.js"].media_type.startswith("text/javascript")
@@ -139,7 +139,7 @@ def test_files_are_what_they_are_wherever(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("system", ["darwin", "win32"])
-def test_memory_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
+def test_resident_bytes_without_proc(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
     from regard.serve import metrics
 
     def refuse(*_: Any, **__: Any) -> Any:
@@ -150,7 +150,7 @@ def test_memory_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch, system: 
     if system == "win32":
         monkeypatch.setitem(sys.modules, "resource", None)
     found = metrics.resident_bytes()
-    assert found == 0 if system == "win32" else 0 < found < 10**9  # there it is told in bytes
+    assert found == 0 if system == "win32" else 0 < found < 10**9  # in bytes there
 
 
 def test_inspect(client: TestClient) -> None:
@@ -163,32 +163,34 @@ def test_inspect(client: TestClient) -> None:
     assert found["target"]["text"] == answer["text"]
     given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
     assert given["target"]["text"] == "cab" and given["target"]["forced"] is True
-    refused = client.post("/inspect", json={"text": "a", "search": {"max_tokens": 9}})
-    assert refused.status_code == 400 and "max_tokens" in refused.json()["error"]
+    rejected = client.post("/inspect", json={"text": "a", "search": {"max_tokens": 9}})
+    assert rejected.status_code == 400 and "max_tokens" in rejected.json()["error"]
 
 
 @pytest.mark.parametrize(
-    ("body", "at", "said"),
+    ("body", "field", "message"),
     [
         ({"text": "a" * 500}, "text", "text: 501 tokens"),
         ({"text": "a", "target": "b" * 300}, "target", "target: 301 tokens"),
         ({"text": "a", "search": {"min_length": 250}}, None, "the answer: 251 tokens"),
     ],
 )
-def test_too_long_to_inspect(client: TestClient, body: Any, at: str | None, said: str) -> None:
-    """A client is told what a client can do, and what who runs the server can."""
-    refused = client.post("/inspect", json=body)
-    problem = refused.json()
-    assert refused.status_code == 422 and problem.get("field") == at
-    count = re.findall(r"(\d+) tokens", said)[0]
+def test_too_long_to_inspect(
+    client: TestClient, body: Any, field: str | None, message: str
+) -> None:
+    """The error names the limit and the option of the server."""
+    rejected = client.post("/inspect", json=body)
+    problem = rejected.json()
+    assert rejected.status_code == 422 and problem.get("field") == field
+    count = re.findall(r"(\d+) tokens", message)[0]
     assert (
-        problem["error"].startswith(said)
+        problem["error"].startswith(message)
         and f"regard serve --max-inspect-tokens {count}" in problem["error"]
     )
     assert "--max-tokens" not in problem["error"] and "--max-length" not in problem["error"]
 
 
 @pytest.mark.parametrize("name", ["", "other"])
-def test_names_of_models(trained: Any, name: str) -> None:
+def test_model_names(trained: Any, name: str) -> None:
     place = f"{name}={trained.run}" if name else str(trained.run)
     assert list(open_models([place])) == [name or "run"]

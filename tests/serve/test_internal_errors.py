@@ -1,4 +1,4 @@
-"""Faults of ours, and work that takes too long: one is told so, and others are served."""
+"""Faults of ours, and work that takes too long: one is notified so, and others are served."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from regard.tasks.transduce import TransduceTask
 
 Served = Callable[..., Any]
-Turner = Callable[..., FastAPI]
+BuildApp = Callable[..., FastAPI]
 
 
 async def ask(client: httpx.AsyncClient, text: str) -> httpx.Response:
@@ -20,8 +20,11 @@ async def ask(client: httpx.AsyncClient, text: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError, StopIteration])
-def test_a_fault_of_ours_is_a_500_for_one(
-    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+def test_internal_error_is_500_for_one_request(
+    served: Served,
+    build_transducer_app: BuildApp,
+    monkeypatch: pytest.MonkeyPatch,
+    fault: type[Exception],
 ) -> None:
     original = TransduceTask.parse
 
@@ -32,7 +35,7 @@ def test_a_fault_of_ours_is_a_500_for_one(
 
     monkeypatch.setattr(TransduceTask, "parse", parse)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
         good, bad = await asyncio.gather(ask(client, "bed"), ask(client, "boom"))
         assert (good.status_code, bad.status_code) == (200, 500)
@@ -40,11 +43,11 @@ def test_a_fault_of_ours_is_a_500_for_one(
         assert bad.headers["x-content-type-options"] == "nosniff"
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(batch_wait_ms=200, max_batch_size=2), talk)
+    served(build_transducer_app(batch_wait_ms=200, max_batch_size=2), run_requests)
 
 
-def test_the_queue_goes_on_after_a_batch_that_fails(
-    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
+def test_queue_continues_after_a_failed_batch(
+    served: Served, build_transducer_app: BuildApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from regard.serve.batcher import Batcher
 
@@ -57,18 +60,18 @@ def test_the_queue_goes_on_after_a_batch_that_fails(
 
     monkeypatch.setattr(Batcher, "_run_batch", run)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         client._transport.raise_app_exceptions = False  # type: ignore[attr-defined]
         assert (await ask(client, "boom")).status_code == 500
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(batch_wait_ms=0, timeout=120), talk)
+    served(build_transducer_app(batch_wait_ms=0, timeout=120), run_requests)
 
 
-def test_a_look_inside_stops_when_its_time_is_over(
-    served: Served, turner: Turner, monkeypatch: pytest.MonkeyPatch
+def test_inspect_stops_at_the_timeout(
+    served: Served, build_transducer_app: BuildApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the search there are many passes more: ablated heads, gradients."""
+    """After the search follow many forward passes: ablated heads, gradients."""
     from regard.serve import jobs
     from regard.views.inspection import internals
 
@@ -79,7 +82,7 @@ def test_a_look_inside_stops_when_its_time_is_over(
         return original(model)
 
     class Clock:
-        """An hour passes with the fifth pass."""
+        """Jumps by an hour at the fifth pass."""
 
         @staticmethod
         def monotonic() -> float:
@@ -87,13 +90,13 @@ def test_a_look_inside_stops_when_its_time_is_over(
 
     monkeypatch.setattr(internals, "capture", capture)
     monkeypatch.setattr(jobs, "time", Clock)
-    monkeypatch.setattr("regard.tasks.questions.question.NUMBERS", 1)  # one pass for each token
+    monkeypatch.setattr("regard.tasks.questions.question.NUMBERS", 1)  # one pass per token
 
-    async def talk(client: httpx.AsyncClient) -> None:
-        refused = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})
-        assert refused.status_code == 503 and "timed out" in refused.json()["error"]
+    async def run_requests(client: httpx.AsyncClient) -> None:
+        rejected = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})
+        assert rejected.status_code == 503 and "timed out" in rejected.json()["error"]
         assert len(passes) == 5
         passes.clear()
         assert (await ask(client, "bed")).status_code == 200
 
-    served(turner(batch_wait_ms=0, timeout=120), talk)
+    served(build_transducer_app(batch_wait_ms=0, timeout=120), run_requests)

@@ -1,4 +1,4 @@
-"""POST /predict: the answers of all tasks, as the estimators give them."""
+"""POST /predict and /alternatives: the same results as the estimators."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ def ask(client: TestClient) -> Ask:
 
 
 @pytest.mark.parametrize("task", TEXTS)
-def test_the_answers_are_those_of_the_estimator(
+def test_predictions_equal_those_of_the_estimator(
     ask: Ask, estimators: dict[str, Estimator], task: str
 ) -> None:
     model = estimators[task]
@@ -44,7 +44,7 @@ def test_the_answers_are_those_of_the_estimator(
         assert one["value"] == (list(value) if isinstance(value, tuple) else value)
 
 
-def test_only_what_applies_is_there(ask: Ask) -> None:
+def test_fields_that_do_not_apply_are_omitted(ask: Ask) -> None:
     (plain,) = ask(texts=["bed"])
     assert set(plain) == {"text", "value", "score", "tokens", "token_logprobs"}
     assert len(plain["token_logprobs"]) == len(plain["tokens"]) + 1
@@ -85,17 +85,17 @@ def test_constraints(ask: Ask, estimators: dict[str, Estimator]) -> None:
     assert "b" in found[1]["text"] and "e" not in found[1]["text"]
 
 
-def test_unknown_tokens_and_cut_answers_are_marked(ask: Ask) -> None:
+def test_unknown_tokens_and_truncation(ask: Ask) -> None:
     (found,) = ask(texts=["bжed"], search={"max_length": 1})
     assert found["unknown_tokens"] == ["ж"] and found["truncated"] is True
 
 
-def test_whole_numbers_may_be_written_with_a_point(ask: Ask) -> None:
+def test_integral_floats_are_integers(ask: Ask) -> None:
     (found,) = ask(texts=["bed"], nbest=2.0, search={"beam": 3.0})
     assert len(found["nbest"]) == 2
 
 
-def test_the_first_model_answers_where_none_is_named(client: TestClient) -> None:
+def test_the_first_model_is_the_default(client: TestClient) -> None:
     assert client.post("/predict", json={"texts": ["bed"]}).json()["model"] == "transduce"
 
 
@@ -110,14 +110,14 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     ]
     assert found[0]["probability"] >= found[1]["probability"] >= found[2]["probability"] > 0
     assert client.post("/alternatives", json={"text": "fade"}).status_code == 200
-    refused = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
-    assert refused.status_code == 400 and "alternatives" in refused.json()["error"]
+    rejected = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
+    assert rejected.status_code == 400 and "alternatives" in rejected.json()["error"]
 
 
-def test_ways_to_go_on_are_searched_in_parts(
+def test_alternatives_are_searched_in_chunks(
     estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred copies of a long text at once would take all memory."""
+    """A batch of a hundred copies of a long text would exhaust the memory."""
     from regard.inference.torch_engine import TorchEngine
     from regard.tasks import batches, sequence_decoding
 
@@ -132,9 +132,8 @@ def test_ways_to_go_on_are_searched_in_parts(
     monkeypatch.setattr(TorchEngine, "run", run)
     asked = ("fade", Constraints("c"), 5)
     whole = predictor.alternatives(*asked)
-    monkeypatch.setattr(
-        sequence_decoding, "plan", partial(batches.plan, max_tokens=10)
-    )  # two rows of fade
+    two_rows = partial(batches.plan, max_tokens=10)  # of "fade"
+    monkeypatch.setattr(sequence_decoding, "plan", two_rows)
     parts = predictor.alternatives(*asked)
     assert rows == [5, 2, 2, 1]
     assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in whole]

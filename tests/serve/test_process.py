@@ -1,4 +1,4 @@
-"""`regard serve` as a process: its address, clients that leave or dawdle, and how it stops."""
+"""`regard serve` as a process: address, slow and disconnected clients, shutdown, arguments."""
 
 import http.client
 import json
@@ -20,12 +20,12 @@ from regard.serve import server as command_of_serve
 from regard.serve.server import read_api_key, serve_command
 from regard.serve.settings import ServeSettings
 
-SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes a second or so
-PATIENCE = 240  # seconds for what a slow machine does in a few
+SLOW = {"min_length": 300, "max_length": 300, "beam": 8}  # takes about a second
+TIMEOUT = 240  # seconds, for slow machines
 
 
 class Process:
-    """A server that runs, and its address."""
+    """A running server and its address."""
 
     def __init__(self, run: Path, *words: str) -> None:
         source = str(Path(__file__).parents[2] / "src")
@@ -43,7 +43,7 @@ class Process:
         assert place.hostname == "127.0.0.1" and self.port, self.process.communicate()
 
     def ask(self, path: str, body: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         given = {"content-type": "application/json", **headers}
         method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
         connection.request(method, path, content, given)
@@ -51,22 +51,22 @@ class Process:
         return answer.status, dict(answer.getheaders()), answer.read()
 
     def raw(self, body: Any, path: str = "/predict", held: int = 0) -> socket.socket:
-        """A connection on which a request was sent, but for its last bytes, and nothing read."""
+        """Open a connection and send a request without its last bytes; read nothing."""
         content = json.dumps(body).encode()
         head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=TIMEOUT)
         head += f"content-length: {len(content)}\r\n\r\n"
         connection.sendall(head.encode() + content[: len(content) - held])
         return connection
 
     def figure(self, name: str) -> float:
-        """A figure of /metrics."""
+        """Return a metric of /metrics."""
         lines = self.ask("/metrics")[2].decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
 
     def until(self, name: str, test: Callable[[float], bool]) -> None:
-        """Waits until a figure is as it should be."""
-        end = time.monotonic() + PATIENCE
+        """Wait until a metric passes a test."""
+        end = time.monotonic() + TIMEOUT
         while not test(value := self.figure(name)):
             assert time.monotonic() < end, f"{name} is {value}"
             time.sleep(0.02)
@@ -74,16 +74,16 @@ class Process:
 
 @pytest.fixture
 def process(trained: Any) -> Iterator[Process]:
-    words = ("--batch-wait-ms", "0", "--max-batch-size", "1", "--timeout", str(PATIENCE))
+    words = ("--batch-wait-ms", "0", "--max-batch-size", "1", "--timeout", str(TIMEOUT))
     one = Process(trained.run, *words)
     yield one
     one.process.kill()
     one.process.wait()
 
 
-def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Process) -> None:
+def test_slow_and_disconnected_clients_and_graceful_shutdown(process: Process) -> None:
     assert process.ask("/health")[0] == 200
-    assert process.ask("/health", host="evil.example")[0] == 400  # on loopback by default
+    assert process.ask("/health", host="evil.example")[0] == 400  # only loopback names by default
     assert b"<html" in process.ask("/")[2]
 
     lazy = [process.raw({"text": "fade", "search": SLOW}, "/stream") for _ in range(3)]
@@ -100,29 +100,29 @@ def test_clients_that_leave_or_dawdle_harm_nobody_and_a_signal_waits(process: Pr
     for connection in lazy:
         connection.close()
 
-    process.until("regard_requests_in_flight", lambda value: value == 1)  # this question
+    process.until("regard_requests_in_flight", lambda value: value == 1)  # this request
 
     body = {"texts": ["fade"], "search": SLOW}
-    running = process.raw(body, held=1)  # so it is not done before it is told to go on
+    running = process.raw(body, held=1)  # so that it cannot finish yet
     process.until("regard_requests_in_flight", lambda value: value == 2)
     process.process.send_signal(signal.SIGTERM)
-    while (refused := process.ask("/predict", {"texts": ["bed"]}))[0] == 200:
+    while (rejected := process.ask("/predict", {"texts": ["bed"]}))[0] == 200:
         time.sleep(0.01)
-    assert refused[0] == 503 and int(refused[1]["retry-after"]) > 0
-    for _ in range(25):  # it is there as long as one waits for an answer
+    assert rejected[0] == 503 and int(rejected[1]["retry-after"]) > 0
+    for _ in range(25):  # it runs as long as a request is unfinished
         assert process.ask("/health")[0] == 503
         time.sleep(0.02)
     running.sendall(json.dumps(body)[-1:].encode())
     answer = http.client.HTTPResponse(running)
     answer.begin()
     assert answer.status == 200 and json.loads(answer.read())["predictions"]
-    _, said = process.process.communicate(timeout=PATIENCE)
-    assert process.process.returncode == 0 and said.endswith("stopped\n")
-    assert "Traceback" not in said
+    _, message = process.process.communicate(timeout=TIMEOUT)
+    assert process.process.returncode == 0 and message.endswith("stopped\n")
+    assert "Traceback" not in message
 
 
-def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
-    short = tmp_path / "token"
+def test_invalid_arguments(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
+    short = tmp_path / "api_key"
     short.write_text("abc\n")
     odd = tmp_path / "odd"
     odd.write_text("schlüssel-der-nicht-geht\n", "utf-8")
@@ -139,36 +139,36 @@ def test_words_that_are_wrong(command: Callable[..., Any], trained: Any, tmp_pat
         ((trained.run, "--host", "ж" * 80), "cannot listen"),
         ((trained.run, "--cors-origin", "https://page.example/"), "without a path"),
     ):
-        said = command("serve", *words)
-        assert said.code == 2 and expected in said.err, said
+        result = command("serve", *words)
+        assert result.code == 2 and expected in result.err, result
 
 
-def test_tokens_as_files_have_them(tmp_path: Path) -> None:
-    place = tmp_path / "token"
+def test_api_key_files(tmp_path: Path) -> None:
+    place = tmp_path / "api_key"
     for content in (b"0123456789\n", b"0123456789\r\n", b"\xef\xbb\xbf0123456789"):
         place.write_bytes(content)
-        token = read_api_key(place)
-        assert token is not None and token.get_secret_value() == "0123456789"
+        key = read_api_key(place)
+        assert key is not None and key.get_secret_value() == "0123456789"
 
 
-def test_all_the_world_without_a_token_is_warned_of(
+def test_public_host_without_api_key_warns(
     trained: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command_of_serve, "run_server", lambda *_: None)
-    for host, token, warned in (
+    for host, key, warned in (
         ("0.0.0.0", None, True),
         ("127.0.0.1", None, False),
         ("0.0.0.0", SecretStr("0123456789"), False),
     ):
-        serve_command([str(trained.run)], host, 0, ServeSettings(api_key=token))
+        serve_command([str(trained.run)], host, 0, ServeSettings(api_key=key))
         assert ("no API key" in capsys.readouterr().err) == warned
 
 
-def test_without_the_packages(
+def test_missing_packages(
     command: Callable[..., Any], trained: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("regard.serve")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "fastapi", None)
-    said = command("serve", trained.run)
-    assert said.code == 2 and "pip install 'regard[serve]'" in said.err
+    result = command("serve", trained.run)
+    assert result.code == 2 and "pip install 'regard[serve]'" in result.err

@@ -1,4 +1,4 @@
-"""Who waits, who leaves, whose turn it is, and when it is over."""
+"""The queue: limits, timeouts, cancellation, priorities."""
 
 import asyncio
 import time
@@ -17,64 +17,64 @@ from regard.serve.jobs import CallHandler, Job, PredictHandler
 from regard.serve.served_models import ServedModel
 from regard.tasks.values import Constraints
 
-from .calls import Calls, ask, begun, leap, patient, waiting
+from .calls import Calls, ask, skip_time, wait_for_batch, wait_for_full_batches, wait_for_queue
 
 Served = Callable[..., Any]
-Turner = Callable[..., FastAPI]
+BuildApp = Callable[..., FastAPI]
 
 
-def test_a_full_queue_is_a_503_that_says_when_to_ask_again(
-    served: Served, turner: Turner, calls: Calls
+def test_full_queue_is_503_with_retry_after(
+    served: Served, build_transducer_app: BuildApp, calls: Calls
 ) -> None:
-    app = turner(batch_wait_ms=0, max_queue=4, max_texts=4, max_batch_size=1)
+    app = build_transducer_app(batch_wait_ms=0, max_queue=4, max_texts=4, max_batch_size=1)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
+        await wait_for_batch(calls)
         others = asyncio.ensure_future(ask(client, "a", "b", "c"))
-        await waiting(app, 3)
-        refused = await ask(client, "d", "e")
-        assert refused.status_code == 503 and int(refused.headers["retry-after"]) > 0
-        assert "queue full (3 texts)" in refused.json()["error"]
+        await wait_for_queue(app, 3)
+        rejected = await ask(client, "d", "e")
+        assert rejected.status_code == 503 and int(rejected.headers["retry-after"]) > 0
+        assert "queue full (3 texts)" in rejected.json()["error"]
         last = asyncio.ensure_future(ask(client, "d"))  # room for one
-        await waiting(app, 4)
+        await wait_for_queue(app, 4)
         calls.go.set()
         answers = await asyncio.gather(first, others, last)
         assert [one.status_code for one in answers] == [200] * 3
 
-    served(app, talk)
+    served(app, run_requests)
 
 
-def test_time_that_is_over_stops_the_search(served: Served, turner: Turner) -> None:
-    """An endless answer: the search ends soon after its time, and others are answered."""
-    app = turner(batch_wait_ms=0, timeout=120)
+def test_timeout_stops_the_search(served: Served, build_transducer_app: BuildApp) -> None:
+    """A long search ends after its timeout, and other requests are served."""
+    app = build_transducer_app(batch_wait_ms=0, timeout=120)
     queue = app.state.service.batcher
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         endless = {"min_length": 2000, "max_length": 2000, "beam": 32}
         enough, queue.batch_timeout = queue.batch_timeout, 0.01
-        refused = await ask(client, "bed", search=endless)
-        assert refused.status_code == 503 and "retry-after" in refused.headers
-        assert "timed out" in refused.json()["error"]
+        rejected = await ask(client, "bed", search=endless)
+        assert rejected.status_code == 503 and "retry-after" in rejected.headers
+        assert "timed out" in rejected.json()["error"]
         queue.batch_timeout = enough
         assert (await ask(client, "bed")).status_code == 200
 
-    served(app, talk)
+    served(app, run_requests)
 
 
 @pytest.mark.parametrize("search", [{"beam": 1}, {"beam": 4}, {"kind": "sample"}])
-def test_what_was_answered_before_the_time_was_over_is_given(
+def test_results_before_the_timeout_are_returned(
     estimators: dict[str, Estimator], monkeypatch: pytest.MonkeyPatch, search: dict[str, Any]
 ) -> None:
-    """The short one of a batch has its answer when the long one takes too long."""
+    """The short text of a batch has a result although the long one times out."""
     model = estimators["transduce"]
     predictor = model.predictor_
     asking = PredictHandler(ServedModel("turn", predictor), predictor.search_options(**search))
     steps = list[int]()
 
     class Clock:
-        """An hour passes when the short one has long come to its limit."""
+        """Jumps by an hour after the short text has finished."""
 
         @staticmethod
         def monotonic() -> float:
@@ -91,48 +91,50 @@ def test_what_was_answered_before_the_time_was_over_is_given(
     assert isinstance(long.result, ApiError) and "timed out" in str(long.result)
 
 
-def test_who_leaves_the_queue_is_not_run(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(batch_wait_ms=0, timeout=120)
+def test_cancelled_jobs_do_not_run(
+    served: Served, build_transducer_app: BuildApp, calls: Calls
+) -> None:
+    app = build_transducer_app(batch_wait_ms=0, timeout=120)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
+        await wait_for_batch(calls)
         second = asyncio.ensure_future(ask(client, "fade"))
-        await waiting(app, 1)
-        leap(121)
+        await wait_for_queue(app, 1)
+        skip_time(121)
         assert (await second).status_code == 503
         assert (await first).status_code == 503  # it waited as long
         calls.go.set()
         assert (await ask(client, "cab")).status_code == 200
         assert calls.sizes == [1, 1]
 
-    served(app, talk)
+    served(app, run_requests)
 
 
-def test_all_can_be_dropped(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(batch_wait_ms=0, max_batch_size=1)
+def test_cancel_all(served: Served, build_transducer_app: BuildApp, calls: Calls) -> None:
+    app = build_transducer_app(batch_wait_ms=0, max_batch_size=1)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
+        await wait_for_batch(calls)
         second = asyncio.ensure_future(ask(client, "fade"))
-        await waiting(app, 1)
+        await wait_for_queue(app, 1)
         app.state.service.batcher.cancel_all()
         for dropped in (await first, await second):
             assert dropped.status_code == 503 and "shutting down" in dropped.json()["error"]
         calls.go.set()
 
-    served(app, talk)
+    served(app, run_requests)
     assert calls.sizes == [1]
 
 
-def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
+def test_short_texts_have_priority_for_a_while(build_transducer_app: BuildApp) -> None:
     async def order() -> list[int]:
         new: Any = asyncio.get_running_loop().create_future
         now = time.monotonic()
-        queue = turner(max_batch_size=1).state.service.batcher
+        queue = build_transducer_app(max_batch_size=1).state.service.batcher
         those = [
             Job(CallHandler(int), new(), "x" * length, arrived=now - ago)
             for length, ago in ((9000, 1.0), (10, 0.5), (9000, 10.0), (10, 0.0))
@@ -144,37 +146,41 @@ def test_short_texts_pass_long_ones_but_not_for_ever(turner: Turner) -> None:
 
 
 @pytest.fixture
-def ample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turns so far apart that the pace at which requests arrive does not change their order."""
+def large_delays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make delays so large that the arrival times do not affect the order."""
     monkeypatch.setattr(batcher, "DELAY_PER_CHAR", 1.0)
     monkeypatch.setattr(batcher, "MAX_DELAY", 1e9)
 
 
-@pytest.mark.usefixtures("ample")
-def test_a_long_list_lets_others_pass(served: Served, turner: Turner, calls: Calls) -> None:
-    app = turner(batch_wait_ms=0, max_batch_size=2)
+@pytest.mark.usefixtures("large_delays")
+def test_long_lists_have_lower_priority(
+    served: Served, build_transducer_app: BuildApp, calls: Calls
+) -> None:
+    app = build_transducer_app(batch_wait_ms=0, max_batch_size=2)
 
-    async def talk(client: httpx.AsyncClient) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         calls.go.clear()
         first = asyncio.ensure_future(ask(client, "bed"))
-        await begun(calls)
+        await wait_for_batch(calls)
         many = asyncio.ensure_future(ask(client, *["a" * 900] * 10, search={"max_length": 5}))
-        await waiting(app, 10)
+        await wait_for_queue(app, 10)
         other = asyncio.ensure_future(ask(client, "a" * 1_500, search={"max_length": 4}))
-        await waiting(app, 11)
+        await wait_for_queue(app, 11)
         calls.go.set()
         assert [one.status_code for one in await asyncio.gather(first, many, other)] == [200] * 3
         assert calls.sizes == [1, 2, 1, 2, 2, 2, 2]  # after the first two of the ten
 
-    served(app, talk)
+    served(app, run_requests)
 
 
-@pytest.mark.usefixtures("ample")
-def test_long_texts_are_not_taken_along(served: Served, turner: Turner, calls: Calls) -> None:
-    async def talk(client: httpx.AsyncClient) -> None:
+@pytest.mark.usefixtures("large_delays")
+def test_long_texts_run_in_their_own_batch(
+    served: Served, build_transducer_app: BuildApp, calls: Calls
+) -> None:
+    async def run_requests(client: httpx.AsyncClient) -> None:
         texts = [*["bed"] * 5, "a" * 1_700, *["fed"] * 5]
         short = {"max_length": 5}
         await asyncio.gather(*(ask(client, text, search=short) for text in texts))
         assert calls.sizes == [10, 1]
 
-    served(patient(turner(max_batch_size=11)), talk)
+    served(wait_for_full_batches(build_transducer_app(max_batch_size=11)), run_requests)

@@ -1,4 +1,4 @@
-"""POST /stream: the answer grows token by token, and ends as /predict gives it."""
+"""POST /stream: partial predictions token by token; the result equals /predict."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,28 +24,28 @@ def streamed(client: TestClient, events_of: Events, body: dict[str, Any]) -> Any
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_transducer(client: TestClient, events_of: Events, search: dict[str, Any]) -> None:
-    *grown, (last, answer) = streamed(client, events_of, {"text": "fadeb", "search": search})
-    assert last == "result" and {kind for kind, _ in grown} <= {"partial"}
+def test_transducer(client: TestClient, events_of: Events, search: dict[str, Any]) -> None:
+    *partials, (last, answer) = streamed(client, events_of, {"text": "fadeb", "search": search})
+    assert last == "result" and {kind for kind, _ in partials} <= {"partial"}
     body = {"texts": ["fadeb"], "search": search}
     (expected,) = client.post("/predict", json=body).json()["predictions"]
     assert answer["text"] == expected["text"] and answer["model"] == "transduce"
     assert answer["score"] == pytest.approx(expected["score"], abs=1e-5)
-    for _, one in grown:
+    for _, one in partials:
         assert "".join(one["tokens"]) == one["text"]
     if search.get("beam") == 1:
-        assert all(answer["text"].startswith(one["text"]) for _, one in grown)
+        assert all(answer["text"].startswith(one["text"]) for _, one in partials)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_scores_of_what_grows_are_those_of_the_model(
+def test_logprobs_of_partial_predictions(
     client: TestClient, estimators: dict[str, Estimator], events_of: Events, search: dict[str, Any]
 ) -> None:
-    """Each token after those before it, as if the beginning had been given."""
+    """They equal those of teacher forcing."""
     model: Any = estimators["transduce"]
-    *grown, _ = streamed(client, events_of, {"text": "fadeb", "search": search})
-    assert grown
-    for _, one in grown:
+    *partials, _ = streamed(client, events_of, {"text": "fadeb", "search": search})
+    assert partials
+    for _, one in partials:
         pair = Pair("fadeb", one["text"], 0)
         ((_, given),) = model.predictor_.score([pair])
         tokens, scores = one["tokens"], one["token_logprobs"]
@@ -53,63 +53,63 @@ def test_scores_of_what_grows_are_those_of_the_model(
         assert scores == pytest.approx(given.token_logprobs[: len(scores)], abs=2e-4)
 
 
-def test_a_language_model(client: TestClient, events_of: Events) -> None:
+def test_language_model(client: TestClient, events_of: Events) -> None:
     body = {"model": "language-model", "text": "Anna "}
-    *grown, (_, answer) = streamed(client, events_of, body)
-    assert grown and all(answer["text"].startswith(one["text"]) for _, one in grown)
-    assert all(one["text"].startswith("Anna ") for _, one in grown)
-    assert not any("token_logprobs" in one for one in (answer, *(one for _, one in grown)))
+    *partials, (_, answer) = streamed(client, events_of, body)
+    assert partials and all(answer["text"].startswith(one["text"]) for _, one in partials)
+    assert all(one["text"].startswith("Anna ") for _, one in partials)
+    assert not any("token_logprobs" in one for one in (answer, *(one for _, one in partials)))
     (expected,) = client.post(
         "/predict", json={"model": "language-model", "texts": ["Anna "]}
     ).json()["predictions"]
     assert answer["text"] == expected["text"]
 
 
-def test_other_tasks_just_answer(client: TestClient, events_of: Events) -> None:
+def test_other_tasks_have_no_partial_predictions(client: TestClient, events_of: Events) -> None:
     ((kind, answer),) = streamed(client, events_of, {"model": "tag", "text": "Anna sees Rome"})
     assert kind == "result" and len(answer["value"]) == 3
 
 
-def test_wishes_and_errors(client: TestClient, events_of: Events) -> None:
+def test_constraints_and_errors(client: TestClient, events_of: Events) -> None:
     body = {"text": "fade", "constraints": {"prefix": "cab"}}
     *_, (_, answer) = streamed(client, events_of, body)
     assert answer["text"].startswith("cab")
     body = {"text": "fade", "constraints": {"require": ["ж"]}}
-    ((kind, said),) = streamed(client, events_of, body)
-    assert kind == "error" and "require" in said["error"]
+    ((kind, message),) = streamed(client, events_of, body)
+    assert kind == "error" and "require" in message["error"]
     assert client.post("/stream", json={"text": 5}).status_code == 422
     assert client.post("/stream", json={"text": "a", "search": {"beam": 99}}).status_code == 400
     assert client.post("/stream", json={"text": "a", "model": "b"}).status_code == 404
 
 
-def test_greedy_search_tells_every_step(estimators: dict[str, Estimator]) -> None:
-    """Each step of a followed search is told, with the places of the sources."""
+def test_greedy_search_notifies_every_step(estimators: dict[str, Estimator]) -> None:
+    """Each step of a followed search is notified, with the places of the sources."""
     from regard.tasks.batches import PredictWork
 
     model = estimators["transduce"]
     for search in SEARCHES:
-        told: dict[int, list[tuple[int, ...]]] = {}
+        notified: dict[int, list[tuple[int, ...]]] = {}
 
-        def follow(places: Any, outputs: Any, told: Any = told) -> None:
+        def follow(places: Any, outputs: Any, notified: Any = notified) -> None:
             for place, so_far in zip(places, outputs(), strict=True):
-                told.setdefault(place, []).append(tuple(so_far.tokens))
+                notified.setdefault(place, []).append(tuple(so_far.tokens))
 
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
         found = predictor.predict(
             sources, predictor.search_options(**search), work=PredictWork(step_callback=follow)
         )
-        assert set(told) == {0, 1, 2}
+        assert set(notified) == {0, 1, 2}
         for place, answer in enumerate(found):
-            lengths = [len(tokens) for tokens in told[place]]
+            lengths = [len(tokens) for tokens in notified[place]]
             if search.get("beam") == 1:
-                whole = tuple(told[place][-1])
+                whole = tuple(notified[place][-1])
                 task: Any = model.task_
                 assert lengths == list(range(1, len(lengths) + 1))
                 assert answer.text.startswith(task.target.decode(whole))
 
 
-def test_who_reads_slowly_gets_the_last() -> None:
+def test_slow_readers_get_the_latest_partial() -> None:
     async def read() -> Any:
         growth = LatestPartial()
         for tokens in ([5], [5, 6], [5, 6, 7]):
