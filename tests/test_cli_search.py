@@ -142,8 +142,8 @@ def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> Non
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("abc", "line 1: bad JSON"),
-        ("", "line 1: bad JSON"),
+        ("abc", "line 1: invalid JSON"),
+        ("", "line 1: invalid JSON"),
         ('{"prefix": "a"}', "line 1: the key 'source' is missing"),
         ('{"source": "a", "want": 1}', "line 1: expected the keys source, prefix, require, ban"),
         (

@@ -49,7 +49,7 @@ def test_text(
         assert (read.name, read.notes[0]) == ("a", "read as text")
         returns = "Windows line ends (CR LF) removed from 6 lines"
         assert (returns in read.notes) == ("\r" in content)
-        assert ("empty documents skipped: 3" in read.notes) == (documents == "line")
+        assert ("skipped: 3 empty documents" in read.notes) == (documents == "line")
 
 
 def test_a_file_without_a_last_line_end_gets_none() -> None:
@@ -63,8 +63,8 @@ def test_json(name: str) -> None:
     assert read.pairs == [Pair("", "a\nb", 1)]
     assert read.notes[0].startswith("read as JSONL")
     assert ("guessed" in read.notes[0]) == (name == "a.data")
-    assert "empty documents skipped: 1" in read.notes
-    assert "Windows line ends (CR LF) made LF within 1 documents" in read.notes
+    assert "skipped: 1 empty documents" in read.notes
+    assert "Windows line ends (CR LF) converted to LF in 1 documents" in read.notes
     read = read_documents(name, "line", "body")
     assert read.pairs == [Pair("", "x", 1), Pair("", "y", 2)]
     assert "each object is a document, whatever is asked for text (line)" in read.notes
@@ -75,7 +75,7 @@ def test_conllu(name: str) -> None:
     read = read_documents(write(name, CONLLU))
     assert read.pairs == [Pair("", "Go !", 3), Pair("", "No", 6)]
     assert read.notes[0].startswith("read as CoNLL-U")
-    assert read.notes[1:] == ["multi-word ranges and empty nodes left out: 1"]
+    assert read.notes[1:] == ["skipped: 1 multi-word ranges and empty nodes"]
     assert read_documents(name, column="lemma").pairs[0].target == "go !"
 
 
@@ -88,22 +88,27 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "column", "message"),
     [
-        ("a.txt", "", None, "a.txt: the file is empty; running text is expected"),
+        ("a.txt", "", None, "a.txt: the file is empty: expected plain text"),
         ("a.txt", " \n\n", None, "a.txt: the file is empty"),
-        ("a.txt", "a\n", "text", "a.txt: text has no columns; 'text' can be chosen in JSONL"),
+        ("a.txt", "a\n", "text", "a.txt: plain text has no columns; column 'text' needs JSONL"),
         ("a.txt", b"a\nb\xe9\n", None, "a.txt line 2: not UTF-8: byte 0xE9"),
         ("a.jsonl", '{"text": ""}\n', None, "a.jsonl: all 1 documents are empty"),
         (
             "a.jsonl",
             '{"text": "a"}\n{"b": 1}',
             None,
-            "a.jsonl line 2: key 'text' expected, b",
+            "a.jsonl line 2: expected key 'text', found b",
         ),
-        ("a.jsonl", '{"text": 1}\n', None, "a.jsonl line 1: 'text' must be a string, a number"),
-        ("a.jsonl", '{"text"\n', None, "a.jsonl line 1: bad JSON"),
-        ("a.conllu", "1\ta\n", None, "a.conllu line 1: 10 columns between tabs expected, 2 found"),
+        (
+            "a.jsonl",
+            '{"text": 1}\n',
+            None,
+            "a.jsonl line 1: 'text': expected a string, found a number",
+        ),
+        ("a.jsonl", '{"text"\n', None, "a.jsonl line 1: invalid JSON"),
+        ("a.conllu", "1\ta\n", None, "a.conllu line 1: expected 10 tab-separated columns, found 2"),
         ("a.conllu", CONLLU, "lema", "no column 'lema' in CoNLL-U"),
-        ("a.conllu", "# c\n", None, "a.conllu: no words in 1 lines"),
+        ("a.conllu", "# c\n", None, "a.conllu: no sentences in 1 lines"),
     ],
 )
 def test_misuse(name: str, content: str | bytes, column: str | None, message: str) -> None:

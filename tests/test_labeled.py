@@ -68,10 +68,10 @@ def test_columns_and_headers() -> None:
 
 
 def test_several_labels() -> None:
-    found = read_labeled(write("t.tsv", "a\tx|y\nb\t\nc\tz | x|z\n"), several="|")
+    found = read_labeled(write("t.tsv", "a\tx|y\nb\t\nc\tz | x|z\n"), separator="|")
     assert [pair.target for pair in found.pairs] == [("x", "y"), (), ("z", "x")]
-    assert "white space around labels removed: 2" in found.notes
-    assert "labels repeated for one text, taken once: 1" in found.notes
+    assert "whitespace around labels removed: 2" in found.notes
+    assert "duplicate labels of a text removed: 1" in found.notes
     content = '{"text": "a", "label": ["x", "y"]}\n{"text": "b", "label": []}\n'
     found = read_labeled(write("t.jsonl", content))
     assert [pair.target for pair in found.pairs] == [("x", "y"), ()]
@@ -82,7 +82,7 @@ def test_several_labels() -> None:
 def test_json_numbers_are_labels() -> None:
     found = read_labeled(write("t.jsonl", '{"text": "a", "label": 1}\n{"text":"b","label":true}'))
     assert [pair.target for pair in found.pairs] == [("1",), ("true",)]
-    assert "labels that are numbers, true or false in JSON, read as text: 2" in found.notes
+    assert "JSON numbers and booleans read as label text: 2" in found.notes
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,24 +95,39 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "several", "message"),
     [
-        ("t.tsv", "a\tx\nb\t \n", None, "t.tsv line 2: a label is expected, ' ' found"),
-        ("t.tsv", "a\tx\nb\t\n", None, "t.tsv line 2: a label is expected, nothing found"),
-        ("t.tsv", "a\tx|y\nb\tx| |y\n", "|", "t.tsv line 2: a label is expected, ' ' found in"),
-        ("t.tsv", "a\tx|y\nb\tx||y\n", "|", "line 2: a label is expected, nothing found in 'x||y'"),
-        ("t.tsv", "a\tx\nb\ty\tz\n", None, "t.tsv line 2: 2 columns expected, 3 found"),
-        ("t.tsv", "", None, "t.tsv: the file is empty; texts and their labels are expected"),
+        ("t.tsv", "a\tx\nb\t \n", None, "t.tsv line 2: expected a label, found ' '"),
+        ("t.tsv", "a\tx\nb\t\n", None, "t.tsv line 2: expected a label, found nothing"),
+        ("t.tsv", "a\tx|y\nb\tx| |y\n", "|", "t.tsv line 2: expected a label, found ' ' in"),
+        ("t.tsv", "a\tx|y\nb\tx||y\n", "|", "line 2: expected a label, found nothing in 'x||y'"),
+        ("t.tsv", "a\tx\nb\ty\tz\n", None, "t.tsv line 2: expected 2 columns, found 3"),
+        ("t.tsv", "", None, "t.tsv: the file is empty: expected texts and their labels"),
         ("t.tsv", "text\tlabel\n", None, "t.tsv: no pairs, only a header"),
         ("t.tsv", "a\t\nb\t\n", "|", "t.tsv: the target is empty in all 2 pairs"),
         ("t.jsonl", '{"text": "a", "label": []}', None, "t.jsonl: no label in all 1 lines"),
         ("t.jsonl", '{"text": " ", "label": "x"}', None, "t.jsonl: no text in all 1 lines"),
-        ("t.jsonl", '{"text": "a", "label": null}', None, "line 1: a label must be a string, null"),
-        ("t.jsonl", '{"text": "a", "label": ["x", " "]}', None, "line 1: a label is expected, ' '"),
-        ("t.jsonl", '{"text": "a", "label": "x"}\n{"text": "b"}', None, "line 2: key 'label'"),
-        ("t.jsonl", '{"text": "a", "label": "x"}\n{"text"', None, "t.jsonl line 2: bad JSON"),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": null}',
+            None,
+            "line 1: label: expected a string, found null",
+        ),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": ["x", " "]}',
+            None,
+            "line 1: expected a label, found ' '",
+        ),
+        (
+            "t.jsonl",
+            '{"text": "a", "label": "x"}\n{"text": "b"}',
+            None,
+            "line 2: expected key 'label'",
+        ),
+        ("t.jsonl", '{"text": "a", "label": "x"}\n{"text"', None, "t.jsonl line 2: invalid JSON"),
     ],
 )
 def test_bad_labels(name: str, content: str, several: str | None, message: str) -> None:
-    assert message in error_of(read_labeled, name, content, several=several)
+    assert message in error_of(read_labeled, name, content, separator=several)
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])
@@ -142,22 +157,22 @@ def test_several_numbers() -> None:
 
 @pytest.mark.parametrize("cell", ["abc", "nan", "inf", "1_000", "1,5", "1 2"])
 def test_cells_that_are_no_numbers(cell: str) -> None:
-    message = f"t.tsv line 2: column 2: a finite number is expected, {cell!r} found"
+    message = f"t.tsv line 2: column 2: expected a finite number, found {cell!r}"
     assert message in error_of(read_numbers, "t.tsv", f"a\t1\nb\t{cell}\nc\t3\n")
 
 
 def test_bad_numbers() -> None:
-    assert "t.tsv line 2: column y: a finite number is expected, nothing found" in error_of(
+    assert "t.tsv line 2: column y: expected a finite number, found nothing" in error_of(
         read_numbers, "t.tsv", "words\tx\ty\na\t1\t\nb\t1\t2\n", "words", "x,y"
     )
     content = '{"text": "a", "label": [1, 2]}\n{"text": "b", "label": [1]}\n'
-    assert "t.jsonl line 2: 2 numbers expected as in line 1, 1 found" in error_of(
+    assert "t.jsonl line 2: expected 2 numbers as in line 1, found 1" in error_of(
         read_numbers, "t.jsonl", content
     )
-    assert "line 1: column label: a finite number is expected, True found" in error_of(
+    assert "line 1: column label: expected a finite number, found True" in error_of(
         read_numbers, "t.jsonl", '{"text": "a", "label": true}\n'
     )
-    assert "t.tsv: the file is empty; texts and their numbers" in error_of(
+    assert "t.tsv: the file is empty: expected texts and their numbers" in error_of(
         read_numbers, "t.tsv", "\n"
     )
     # A first row without a number is no header when nothing below is a number either.
@@ -199,15 +214,15 @@ def test_vector_columns() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,b\n1,2\nx,3\n", "v.csv line 3: column a: a finite number is expected, 'x' found"),
-        ("1,2\n,3\n", "v.csv line 2: column 1: a finite number is expected, nothing found"),
-        ("nan,2\n1,3\n", "v.csv line 1: column 1: a finite number is expected, 'nan' found"),
-        ("1,2\n1,inf\n", "v.csv line 2: column 2: a finite number is expected, 'inf' found"),
-        ("1,2,3\n4,5\n6,7,8\n", "v.csv line 2: 3 columns expected, 2 found"),
-        ("a,b\n1,2,3\n", "v.csv line 2: 2 columns expected, 3 found"),
-        ("1,2,3\n4,5\n6,7\n", "v.csv line 1: 2 columns expected, 3 found"),
-        ("a,b\n", "v.csv: only a header; rows of numbers are expected below it"),
-        ("", "v.csv: the file is empty; rows of numbers are expected"),
+        ("a,b\n1,2\nx,3\n", "v.csv line 3: column a: expected a finite number, found 'x'"),
+        ("1,2\n,3\n", "v.csv line 2: column 1: expected a finite number, found nothing"),
+        ("nan,2\n1,3\n", "v.csv line 1: column 1: expected a finite number, found 'nan'"),
+        ("1,2\n1,inf\n", "v.csv line 2: column 2: expected a finite number, found 'inf'"),
+        ("1,2,3\n4,5\n6,7,8\n", "v.csv line 2: expected 3 columns, found 2"),
+        ("a,b\n1,2,3\n", "v.csv line 2: expected 2 columns, found 3"),
+        ("1,2,3\n4,5\n6,7\n", "v.csv line 1: expected 2 columns, found 3"),
+        ("a,b\n", "v.csv: no rows of numbers, only a header"),
+        ("", "v.csv: the file is empty: expected rows of numbers"),
     ],
 )
 def test_bad_vectors(content: str, message: str) -> None:
@@ -217,20 +232,20 @@ def test_bad_vectors(content: str, message: str) -> None:
 def test_bad_vector_columns() -> None:
     rows = "a,b\n1,2\n"
     assert "column 1 is both feature and target" in error_of(read_vectors, "v.csv", rows, "a", "a")
-    assert "v.csv line 1: --target-column: no column 5; 2 columns found" in error_of(
+    assert "v.csv line 1: --target-column: no column 5: found 2 columns" in error_of(
         read_vectors, "v.csv", rows, None, "5"
     )
-    assert "no column 'bb' in the first line (a, b); did you mean 'b'?" in error_of(
+    assert "no column 'bb' in the first line (a, b)\nhelp: did you mean 'b'?" in error_of(
         read_vectors, "v.csv", rows, None, "bb"
     )
-    assert "at least one feature is expected" in error_of(read_vectors, "v.csv", rows, None, "a,b")
-    assert "v.csv line 2: column b: a label is expected, nothing found" in error_of(
+    assert "expected at least one feature" in error_of(read_vectors, "v.csv", rows, None, "a,b")
+    assert "v.csv line 2: column b: expected a label, found nothing" in error_of(
         read_vectors, "v.csv", "a,b\n1, \n", labels=True
     )
-    assert "one column of labels is expected" in error_of(
+    assert "expected one column of labels" in error_of(
         read_vectors, "v.csv", "a,b,c\n1,2,3\n", None, "b,c", labels=True
     )
-    assert "this is JSONL" in error_of(read_vectors, "v.jsonl", "{}\n")
+    assert "cannot be read from JSONL" in error_of(read_vectors, "v.jsonl", "{}\n")
 
 
 @pytest.mark.parametrize(

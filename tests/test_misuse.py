@@ -37,18 +37,24 @@ def refusal(said: Any) -> str:
 FILES: dict[str, tuple[str | bytes, str]] = {
     "empty.tsv": ("", "empty.tsv: the file is empty"),
     "blank.tsv": ("\n \n", "blank.tsv: the file is empty"),
-    "binary.tsv": (b"ab\tba\n\0\1\2\n", "binary.tsv line 2: NUL byte: a binary file, not text"),
-    "sheet.csv": (b"PK\3\4\0\0", "sheet.csv line 1: NUL byte: a zip archive or a spreadsheet"),
+    "binary.tsv": (
+        b"ab\tba\n\0\1\2\n",
+        "binary.tsv line 2: NUL byte: expected UTF-8 text, found a binary file",
+    ),
+    "sheet.csv": (
+        b"PK\3\4\0\0",
+        "sheet.csv line 1: NUL byte: expected UTF-8 text, found a zip archive or a spreadsheet",
+    ),
     "latin.tsv": ("straße\tx\n".encode("latin1"), "latin.tsv line 1: not UTF-8: byte 0xDF"),
-    "wide.tsv": (GOOD.encode("utf-16"), "wide.tsv: this is UTF-16"),
+    "wide.tsv": (GOOD.encode("utf-16"), "wide.tsv: expected UTF-8, found UTF-16"),
     "single.tsv": ("ab\nbc\n", "single.tsv"),
-    "ragged.tsv": ("ab\tba\nbc\n", "ragged.tsv line 2: 2 columns expected, 1 found"),
+    "ragged.tsv": ("ab\tba\nbc\n", "ragged.tsv line 2: expected 2 columns, found 1"),
     "one.tsv": ("ab\tba\n", "1 pair with 1 distinct source: at least 2 sources are needed"),
     "same.tsv": ("ab\tba\nab\tab\n", "2 pairs with 1 distinct source"),
     "targetless.tsv": ("ab\t\nbc\t\n", "targetless.tsv: the target is empty in all 2 pairs"),
     "sourceless.tsv": ("\tab\n\tbc\n", "sourceless.tsv: the source is empty in all 2 pairs"),
-    "cut.tsv.gz": (gzip.compress(GOOD.encode())[:-9], "cut.tsv.gz: the gzip file is cut short"),
-    "bad.jsonl": ('{"source": "a"\n', "bad.jsonl line 1: bad JSON"),
+    "cut.tsv.gz": (gzip.compress(GOOD.encode())[:-9], "cut.tsv.gz: truncated gzip file"),
+    "bad.jsonl": ('{"source": "a"\n', "bad.jsonl line 1: invalid JSON"),
 }
 
 
@@ -277,7 +283,7 @@ def test_nothing_is_answered_twice(command: Command, trained: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (b"\xff\xfe\0", "standard input: this is UTF-16"),
+        (b"\xff\xfe\0", "standard input: expected UTF-8, found UTF-16"),
         (b"a\0b\n", "standard input line 1: NUL byte"),
         (b"\xe4\n", "standard input line 1: not UTF-8"),
     ],

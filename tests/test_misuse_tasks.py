@@ -34,31 +34,34 @@ def train(command: Command) -> Command:
 
 FILES = {
     "tag": [
-        ("a b\tX Y\nc d e\tX Y\n", "data.tsv line 2: 3 tokens but 2 tags; one tag for each token"),
+        (
+            "a b\tX Y\nc d e\tX Y\n",
+            "data.tsv line 2: 3 tokens but 2 tags: expected one tag per token",
+        ),
         ("a b\tX X\nc\tX\nd\tX\n", "every word has the tag 'X': there is nothing to learn"),
     ],
     "classify": [
         ("a\tx\nb\tx\nc\tx\n", "one class only: every example has the label 'x'"),
-        ("a\tx\nb\t\n", "data.tsv line 2: a label is expected, nothing found"),
-        ("1\t2\tx\n1\t\ty\n", "data.tsv line 2: column 2: a finite number is expected, nothing"),
+        ("a\tx\nb\t\n", "data.tsv line 2: expected a label, found nothing"),
+        ("1\t2\tx\n1\t\ty\n", "data.tsv line 2: column 2: expected a finite number, found nothing"),
     ],
     "regress": [
         (
             "fine\tgood\ndull\tbad\n",
-            "line 1: column 2: a finite number is expected, 'good'",
+            "line 1: column 2: expected a finite number, found 'good'",
         ),
         (
             "a\tb\ty\n1\t2\t3\n1\t\t3\n",
-            "line 3: column b: a finite number is expected, nothing",
+            "line 3: column b: expected a finite number, found nothing",
         ),
         (
             "a\tb\ty\n1\t2\t3\n1\t2\tx\n",
-            "line 3: column y: a finite number is expected, 'x'",
+            "line 3: column y: expected a finite number, found 'x'",
         ),
         ("1\t2\t3\n1\t4\t3\n2\t4\t3\n", "every example has the same answer, [3.0]"),
         (
             "1\t2\t3\n" * 9 + "x\t2\t3\n",
-            "line 10: column 1: a finite number is expected, 'x' found",
+            "line 10: column 1: expected a finite number, found 'x'",
         ),
     ],
     "language-model": [("a", "1 characters are too few to hold a dev part back")],

@@ -101,7 +101,7 @@ def test_byte_order_mark_line_ends_and_blank_lines_are_noted() -> None:
     assert found.notes[1:] == [
         "byte order mark removed",
         "Windows line ends (CR LF) removed from 3 lines",
-        "blank lines skipped: 1",
+        "skipped: 1 blank lines",
     ]
 
 

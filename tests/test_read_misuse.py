@@ -34,38 +34,39 @@ def test_misaligned_files_say_both_counts() -> None:
 
 def test_csv_with_open_quote_names_the_line() -> None:
     message = error_of("open.csv", 'a,b\n"c,d\ne,f\n')
-    assert message.startswith("open.csv line 2: CSV: unexpected end of data")
+    assert message.startswith("open.csv line 2: invalid CSV: unexpected end of data")
 
 
 def test_wrong_columns_are_explained() -> None:
     rows = "lemma\tform\ngo\twent\n"
-    assert "no column 'lema' in the first line (lemma, form); did you mean 'lemma'?" in error_of(
-        "c.tsv", rows, "lema", "form"
+    assert (
+        "no column 'lema' in the first line (lemma, form)\nhelp: did you mean 'lemma'?"
+        in error_of("c.tsv", rows, "lema", "form")
     )
-    assert "columns are counted from 1, 0 found" in error_of("c.tsv", rows, "0", "1")
+    assert "columns are counted from 1, found 0" in error_of("c.tsv", rows, "0", "1")
     assert "source and target are the same column" in error_of("c.tsv", rows, "2", "form")
-    assert "c.tsv line 2: 5 columns or more expected, 2 found" in error_of("c.tsv", rows, "1", "5")
+    assert "c.tsv line 2: expected 5 columns or more, found 2" in error_of("c.tsv", rows, "1", "5")
 
 
 def test_bad_json_lines_are_all_named() -> None:
     content = '{"source": "a", "target": "b"}\n{"source": \n{"source": "a"}\n[1]\n'
     content += '{"source": 3, "target": "x"}\n{"source": "\\ud800", "target": "x"}\n'
     lines = error_of("bad.jsonl", content).split("\n")
-    assert lines[0].startswith("bad.jsonl line 2: bad JSON: ")
-    assert lines[1].startswith("bad.jsonl line 3: key 'target' expected, source found")
-    assert lines[2] == "bad.jsonl line 4: a JSON object expected, a list found"
-    assert lines[3] == "bad.jsonl line 5: 'source' must be a string, a number found"
-    assert lines[4].startswith("bad.jsonl line 6: 'source' holds half a surrogate pair")
+    assert lines[0].startswith("bad.jsonl line 2: invalid JSON: ")
+    assert lines[1].startswith("bad.jsonl line 3: expected key 'target', found source")
+    assert lines[2] == "bad.jsonl line 4: expected a JSON object, found a list"
+    assert lines[3] == "bad.jsonl line 5: 'source': expected a string, found a number"
+    assert lines[4].startswith("bad.jsonl line 6: 'source': unpaired surrogate")
     assert "jq -c" in error_of("array.json", '[{"source": "a", "target": "b"}]')
 
 
 def test_wrong_column_counts_are_counted_and_ten_shown() -> None:
     content = "a\tb\n" * 16 + "a\tb\tc\n" + "a\n" * 12 + "a\tb\n"
     lines = error_of("train.tsv", content).split("\n")
-    assert lines[0] == "train.tsv line 17: 2 columns expected, 3 found"
-    assert lines[1] == "train.tsv line 18: 2 columns expected, 1 found"
+    assert lines[0] == "train.tsv line 17: expected 2 columns, found 3"
+    assert lines[1] == "train.tsv line 18: expected 2 columns, found 1"
     assert len(lines) == 11
-    assert lines[10] == "and 3 more; 13 bad lines in all"
+    assert lines[10] == "and 3 more; 13 bad lines in total"
 
 
 def test_missing_files_name_the_nearest() -> None:
@@ -80,7 +81,7 @@ def test_missing_files_name_the_nearest() -> None:
 
 def test_folders_are_refused() -> None:
     Path("data.tsv").mkdir()
-    with pytest.raises(UserError, match=r"data\.tsv: this is a folder; a file is expected"):
+    with pytest.raises(UserError, match=r"data\.tsv: expected a file, found a folder"):
         read_pairs("data.tsv")
 
 
@@ -90,12 +91,24 @@ def test_folders_are_refused() -> None:
         ("e.tsv", "", "e.tsv: the file is empty"),
         ("e.tsv.gz", "\n\n", "e.tsv.gz: the file is empty"),
         ("e.tsv", "\ufeff\n", "e.tsv: the file is empty"),
-        ("b.tsv", b"a\tb\nc\0\td\n", "b.tsv line 2: NUL byte: a binary file, not text"),
-        ("x.tsv", b"PK\3\4\0\0", "x.tsv line 1: NUL byte: a zip archive or a spreadsheet"),
+        (
+            "b.tsv",
+            b"a\tb\nc\0\td\n",
+            "b.tsv line 2: NUL byte: expected UTF-8 text, found a binary file",
+        ),
+        (
+            "x.tsv",
+            b"PK\3\4\0\0",
+            "x.tsv line 1: NUL byte: expected UTF-8 text, found a zip archive or a spreadsheet",
+        ),
         ("u.tsv", "a\tb\n".encode("utf-16"), "iconv -f utf-16 -t utf-8 u.tsv"),
-        ("one.tsv", "a\nb\n", "one.tsv line 1: 2 columns expected (source, tab, target), 1 found"),
+        (
+            "one.tsv",
+            "a\nb\n",
+            "one.tsv line 1: expected 2 columns (source, tab, target), found 1 in all",
+        ),
         ("one.tsv", "a,b\nc,d\n", "if commas separate the columns, name the file .csv"),
-        ("one.csv", "a\nb\n", "2 columns expected (source, comma, target), 1 found, as in all 2"),
+        ("one.csv", "a\nb\n", "expected 2 columns (source, comma, target), found 1 in all 2"),
         ("t.tsv", "a\t\nb\t \n", "t.tsv: the target is empty in all 2 pairs"),
         ("t.tsv", "\ta\n\tb\n", "t.tsv: the source is empty in all 2 pairs"),
         ("h.tsv", "source\ttarget\n", "h.tsv: no pairs, only a header"),
@@ -117,8 +130,8 @@ def test_latin1_names_line_and_byte_and_the_way_out() -> None:
 
 def test_broken_gzip_is_explained() -> None:
     whole = gzip.compress(os.urandom(1000).hex().encode())
-    assert "g.tsv: the gzip file is cut short" in error_of("g.tsv", whole[:-100])
-    assert "g.tsv: damaged gzip file" in error_of("g.tsv", whole[:-8] + b"\0" * 8)
+    assert "g.tsv: truncated gzip file" in error_of("g.tsv", whole[:-100])
+    assert "g.tsv: corrupted gzip file" in error_of("g.tsv", whole[:-8] + b"\0" * 8)
 
 
 def test_one_example_is_too_few_to_split() -> None:

@@ -96,14 +96,14 @@ def test_lines_are_those_of_the_first_token() -> None:
 @pytest.mark.parametrize(
     ("name", "notes"),
     [
-        ("a.conllu", ["read as CoNLL-U", "multi-word ranges and empty nodes left out: 2"]),
+        ("a.conllu", ["read as CoNLL-U", "skipped: 2 multi-word ranges and empty nodes"]),
         ("a.data", ["read as CoNLL-U, guessed from the first lines"]),
-        ("b.tsv", ["read as columns, one token a line, guessed", "tags are column 2"]),
-        ("c.txt", ["read as columns", "tags are column 3", "-DOCSTART- lines skipped: 1"]),
-        ("e.tsv", ["read as TSV, one sentence a line, guessed"]),
+        ("b.tsv", ["read as columns, one token per line, guessed", "tags are column 2"]),
+        ("c.txt", ["read as columns", "tags are column 3", "skipped: 1 -DOCSTART- lines"]),
+        ("e.tsv", ["read as TSV, one sentence per line, guessed"]),
         (
             "f.tsv",
-            ["read as TSV", "a header: tokens, tags", "blank lines skipped: 1"],
+            ["read as TSV", "a header: tokens, tags", "skipped: 1 blank lines"],
         ),
         ("h.json", ["read as JSONL", "tokens are under the key words, tags under labels"]),
     ],
@@ -241,30 +241,42 @@ def test_a_slow_stream_is_answered_sentence_by_sentence(
         (
             "train.tsv",
             "a b\tX Y\na\tX\na b c d e\tA B C D\n",
-            "train.tsv line 3: 5 tokens but 4 tags; one tag for each token is expected",
+            "train.tsv line 3: 5 tokens but 4 tags: expected one tag per token",
         ),
-        ("t.tsv", "a b\tX Y\nc\tX\tY\n", "t.tsv line 2: 2 columns between tabs expected, 3 found"),
-        ("t.conll", "a X\nb\n\nc Y\n", "t.conll line 2: 2 columns expected, 1 found"),
-        ("t.conll", "a\tX\nb\t\n\n", "t.conll line 2: the tag is empty (column 2); a tag for each"),
-        ("t.conll", "a\tX\n\tY\n\n", "t.conll line 2: the token is empty (column 1)"),
-        ("t.conllu", "1\ta\n", "t.conllu line 1: 10 columns between tabs expected, 2 found"),
-        ("t.conllu", word("1", "a", "X") + word("x", "b", "X"), "t.conllu line 2: a number such"),
+        ("t.tsv", "a b\tX Y\nc\tX\tY\n", "t.tsv line 2: expected 2 tab-separated columns, found 3"),
+        ("t.conll", "a X\nb\n\nc Y\n", "t.conll line 2: expected 2 columns, found 1"),
+        ("t.conll", "a\tX\nb\t\n\n", "t.conll line 2: empty tag (column 2): expected one tag per"),
+        ("t.conll", "a\tX\n\tY\n\n", "t.conll line 2: empty token (column 1)"),
+        ("t.conllu", "1\ta\n", "t.conllu line 1: expected 10 tab-separated columns, found 2"),
+        (
+            "t.conllu",
+            word("1", "a", "X") + word("x", "b", "X"),
+            "t.conllu line 2: column ID: expected a number such",
+        ),
         (
             "t.conllu",
             "# c\n" + word("1", "a", "_") + word("2", "b", "_"),
-            "t.conllu line 2: the column UPOS is _ here and in all 2 words, so it has no tags; "
-            "name another one with --target-column",
+            "t.conllu line 2: no tags in column UPOS: it is _ for all 2 words\n"
+            "help: choose another column with --target-column",
         ),
-        ("t.conllu", "# only\n\n", "t.conllu: no sentence in 2 lines"),
-        ("t.conllu", "", "t.conllu: the file is empty; sentences with a tag for each token are"),
+        ("t.conllu", "# only\n\n", "t.conllu: no sentences in 2 lines"),
+        ("t.conllu", "", "t.conllu: the file is empty: expected sentences with one tag per token"),
         ("t.txt", "a\nb\n\nc\n", "t.txt line 1: no tags found"),
         ("t.txt", "It is a text .\nNo tags\nin it anywhere\n", "t.txt line 1: no tags found"),
-        ("t.jsonl", '{"tokens": ["a"]}\n', "t.jsonl line 1: key 'tags' expected, tokens found"),
-        ("t.jsonl", '{"tokens": "a b", "tags": ["X"]}\n', "line 1: 2 tokens but 1 tag; one tag"),
-        ("t.jsonl", '{"tokens": [1], "tags": ["X"]}\n', "'tokens' must be a string, a number"),
-        ("t.jsonl", '{"tokens": 1, "tags": ["X"]}\n', "'tokens' must be a list of strings"),
-        ("t.jsonl", '{"tokens": [""], "tags": ["X"]}\n', "line 1: 'tokens' holds an empty string"),
-        ("t.jsonl", '{"tokens": \n', "t.jsonl line 1: bad JSON"),
+        ("t.jsonl", '{"tokens": ["a"]}\n', "t.jsonl line 1: expected key 'tags', found tokens"),
+        (
+            "t.jsonl",
+            '{"tokens": "a b", "tags": ["X"]}\n',
+            "line 1: 2 tokens but 1 tag: expected one tag",
+        ),
+        (
+            "t.jsonl",
+            '{"tokens": [1], "tags": ["X"]}\n',
+            "'tokens': expected a string, found a number",
+        ),
+        ("t.jsonl", '{"tokens": 1, "tags": ["X"]}\n', "'tokens': expected a list of strings"),
+        ("t.jsonl", '{"tokens": [""], "tags": ["X"]}\n', "line 1: 'tokens': empty string"),
+        ("t.jsonl", '{"tokens": \n', "t.jsonl line 1: invalid JSON"),
     ],
 )
 def test_misuse_is_explained(name: str, content: str, message: str) -> None:
@@ -273,8 +285,8 @@ def test_misuse_is_explained(name: str, content: str, message: str) -> None:
 
 def test_all_bad_lines_are_named() -> None:
     lines = error_of("bad.tsv", "a b\tX Y\n" + "a b\tX\n" * 12).split("\n")
-    assert lines[0].startswith("bad.tsv line 2: 2 tokens but 1 tag;")
-    assert lines[10] == "and 2 more; 12 bad lines in all"
+    assert lines[0].startswith("bad.tsv line 2: 2 tokens but 1 tag:")
+    assert lines[10] == "and 2 more; 12 bad lines in total"
 
 
 def test_wrong_columns_are_explained() -> None:
@@ -284,7 +296,7 @@ def test_wrong_columns_are_explained() -> None:
     assert "did you mean UPOS?" in error_of("t.conllu", CONLLU, "FORM", "upo")
     assert "no column '11' in CoNLL-U" in error_of("t.conllu", CONLLU, "11")
     assert "tokens and tags are the same column (UPOS)" in error_of("t.conllu", CONLLU, "UPOS")
-    assert "--target-column: no column '3'; a number from 1 to 2 is expected" in error_of(
+    assert "--target-column: no column '3': expected a number from 1 to 2" in error_of(
         "t.conll", "a X\n\n", None, "3"
     )
     assert "did you mean 'tokens'?" in error_of("t.tsv", FILES["f.tsv"], "token")
@@ -293,9 +305,11 @@ def test_wrong_columns_are_explained() -> None:
 def test_bad_lines_of_a_stream_are_named_when_they_come() -> None:
     sentences, _ = read_sentences(write("t.conll", "a X\n\nb\n\n"))
     assert next(sentences).tokens == ("a",)
-    with pytest.raises(UserError, match=r"t\.conll line 3: 2 columns expected, 1 found"):
+    with pytest.raises(UserError, match=r"t\.conll line 3: expected 2 columns, found 1"):
         next(sentences)
-    with pytest.raises(UserError, match=r"e\.txt: the file is empty; sentences are expected"):
+    with pytest.raises(UserError, match=r"e\.txt: the file is empty: expected sentences"):
         read_sentences(write("e.txt", "\n\n"))
-    with pytest.raises(UserError, match="--target-column: no column '4'; a number from 1 to 3"):
+    with pytest.raises(
+        UserError, match="--target-column: no column '4': expected a number from 1 to 3"
+    ):
         read_sentences(write("t.conll", "a X\n\n"), None, "4")

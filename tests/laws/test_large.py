@@ -207,7 +207,7 @@ BAD: dict[str, dict[str, str | bytes]] = {
     "Latin-1": {"a.tsv": (table(sentences()) + "\nü\tb\n" * 12).encode() + b"\xfc\tx\n" * 12},
     "old Mac": {"a.tsv": "a\tb\r" * 600},
     "lost line": {"a.en": "a\n" * 900, "a.de": "b\n" * 899},
-    "bad JSON": {"a.jsonl": objects(sentences()) + "\n{}\n[\n" * 8},
+    "invalid JSON": {"a.jsonl": objects(sentences()) + "\n{}\n[\n" * 8},
     "array": {"a.jsonl": "[\n" + objects(sentences())},
     "white space": {"a.tsv": "\n" * 2000},
     "bad CSV": {"a.csv": "a,b\n" * 500 + "a,b\rc,d\n"},
@@ -256,7 +256,7 @@ def test_quoted_csv_is_read_as_a_whole_and_that_is_said(
     monkeypatch.setenv("REGARD_MEMORY", "1KB")
     read = load_config(None, []).task.read(place)
     assert isinstance(read.pairs, list) and read.pairs[0].target == "two\nlines"
-    assert any("read as a whole" in note for note in read.notes)
+    assert any("several times that much memory" in note for note in read.notes)
 
 
 def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ class ClassifyOptions(TaskOptions):
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns, labels=True)[0]
         return refuse_streamed_vectors(
-            place, read_labeled(place.file(), *columns, several=self.label_separator)
+            place, read_labeled(place.file(), *columns, separator=self.label_separator)
         )
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:

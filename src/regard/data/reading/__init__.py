@@ -1,1 +1,1 @@
-"""Files as examples; every error has a file and a line."""
+"""Read examples from files; every error names the file and the line."""

@@ -1,4 +1,4 @@
-"""Running text for language models: a file is one document, or many."""
+"""Read plain text for language models: one document per file, paragraph or line."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from regard.data.reading.lines import (
 )
 from regard.data.reading.pair_format import Problems
 from regard.data.reading.read import Pair, Pairs
-from regard.data.reading.tagged_tokens import CONLLU, ConlluLayout, conllu_place, is_conllu
+from regard.data.reading.tagged_tokens import CONLLU, ConlluLayout, conllu_column, is_conllu
 
-Found = list[tuple[int, str]]  # line, document
+Documents = list[tuple[int, str]]  # line, document
 
 
 def read_documents(
@@ -38,7 +38,7 @@ def read_documents(
         raise UserError(
             f"document_unit: expected 'file', 'paragraph' or 'line', found {documents!r}"
         )
-    text, notes = read_text(path, "running text is")
+    text, notes = read_text(path, "plain text")
     shown = show_path(path)
     extension = Path(path.removesuffix(".gz")).suffix.lower()
     first = text[:100_000].split("\n")[:100]
@@ -52,15 +52,17 @@ def read_documents(
 
     pairs = [Pair("", document, line) for line, document in found if document.strip()]
     if len(pairs) < len(found):
-        notes.append(f"empty documents skipped: {len(found) - len(pairs):,}")
+        notes.append(f"skipped: {len(found) - len(pairs):,} empty documents")
     if not pairs:
-        raise UserError(f"{shown}: all {len(found):,} documents are empty; text is expected")
+        raise UserError(f"{shown}: all {len(found):,} documents are empty")
     return Pairs(stem(path), shown, pairs, notes)
 
 
-def _read_text(path: str, text: str, column: str | None, documents: str, notes: list[str]) -> Found:
+def _read_text(
+    path: str, text: str, column: str | None, documents: str, notes: list[str]
+) -> Documents:
     if column:
-        raise UserError(f"{path}: text has no columns; {column!r} can be chosen in JSONL only")
+        raise UserError(f"{path}: plain text has no columns; column {column!r} needs JSONL")
     lines = split_lines(path, text, notes)
     if documents == "line":
         return list(enumerate(lines, 1))
@@ -71,39 +73,41 @@ def _read_text(path: str, text: str, column: str | None, documents: str, notes: 
     return [(each[0][0], "\n".join(line for _, line in each)) for each in paragraphs]
 
 
-def _read_json(path: str, text: str, column: str | None, documents: str, notes: list[str]) -> Found:
+def _read_json(
+    path: str, text: str, column: str | None, documents: str, notes: list[str]
+) -> Documents:
     key = column or "text"
     check_not_array(path, text)
     lines = split_lines(path, text, notes)
     records, problems = objects_of(lines)
     notes += note_blank(len(lines) - len(records) - len(problems))
-    found: Found = []
+    found: Documents = []
     for line, record in records:
         try:
             if key not in record:
-                keys = ", ".join(record) or "no key"
-                raise ValueError(f"key '{key}' expected, {keys} found; name the key of the text")
+                keys = ", ".join(record) or "no keys"
+                raise ValueError(f"expected key '{key}', found {keys}")
             found.append((line, text_of(record[key], key)))
         except ValueError as error:
             problems.append((line, str(error)))
     raise_bad_lines(path, sorted(problems))
     returns = sum("\r\n" in document for _, document in found)
     if returns:
-        notes.append(f"Windows line ends (CR LF) made LF within {returns:,} documents")
+        notes.append(f"Windows line ends (CR LF) converted to LF in {returns:,} documents")
     return [(line, document.replace("\r\n", "\n")) for line, document in found]
 
 
 def _read_conllu(
     path: str, text: str, column: str | None, documents: str, notes: list[str]
-) -> Found:
-    place = conllu_place(path, "column", column or "FORM")
-    layout = ConlluLayout(source=place, width=len(CONLLU))
+) -> Documents:
+    column_index = conllu_column(path, "column", column or "FORM")
+    layout = ConlluLayout(source=column_index, width=len(CONLLU))
     problems: Problems = []
     lines = split_lines(path, text, notes)
     sentences = [each for each in layout.parse(lines, problems, need_tags=False) if each.tokens]
     raise_bad_lines(path, problems)
     if not sentences:
-        raise UserError(f"{path}: no words in {len(lines):,} lines; sentences are expected")
+        raise UserError(f"{path}: no sentences in {len(lines):,} lines")
     notes += layout.note_skipped(lines)
     return [(each.line, " ".join(each.tokens)) for each in sentences]
 
@@ -116,7 +120,7 @@ class DocumentFormat(NamedTuple):
     suffixes: tuple[str, ...]
     unit: str | None
     fits: Callable[[list[str]], bool]
-    read: Callable[[str, str, str | None, str, list[str]], Found]
+    read: Callable[[str, str, str | None, str, list[str]], Documents]
 
 
 def _is_json(lines: list[str]) -> bool:

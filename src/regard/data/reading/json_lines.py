@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, with the keys `source` and `target` or those of the user."""
+"""JSON lines: one object per line, with the keys `source` and `target` or those of the user."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ Record = tuple[int, dict[str, Any]]  # line, object
 
 @dataclass(frozen=True)
 class JsonPairs(PairFormat):
-    """JSON lines, with the keys of source and target. raw: whether targets are JSON values as they
-    are, a list of them under several keys."""
+    """Pairs in JSON lines. source, target: keys; raw: keep targets as JSON values."""
 
     name = "JSONL"
     suffixes = (".jsonl", ".json")
-    pair_a_line = False
+    pair_per_line = False
 
     source: Sequence[str] = ("source",)
     target: Sequence[str] = ("target",)
@@ -65,7 +64,7 @@ class JsonPairs(PairFormat):
         return ParsedBlock(sources, targets, numbers, blank, (returns,), problems=sorted(problems))
 
     def _targets(self, record: dict[str, Any]) -> list[Any]:
-        """The texts under the target keys: alternatives if one key holds a list, else joined."""
+        """Return the texts under the target keys: alternatives if one key holds a list."""
         values = pick(record, self.target)
         alone = values[0] if len(values) == 1 else values
         if self.raw:
@@ -87,19 +86,20 @@ class JsonPairs(PairFormat):
         notes += [*note_crlf(*block.returns), *note_blank(block.blank), *chosen]
         problems += block.problems
         if len(layout.target) > 1 and not apart:
-            raise UserError(f"--target-column {names[1]}: one key of labels is expected")
+            raise UserError(f"--target-column {names[1]}: expected one key of labels")
         return block, list(layout.target)
 
     @classmethod
     def read_rows(cls, path: str, text: str, notes: list[str]) -> list[Row]:
-        raise UserError(f"{path}: this is JSONL; vectors of numbers are read from CSV or TSV")
+        raise UserError(f"{path}: vectors of numbers cannot be read from JSONL; use CSV or TSV")
 
 
 def check_not_array(path: str, text: str) -> None:
-    """Raises an error for a JSON file that is one array."""
+    """Raise UserError if a JSON file is one array."""
     if text.lstrip().startswith("["):
         raise UserError(
-            f"{path}: one JSON array; one object a line is expected: jq -c '.[]' {path} > new.jsonl"
+            f"{path}: expected one JSON object per line, found one array",
+            help=f"convert it: jq -c '.[]' {path} > new.jsonl",
         )
 
 
@@ -118,57 +118,57 @@ def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems
 
 
 def parse_object(line: str) -> dict[str, Any]:
-    """The object of a line; a ValueError says what is wrong."""
+    """Return the object of a line; raise ValueError if it is not one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"bad JSON: {error}") from None
+        raise ValueError(f"invalid JSON: {error}") from None
     if not isinstance(record, dict):
-        raise ValueError(f"a JSON object expected, {name_of(record)} found")
+        raise ValueError(f"expected a JSON object, found {name_of(record)}")
     return record
 
 
 def find_keys(column: str, names: list[str]) -> tuple[str, ...]:
-    """The key of that name, or else the keys of a comma list."""
+    """Return the key of this name, otherwise the keys of a comma-separated list."""
     return (column,) if column in names else tuple(part.strip() for part in column.split(","))
 
 
 def pick(record: dict[str, Any], keys: Sequence[str]) -> list[Any]:
-    """What is under the keys; a ValueError says which key is missing."""
+    """Return the values of the keys; raise ValueError if one is missing."""
     for key in keys:
         if key not in record:
             raise ValueError(
-                f"key '{key}' expected, {', '.join(record) or 'no key'} found; "
-                f"choose with --source-column and --target-column"
+                f"expected key '{key}', found {', '.join(record) or 'no keys'}; "
+                "choose with --source-column and --target-column"
             )
     return [record[key] for key in keys]
 
 
 def _joined(record: dict[str, Any], keys: Sequence[str]) -> str:
-    """The strings under the keys, joined by a space."""
+    """Return the strings under the keys, joined by a space."""
     found = zip(keys, pick(record, keys), strict=True)
     return " ".join(text_of(value, key) for key, value in found)
 
 
 def text_of(value: object, key: str) -> str:
-    """The value itself, if it is a string of whole characters."""
+    """Return the value; raise ValueError if it is not a valid string."""
     if not isinstance(value, str):
-        raise ValueError(f"'{key}' must be a string, {name_of(value)} found")
+        raise ValueError(f"'{key}': expected a string, found {name_of(value)}")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"'{key}' holds half a surrogate pair, which is no character") from None
+        raise ValueError(f"'{key}': unpaired surrogate") from None
     return value
 
 
 def name_of(value: object) -> str:
-    """What a JSON value is called in messages."""
+    """Return the type of a JSON value for messages."""
     names = {dict: "an object", list: "a list", str: "a string", bool: "true or false"}
     return "null" if value is None else names.get(type(value), "a number")
 
 
 def is_object(line: str) -> bool:
-    """Whether a line is a JSON object, or begins as one."""
+    """Return whether a line is a JSON object, or starts like one."""
     try:
         return bool(parse_object(line))
     except ValueError:

@@ -1,4 +1,4 @@
-"""One answer for a whole input: labels or numbers for texts; for vectors see vectors.py."""
+"""Read texts with labels or numbers; for vectors see vectors.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.data.reading.json_lines import name_of
 from regard.data.reading.lines import raise_bad_lines, read_text, show_path, stem
 from regard.data.reading.pair_format import Problems
@@ -21,14 +22,14 @@ def read_labeled(
     path: str,
     source_column: str | None = None,
     target_column: str | None = None,
-    several: str | None = None,
+    separator: str | None = None,
 ) -> Pairs:
-    """Texts and their labels from TSV, CSV or JSONL: the target is a tuple of labels.
+    """Return texts and their labels from TSV, CSV or JSONL: the target is a tuple of labels.
 
-    `several` is what separates the labels of a cell; an empty cell is then no label. A JSON list
-    of labels needs no separator.
+    separator: between the labels of a cell (multi-label); an empty cell then has no labels. A JSON
+    list of labels needs no separator.
     """
-    text, notes = read_text(path, "texts and their labels are")
+    text, notes = read_text(path, "texts and their labels")
     shown = show_path(path)
     kind, problems = recognize(path, text, notes), Problems()
     names = (source_column, target_column)
@@ -38,7 +39,7 @@ def read_labeled(
     changes: Counter[str] = Counter()
     for pair in pairs_of(found):
         try:
-            labels = _labels(pair.target, several, changes)
+            labels = _labels(pair.target, separator, changes)
             pairs.append(Pair(pair.source, labels, pair.line))
         except ValueError as error:
             problems.append((pair.line, str(error)))
@@ -51,11 +52,11 @@ def read_labeled(
 def read_numbers(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> Pairs:
-    """Texts and their numbers from TSV, CSV or JSONL: the target is a tuple of numbers.
+    """Return texts and their numbers from TSV, CSV or JSONL: the target is a tuple of numbers.
 
-    A comma list of target columns, or a JSON list, gives several numbers.
+    A comma-separated list of target columns, or a JSON list, gives several numbers.
     """
-    text, notes = read_text(path, "texts and their numbers are")
+    text, notes = read_text(path, "texts and their numbers")
     shown = show_path(path)
     kind, problems = recognize(path, text, notes), Problems()
     columns = (source_column, target_column)
@@ -69,41 +70,41 @@ def read_numbers(
     raise_bad_lines(shown, sorted(problems))
     _check_not_empty(shown, pairs, "number")
     count = len(pairs[0].target)
-    expected = f"{count} number{'s' * (count != 1)} expected as in line {pairs[0].line}"
-    odd = [pair for pair in pairs if len(pair.target) != count]
-    raise_bad_lines(shown, [(pair.line, f"{expected}, {len(pair.target)} found") for pair in odd])
+    expected = f"expected {count_noun(count, 'number')} as in line {pairs[0].line}"
+    bad = [pair for pair in pairs if len(pair.target) != count]
+    raise_bad_lines(shown, [(pair.line, f"{expected}, found {len(pair.target)}") for pair in bad])
     return Pairs(stem(path), shown, pairs, notes)
 
 
-def _labels(cell: Any, several: str | None, changes: Counter[str]) -> tuple[str, ...]:
+def _labels(cell: Any, separator: str | None, changes: Counter[str]) -> tuple[str, ...]:
     """The labels of a cell or of a JSON value, without white space around them and repeats."""
     if isinstance(cell, list):
         parts = cell
-    elif several and isinstance(cell, str):
-        parts = cell.split(several) if cell else []
+    elif separator and isinstance(cell, str):
+        parts = cell.split(separator) if cell else []
     else:
         parts = [cell]
     labels = []
     for part in parts:
         if isinstance(part, bool | int | float):
-            changes["labels that are numbers, true or false in JSON, read as text"] += 1
+            changes["JSON numbers and booleans read as label text"] += 1
             part = json.dumps(part)
         if not isinstance(part, str):
-            raise ValueError(f"a label must be a string, {name_of(part)} found")
+            raise ValueError(f"label: expected a string, found {name_of(part)}")
         label = part.strip()
         if not label:
             where = "" if len(parts) == 1 else f" in {cell!r}"
             found = repr(part) if part else "nothing"
-            raise ValueError(f"a label is expected, {found} found{where}")
-        changes["white space around labels removed"] += label != part
+            raise ValueError(f"expected a label, found {found}{where}")
+        changes["whitespace around labels removed"] += label != part
         labels.append(label)
-    changes["labels repeated for one text, taken once"] += len(labels) - len(set(labels))
+    changes["duplicate labels of a text removed"] += len(labels) - len(set(labels))
     return tuple(dict.fromkeys(labels))
 
 
 def _check_not_empty(path: str, pairs: list[Pair], noun: str) -> None:
-    """Raises an error if no text is left, or none has an answer."""
+    """Raise UserError if no text is left, or none has a target."""
     if not any(pair.source.strip() for pair in pairs):
-        raise UserError(f"{path}: no text in all {len(pairs):,} lines; texts are expected")
+        raise UserError(f"{path}: no text in all {len(pairs):,} lines")
     if not any(pair.target for pair in pairs):
-        raise UserError(f"{path}: no {noun} in all {len(pairs):,} lines; {noun}s are expected")
+        raise UserError(f"{path}: no {noun} in all {len(pairs):,} lines")

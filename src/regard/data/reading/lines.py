@@ -1,4 +1,4 @@
-"""From a path to lines of text: gzip, UTF-8, and words for every file that cannot be read."""
+"""Read lines of text from a path: gzip, UTF-8, and clear errors for unreadable files."""
 
 from __future__ import annotations
 
@@ -16,33 +16,31 @@ from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.core.limits import memory_limit
 
-SHOWN = 10  # bad lines shown in full
+MAX_SHOWN = 10  # bad lines shown in full
 GZIP = b"\x1f\x8b"
 BOM = "\ufeff"
-PAIRS = "pairs of source and target are"
-CONVERT = (
-    "UTF-8 is expected; if the file is Latin-1, convert it: iconv -f latin1 -t utf-8 {0} > new-file"
-)
+PAIRS = "pairs of source and target"
+CONVERT = "if the file is Latin-1, convert it: iconv -f latin1 -t utf-8 {0} > new-file"
 
 
 def raise_bad_lines(
-    path: str, problems: list[tuple[int, str]], advice: str = "", count: int | None = None
+    path: str, problems: list[tuple[int, str]], help: str = "", count: int | None = None
 ) -> None:
-    """Raises one error for all bad lines, the first ten in full; nothing if there are none.
+    """Raise one UserError for all bad lines, the first ten in full, if there are any.
 
-    count: how many there are, where only the first ones are given.
+    count: the number of bad lines, if `problems` has only the first ones.
     """
     if not problems:
         return
     count = len(problems) if count is None else count
-    report = [f"{path} line {line}: {problem}" for line, problem in problems[:SHOWN]]
-    if count > SHOWN:
-        report.append(f"and {count - SHOWN:,} more; {count:,} bad lines in all")
-    raise UserError("\n".join([*report, advice] if advice else report))
+    report = [f"{path} line {line}: {problem}" for line, problem in problems[:MAX_SHOWN]]
+    if count > MAX_SHOWN:
+        report.append(f"and {count - MAX_SHOWN:,} more; {count:,} bad lines in total")
+    raise UserError("\n".join(report), help=help)
 
 
 def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
-    """The whole text of a file or of standard input (`-`), and notes on what was recognized."""
+    """Return the text of a file or of stdin (`-`), and notes on what was recognized."""
     shown = show_path(path)
     with readable_os_errors(shown), open_bytes(path) as stream:
         data = stream.read()
@@ -56,23 +54,23 @@ def read_text(path: str, expected: str = PAIRS) -> tuple[str, list[str]]:
     notes = []
     if len(data) > (limit := memory_limit()):
         notes.append(
-            f"{size(len(data))} of text, read as a whole into several times that much memory "
-            f"(above {size(limit)} only pairs in plain or gzip TSV, CSV without quotation marks, "
-            "JSONL and aligned files are read in pieces)"
+            f"{size(len(data))} of text, read into several times that much memory "
+            f"(above {size(limit)}, only pairs in TSV, CSV without quotation marks, JSONL and "
+            "aligned files are streamed)"
         )
     if text.startswith(BOM):
         return text[1:], ["byte order mark removed", *notes]
     return text, notes
 
 
-def check_not_blank(path: str, filled: bool, expected: str = PAIRS) -> None:
-    """Raises an error for a text that is nothing but white space."""
-    if not filled:
-        raise UserError(f"{path}: the file is empty; {expected} expected")
+def check_not_blank(path: str, has_text: bool, expected: str = PAIRS) -> None:
+    """Raise UserError if a text has nothing but whitespace."""
+    if not has_text:
+        raise UserError(f"{path}: the file is empty: expected {expected}")
 
 
 def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
-    r"""The lines of a text, split on \n only; one \r before it is removed and noted."""
+    r"""Return the lines of a text, split on \n only; a \r before it is removed and noted."""
     check_line_ends(path, text.count("\n"), text.count("\r"))
     lines, returns = split_line_ends(text)
     notes += note_crlf(returns)
@@ -80,28 +78,28 @@ def split_lines(path: str, text: str, notes: list[str]) -> list[str]:
 
 
 def split_line_ends(text: str) -> tuple[list[str], int]:
-    r"""The lines of a text without their \n and \r\n, and how many ended in \r\n."""
+    r"""Return the lines of a text without \n or \r\n, and how many ended in \r\n."""
     lines = text.removesuffix("\n").split("\n")
     if "\r" not in text:
         return lines, 0
-    returns = sum(line.endswith("\r") for line in lines)
-    return [line.removesuffix("\r") for line in lines], returns
+    num_crlf = sum(line.endswith("\r") for line in lines)
+    return [line.removesuffix("\r") for line in lines], num_crlf
 
 
 def note_crlf(count: int) -> list[str]:
-    """What is said of so many Windows line ends."""
+    """Return a note on Windows line ends, if any."""
     return [f"Windows line ends (CR LF) removed from {count:,} lines"] if count else []
 
 
 def note_blank(count: int) -> list[str]:
-    """What is said of so many blank lines."""
-    return [f"blank lines skipped: {count:,}"] if count else []
+    """Return a note on blank lines, if any."""
+    return [f"skipped: {count:,} blank lines"] if count else []
 
 
 def note_files(
     shown: Sequence[str], notes: Sequence[list[str]], returns: Sequence[int]
 ) -> list[str]:
-    """What is said of one file, or of two aligned ones; returns: Windows line ends of each."""
+    """Return the notes on one file or on two aligned ones; returns: CR LF line ends per file."""
     if len(shown) == 1:
         return notes[0]
     known = zip(shown, notes, map(note_crlf, returns), strict=True)
@@ -110,17 +108,18 @@ def note_files(
 
 
 def check_line_ends(path: str, newlines: int, returns: int) -> None:
-    """Raises an error for a text whose lines end in CR alone."""
+    """Raise UserError if the lines of a text end in CR only."""
     if not newlines and returns > 1:
         raise UserError(
-            f"{path}: lines end in CR only (old Mac); convert: tr '\\r' '\\n' < {path} > new-file"
+            f"{path}: lines end in CR only (old Mac)",
+            help=f"convert it: tr '\\r' '\\n' < {path} > new-file",
         )
 
 
 def read_lines(path: str) -> Iterator[str]:
-    r"""The lines of a file or of standard input (`-`) one by one, each as soon as it is there.
+    r"""Yield the lines of a file or of stdin (`-`), each as soon as it is available.
 
-    Split on \n only; one \r at the end and a byte order mark at the beginning are removed.
+    Lines are split on \n only; a trailing \r and a leading byte order mark are removed.
     """
     shown = show_path(path)
     with readable_os_errors(shown):
@@ -129,12 +128,12 @@ def read_lines(path: str) -> Iterator[str]:
 
 
 def show_path(path: str) -> str:
-    """The path as messages name it."""
+    """Return the path as shown in messages."""
     return "standard input" if path == "-" else path
 
 
 def stem(path: str) -> str:
-    """The bare name of a file: 'train' for data/train.tsv.gz."""
+    """Return the name of a file without folder and suffixes: 'train' for data/train.tsv.gz."""
     if path == "-":
         return "standard-input"
     name = Path(path).name.removesuffix(".gz")
@@ -142,7 +141,7 @@ def stem(path: str) -> str:
 
 
 def open_bytes(path: str) -> BinaryIO:
-    """The bytes of a file or of standard input, unzipped if they are gzip, whatever the name."""
+    """Open a file or stdin for reading bytes, decompressed if they are gzip, whatever the name."""
     if path == "-":
         stream = sys.stdin.buffer
         if not isinstance(stream, io.BufferedReader):
@@ -151,7 +150,7 @@ def open_bytes(path: str) -> BinaryIO:
         if not Path(path).exists():
             raise UserError(missing_file(path))
         if Path(path).is_dir():
-            raise UserError(f"{path}: this is a folder; a file is expected")
+            raise UserError(f"{path}: expected a file, found a folder")
         stream = open(path, "rb")  # noqa: SIM115 -- the caller closes it
     if stream.peek(2)[:2] == GZIP:
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream))
@@ -159,7 +158,7 @@ def open_bytes(path: str) -> BinaryIO:
 
 
 def missing_file(path: str) -> str:
-    """What to say about a path that does not exist, with the nearest name that does."""
+    """Return the message for a missing file, with the most similar existing name."""
     folder = Path(path).parent
     if not folder.is_dir():
         return f"{path}: no such file; the folder {folder} does not exist"
@@ -171,15 +170,17 @@ def missing_file(path: str) -> str:
 
 @contextmanager
 def readable_os_errors(path: str) -> Iterator[None]:
-    """Turns what the system says about unreadable files into words for the user."""
+    """Turn errors about unreadable files inside the block into UserError."""
     try:
         yield
     except EOFError:
-        raise UserError(f"{path}: the gzip file is cut short; copy or download it again") from None
+        raise UserError(f"{path}: truncated gzip file", help="copy or download it again") from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path}: damaged gzip file ({error}); download it again") from None
+        raise UserError(
+            f"{path}: corrupted gzip file ({error})", help="copy or download it again"
+        ) from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise UserError(f"{path}: cannot read: {error.strerror or error}") from None
 
 
 def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
@@ -196,19 +197,20 @@ def _stream_lines(path: str, stream: BinaryIO) -> Iterator[str]:
 
 
 def check_text(path: str, data: bytes, line: int = 1) -> None:
-    """Raises an error if these bytes, which begin with this line, are no text."""
+    """Raise UserError if these bytes, starting at this line, are not text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(
-            f"{path}: this is UTF-16; convert it: iconv -f utf-16 -t utf-8 {path} > new-file"
+            f"{path}: expected UTF-8, found UTF-16",
+            help=f"convert it: iconv -f utf-16 -t utf-8 {path} > new-file",
         )
     if b"\0" in data:
         line += data.count(b"\n", 0, data.index(b"\0"))
         kind = "a zip archive or a spreadsheet" if data.startswith(b"PK") else "a binary file"
-        raise UserError(f"{path} line {line}: NUL byte: {kind}, not text; UTF-8 text is expected")
+        raise UserError(f"{path} line {line}: NUL byte: expected UTF-8 text, found {kind}")
 
 
 def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:
-    """The lines of these bytes that are not UTF-8, numbered from `first`."""
+    """Yield the lines of these bytes that are not UTF-8, numbered from `first`."""
     for number, raw in enumerate(data.split(b"\n"), first):
         try:
             raw.decode()
@@ -217,7 +219,7 @@ def bad_lines(data: bytes, first: int = 1) -> Iterator[tuple[int, str]]:
 
 
 def bad_byte(raw: bytes, error: UnicodeDecodeError) -> str:
-    """What is wrong with a line that is not UTF-8."""
+    """Return what is wrong with a line that is not UTF-8."""
     around = raw[max(0, error.start - 10) : error.start + 10].decode("latin1").strip()
     return (
         f"not UTF-8: byte 0x{raw[error.start]:02X} at position {error.start + 1} "

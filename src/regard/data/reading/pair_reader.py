@@ -1,4 +1,4 @@
-"""One reader of pairs for all formats, block by block; a small file is a single block."""
+"""Read pairs of any format block by block; a small file is a single block."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from regard.core.errors import UserError
 from regard.data.reading.json_lines import JsonPairs
-from regard.data.reading.lines import SHOWN, check_line_ends, note_blank, note_crlf, raise_bad_lines
+from regard.data.reading.lines import (
+    MAX_SHOWN,
+    check_line_ends,
+    note_blank,
+    note_crlf,
+    raise_bad_lines,
+)
 from regard.data.reading.pair_format import (
     AlignedPairs,
     Names,
@@ -25,11 +31,11 @@ FORMATS: tuple[type[PairFormat], ...] = (TsvPairs, CsvPairs, JsonPairs)
 LAYOUTS = {one.__name__: one for one in FORMATS} | {"AlignedPairs": AlignedPairs}
 BY_SUFFIX = {suffix: one for one in FORMATS for suffix in one.suffixes}
 
-Block = tuple[int, list[str]]  # the first line, and the text in each file
+Block = tuple[int, list[str]]  # the first line number, and the text of each file
 
 
 class LineEnds(NamedTuple):
-    """How many lines a text has, how many LF and how many CR."""
+    """The number of lines, LF and CR of a text."""
 
     lines: int
     newlines: int
@@ -37,9 +43,9 @@ class LineEnds(NamedTuple):
 
 
 class PairReader:
-    """One pass over the blocks of a file or of two: checks them, and counts what there is to note.
+    """One pass over the blocks of one or two files that checks them and collects notes.
 
-    ends: how the lines of each file end; read_blocks: returns the blocks, again at each call.
+    ends: line ends per file; read_blocks: returns the blocks, again at each call.
     """
 
     def __init__(
@@ -54,7 +60,7 @@ class PairReader:
         self.path = " and ".join(shown)
         self.layout = kind()
         self.notes: list[str] = []
-        self.chosen: list[str] = []  # notes on columns, which come last
+        self.column_notes: list[str] = []  # come last
         self.first: Row | None = None
         self.widths: Counter[int] = Counter()
         self.problems: Problems = []
@@ -63,7 +69,7 @@ class PairReader:
         self.filled = [False, False]
 
     def blocks(self) -> Iterator[ParsedBlock]:
-        """The pairs of each block; after the last one an error for what is wrong with them all."""
+        """Yield the pairs of each block; after the last one, raise UserError for all bad lines."""
         for line, texts in self.read_blocks():
             if line == 1:
                 self.layout = self.layout.open(self.path, texts[0], self.notes)
@@ -76,25 +82,26 @@ class PairReader:
         self._check_all()
 
     def _check_lines(self) -> None:
-        """Raises an error for files whose lines cannot be pairs."""
+        """Raise UserError for wrong line ends, or different line counts."""
         if self.layout.by_lines:
             for shown, ends in zip(self.shown, self.ends, strict=True):
                 check_line_ends(shown, ends.newlines, ends.returns)
         if len({ends.lines for ends in self.ends}) > 1:
             (source, target), (left, right) = self.shown, self.ends
             raise UserError(
-                f"{source} has {left.lines:,} lines, {target} has {right.lines:,}: the same number "
-                f"is expected; look for a line that was lost or broken in two"
+                f"{source} has {left.lines:,} lines, {target} has {right.lines:,}: expected the "
+                "same number",
+                help="look for a missing line, or one that is split in two",
             )
 
     def _choose(self, text: str, line: int) -> None:
-        """Lets the first row or object decide about the columns."""
+        """Determine the columns by the first row or object."""
         self.first = self.layout.first(text, line)
         if self.first is None:
             return
         try:
-            self.layout = self.layout.choose(self.path, self.first, self.names, self.chosen)
-        except UserError:  # what is wrong with the table itself comes first
+            self.layout = self.layout.choose(self.path, self.first, self.names, self.column_notes)
+        except UserError:  # problems with the table itself come first
             for number, texts in self.read_blocks():
                 self._count(self.layout.parse(texts, number))
             raise_bad_lines(self.path, self.problems, count=self.bad)
@@ -111,29 +118,29 @@ class PairReader:
         self._add_problems(block)
 
     def _add_problems(self, block: ParsedBlock) -> None:
-        self.problems = [*self.problems, *block.problems][:SHOWN]
+        self.problems = [*self.problems, *block.problems][:MAX_SHOWN]
         self.bad += len(block.problems)
 
     def _check_all(self) -> None:
-        """Raises an error for what is wrong with the whole."""
+        """Raise UserError for bad lines, wrong columns or empty sides."""
         raise_bad_lines(self.path, self.problems, count=self.bad)
-        assert self.first is not None  # else each line was bad
+        assert self.first is not None  # otherwise every line was bad
         if len(self.shown) == 1:
             self.notes += [*note_crlf(*self.returns), *note_blank(self.blank)]
-        strict = self.layout.strict(self.path, self.first, self.widths, self.chosen)
+        strict = self.layout.strict(self.path, self.first, self.widths, self.column_notes)
         if strict is not None:
             for line, texts in self.read_blocks():
                 self._add_problems(strict.parse(texts, line))
             raise_bad_lines(self.path, self.problems, count=self.bad)
-        self.notes += self.chosen
+        self.notes += self.column_notes
         check_sides(self.path, self.rows, self.filled)
 
 
 def recognize(path: str, text: str, notes: list[str]) -> type[PairFormat]:
-    """The format by the name of the file, or guessed where the name does not say; it is noted."""
+    """Return the format by file name, otherwise guessed from the first lines; add a note."""
     extension = Path(path.removesuffix(".gz")).suffix.lower()
     if extension in (".conllu", ".conll-u"):
-        raise UserError(f"{path}: CoNLL-U holds words with their tags: add --task tag")
+        raise UserError(f"{path}: CoNLL-U has tagged words, not pairs", help="add --task tag")
     known = None if path == "-" else BY_SUFFIX.get(extension)
     found = known or _guess(text)
     notes.insert(0, f"read as {found.name}{'' if known else ', guessed from the first lines'}")

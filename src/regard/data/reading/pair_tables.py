@@ -1,4 +1,4 @@
-"""Tables of pairs: TSV, and CSV with quotation marks or without."""
+"""Tables of pairs: TSV, and CSV with or without quotation marks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIRST_TWO = Columns((0,), (1,), False, False)
 
 
 class TableRows(NamedTuple):
-    """The rows of a block; blank lines left out, lines that ended in CR LF, bad lines."""
+    """The rows of a block; the numbers of blank lines and of CR LF line ends; bad lines."""
 
     rows: list[Row]
     blank: int
@@ -42,8 +42,10 @@ class TableRows(NamedTuple):
 
 @dataclass(frozen=True)
 class TablePairs(PairFormat):
-    """Rows of cells. header: its line; expected: how many cells a row must have, where that is
-    known; separator: of columns, in messages."""
+    """Rows of cells.
+
+    header: its line; expected: cells per row, if known; separator: of columns, in messages.
+    """
 
     separator: ClassVar[str]
 
@@ -53,7 +55,7 @@ class TablePairs(PairFormat):
     expected: int | None = None
 
     def rows(self, text: str, line: int = 1) -> TableRows:
-        """The rows of a block that begins in this line."""
+        """Return the rows of a block that starts at this line."""
         raise NotImplementedError
 
     def choose(self, path: str, first: Row, names: Names, notes: list[str]) -> Self:
@@ -62,13 +64,13 @@ class TablePairs(PairFormat):
 
     def parse(self, texts: Sequence[str], line: int) -> ParsedBlock:
         rows, blank, returns, problems = self.rows(texts[0], line)
-        block = self.pick(rows)
+        block = self.to_pairs(rows)
         block.blank, block.returns = blank, (returns,)
         block.problems = problems + block.problems
         return block
 
-    def pick(self, rows: list[Row]) -> ParsedBlock:
-        """The pairs of these rows."""
+    def to_pairs(self, rows: list[Row]) -> ParsedBlock:
+        """Return the pairs of these rows."""
         widths = Counter([len(cells) for _, cells in rows])
         if rows and rows[0][0] <= self.header:
             rows = [row for row in rows if row[0] != self.header]
@@ -89,13 +91,13 @@ class TablePairs(PairFormat):
 
     def _problem(self, row: Row) -> tuple[int, str]:
         more = " or more" * self.columns.chosen
-        return row[0], f"{self.expected} columns{more} expected, {len(row[1])} found"
+        return row[0], f"expected {self.expected} columns{more}, found {len(row[1])}"
 
-    def _side(self, rows: list[Row], places: Sequence[int]) -> list[str]:
-        if len(places) == 1:
-            (place,) = places
-            return [cells[place] for _, cells in rows]
-        return [" ".join([cells[place] for place in places]) for _, cells in rows]
+    def _side(self, rows: list[Row], columns: Sequence[int]) -> list[str]:
+        if len(columns) == 1:
+            (column,) = columns
+            return [cells[column] for _, cells in rows]
+        return [" ".join([cells[column] for column in columns]) for _, cells in rows]
 
     def strict(self, path: str, first: Row, widths: Counter[int], notes: list[str]) -> Self | None:
         self._check_single_column(path, first, widths)
@@ -103,20 +105,19 @@ class TablePairs(PairFormat):
         columns = self.columns
         expected = columns.needed if columns.chosen else counts.most_common(1)[0][0]
         if not columns.chosen and expected > 2:
-            notes.append(
-                f"{expected} columns: the first two are source and target; others: {CHOOSE}"
-            )
+            notes.append(f"{expected} columns: the first two are source and target; {CHOOSE}")
         strict = replace(self, expected=expected)
         return None if all(map(strict._fits, widths)) else strict
 
     def _check_single_column(self, path: str, first: Row, widths: Counter[int]) -> None:
-        """Raises an error for a table of one column with this first row."""
+        """Raise UserError if a table with this first row has only one column."""
         if max(widths) > 1:
             return
         raise UserError(
-            f"{path} line {first[0]}: 2 columns expected (source, {self.separator}, target), 1 "
-            f"found, as in all {widths.total():,} lines{self._hint(first[1])}; for two files use "
-            "--source A --target B, for running text --task language-model"
+            f"{path} line {first[0]}: expected 2 columns (source, {self.separator}, target), found "
+            f"1 in all {widths.total():,} lines",
+            help=f"{self._hint(first[1])}use --source A --target B for two files, "
+            "--task language-model for plain text",
         )
 
     def _hint(self, cells: list[str]) -> str:
@@ -137,34 +138,33 @@ class TablePairs(PairFormat):
     def values(
         cls, path: str, text: str, names: Names, notes: list[str], problems: Problems, apart: bool
     ) -> tuple[ParsedBlock, list[str]]:
-        """With numbers a first row without any above a row with some is a header, whatever its
-        words."""
+        """For numbers, a first row without numbers above a row with numbers is a header."""
         rows = cls.read_rows(path, text, notes)
         line, first = rows[0]
         table = cls().choose(path, rows[0], names, notes)
-        places = table.columns.target
+        columns = table.columns.target
         if apart and not table.header and len(rows) > 1:
-            above, below = ([c[at] for at in places if at < len(c)] for _, c in rows[:2])
+            above, below = ([c[at] for at in columns if at < len(c)] for _, c in rows[:2])
             if all(map(is_name, above)) and any(number(cell) is not None for cell in below):
                 table = replace(table, header=line)
                 notes.append(f"first line is a header: {', '.join(name.strip() for name in first)}")
         widths = Counter(len(cells) for _, cells in rows)
         strict = table.strict(path, rows[0], widths, notes)
-        block = (strict or table).pick(rows)
+        block = (strict or table).to_pairs(rows)
         raise_bad_lines(path, block.problems)
         if not apart:
             sides = (block.sources, block.targets)
             check_sides(path, len(block.sources), [any(map(str.strip, side)) for side in sides])
         else:
             block.targets = [
-                [c[at] for at in places] for number, c in rows if number != table.header
+                [c[at] for at in columns] for number, c in rows if number != table.header
             ]
         known = first if table.header else []
-        return block, [known[at].strip() if at < len(known) else str(at + 1) for at in places]
+        return block, [known[at].strip() if at < len(known) else str(at + 1) for at in columns]
 
 
 class TsvPairs(TablePairs):
-    """Cells between tabs."""
+    """Tab-separated cells."""
 
     name = "TSV"
     suffixes = (".tsv", ".txt")
@@ -186,11 +186,11 @@ class TsvPairs(TablePairs):
 
     def _hint(self, cells: list[str]) -> str:
         commas = "," in cells[0]
-        return "; if commas separate the columns, name the file .csv" if commas else ""
+        return "if commas separate the columns, name the file .csv; " if commas else ""
 
 
 class CsvPairs(TablePairs):
-    """Cells between commas, semicolons or tabs; within quotation marks also over line ends."""
+    """Cells separated by commas, semicolons or tabs; quoted cells may contain line ends."""
 
     name = "CSV"
     suffixes = (".csv",)
@@ -203,7 +203,7 @@ class CsvPairs(TablePairs):
         first = text.split("\n", 1)[0]
         comma = next((mark for mark in ",;\t" if mark in first), ",")
         if comma != ",":
-            notes.append(f"columns are separated by {'tabs' if comma != ';' else 'semicolons'}")
+            notes.append(f"columns separated by {'tabs' if comma != ';' else 'semicolons'}")
         if first.endswith("\r"):
             notes.append("Windows line ends (CR LF) removed")
         return cls(comma=comma)
@@ -218,7 +218,7 @@ class CsvPairs(TablePairs):
         return TableRows(rows, len(found) - len(rows), 0, problems)
 
     def _read(self, text: str, line: int, problems: Problems) -> Iterator[Row]:
-        """The rows, blank ones as empty lists; bad lines go to the problems."""
+        """Yield the rows, blank ones as empty lists; append bad lines to problems."""
         lines = text.removesuffix("\n").split("\n")
         reader = csv.reader((one + "\n" for one in lines), delimiter=self.comma, strict=True)
         while True:
@@ -229,12 +229,12 @@ class CsvPairs(TablePairs):
                 return
             except csv.Error as error:
                 problems.append(
-                    (start, f"CSV: {error}; is a quotation mark not closed or not doubled?")
+                    (start, f"invalid CSV: {error} (a quotation mark not closed or not doubled?)")
                 )
                 if "field larger" in str(error):
                     return
 
 
 def _is_blank(cells: list[str]) -> bool:
-    """Whether a line of a TSV file holds nothing but white space."""
+    """Return whether a line of a TSV file has only whitespace."""
     return len(cells) == 1 and not cells[0].strip()

@@ -1,4 +1,4 @@
-"""Pairs from files: TSV, CSV, JSONL or two aligned files, each also gzip; errors carry the line."""
+"""Read pairs from TSV, CSV, JSONL or two aligned files, optionally gzip."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from regard.core.errors import UserError
+from regard.core.formatting import count_noun
 from regard.data.reading.lines import (
     check_line_ends,
     note_files,
@@ -33,7 +34,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One source and one target, and the line of the file they began in, from 1.
+    """One source and one target, and their first line in the file, 1-based.
 
     A side is a text, the tuple of its words or tags, or a tuple of numbers.
     """
@@ -42,19 +43,18 @@ class Pair:
     target: Any
     line: int
 
-    def empty(self) -> bool:
-        """Whether a side holds nothing, or nothing but white space."""
-        return not (_filled(self.source) and _filled(self.target))
+    def is_empty(self) -> bool:
+        """Return whether a side is empty or has only whitespace."""
+        return not (_has_content(self.source) and _has_content(self.target))
 
 
-def _filled(side: Any) -> bool:
-    """Whether there is anything in a side."""
+def _has_content(side: Any) -> bool:
     return bool(side.strip()) if isinstance(side, str) else len(side) > 0
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One source with all its targets, in order, without repeats."""
+    """One source with all its distinct targets, in order."""
 
     source: Any
     references: tuple[Any, ...]
@@ -62,7 +62,7 @@ class Example:
 
 @dataclass
 class Pairs:
-    """What a file held: its pairs, and notes on what was recognized, to be shown to the user."""
+    """The pairs of a file, and notes for the user on what was recognized."""
 
     name: str
     path: str
@@ -73,9 +73,9 @@ class Pairs:
 def read_pairs(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> Pairs:
-    """The pairs of a TSV, CSV or JSONL file, or of standard input (`-`).
+    """Return the pairs of a TSV, CSV or JSONL file, or of stdin (`-`).
 
-    A column is a number from 1, a header name or JSON key, or a comma list joined by a space.
+    A column is a 1-based index, a header name or JSON key, or a comma-separated list of them.
     """
     text, notes = read_text(path)
     kind = recognize(path, text, notes)
@@ -83,7 +83,7 @@ def read_pairs(
 
 
 def read_aligned(source: str, target: str) -> Pairs:
-    """The pairs of two files with the same number of lines, each line its own side."""
+    """Return the pairs of two aligned files with the same number of lines."""
     texts, notes = [], []
     for path in (source, target):
         text, found = read_text(path)
@@ -100,7 +100,7 @@ def _read_whole(
     kind: type[PairFormat],
     names: Names,
 ) -> Pairs:
-    """The pairs of texts that are a single block. notes: on each file."""
+    """Return the pairs of texts that are a single block. notes: per file."""
     shown = [show_path(path) for path in paths]
     ends = [
         LineEnds(text.count("\n") + (text[-1:] != "\n"), text.count("\n"), text.count("\r"))
@@ -108,24 +108,25 @@ def _read_whole(
     ]
     reader = PairReader(shown, kind, names, ends, lambda: [(1, list(texts))])
     pairs = [pair for block in reader.blocks() for pair in pairs_of(block)]
-    said = note_files(shown, notes, reader.returns)
-    return Pairs(stem(paths[0]), reader.path, pairs, said + reader.notes)
+    file_notes = note_files(shown, notes, reader.returns)
+    return Pairs(stem(paths[0]), reader.path, pairs, file_notes + reader.notes)
 
 
 def pairs_of(block: ParsedBlock) -> Iterator[Pair]:
-    """The pairs of a block."""
+    """Yield the pairs of a block."""
     return map(Pair, block.sources, block.targets, block.lines)
 
 
 def split_dev(
-    pairs: list[Pair], share: float = 0.1, most: int = 1_000
+    pairs: list[Pair], fraction: float = 0.1, max_sources: int = 1_000
 ) -> tuple[list[Pair], list[Pair]]:
-    """Train and dev parts. All pairs of a source stay on one side, decided by a hash of the source.
+    """Split pairs into a training set and a dev set by a hash of the source.
 
-    Dev gets `share` of the sources, at most `most`, at least one; the order of lines is no matter.
+    All pairs of a source go to the same set. The dev set gets `fraction` of the sources, at least
+    one and at most `max_sources`. The order of lines does not matter.
     """
     sources = {pair.source for pair in pairs}
-    count = dev_size(len(pairs), len(sources), share, most)
+    count = dev_size(len(pairs), len(sources), fraction, max_sources)
     dev = set(sorted(sources, key=hash_source)[:count])
     return (
         [pair for pair in pairs if pair.source not in dev],
@@ -133,25 +134,25 @@ def split_dev(
     )
 
 
-def dev_size(pairs: int, sources: int, share: float = 0.1, most: int = 1_000) -> int:
-    """How many of the different sources go to the dev part."""
+def dev_size(pairs: int, sources: int, fraction: float = 0.1, max_sources: int = 1_000) -> int:
+    """Return how many of the distinct sources go to the dev set."""
     if sources < 2:
         raise UserError(
-            f"{pairs} pair{'s' * (pairs != 1)} with {sources} distinct source: at "
-            "least 2 sources are needed to set a dev part aside; give more data, or in training "
-            "--dev FILE"
+            f"{count_noun(pairs, 'pair')} with {sources} distinct source: at least 2 sources are "
+            "needed to hold out a dev set",
+            help="pass more data, or --dev FILE to train",
         )
-    return max(1, min(most, round(share * sources), sources - 1))
+    return max(1, min(max_sources, round(fraction * sources), sources - 1))
 
 
 def hash_source(source: Any) -> bytes:
-    """A number for a source that is the same on every machine."""
+    """Return a hash of a source that is the same on every machine."""
     source = source if isinstance(source, str) else repr(source)
     return hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def group(pairs: Iterable[Pair]) -> list[Example]:
-    """One example a source, in order of first occurrence, its targets in order without repeats."""
+    """Return one example per source, in order of first occurrence, with its distinct targets."""
     targets: dict[Any, dict[str, None]] = {}
     for pair in pairs:
         targets.setdefault(pair.source, {})[pair.target] = None

@@ -1,4 +1,4 @@
-"""Tagged sentences from CoNLL-U, one token a line, TSV or JSONL; to train on, or to be tagged."""
+"""Read sentences with or without tags from CoNLL-U, columns, TSV, JSONL or text."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from regard.data.reading.tagged_tokens import CONLLU, ColumnLayout, ConlluLayout
 
 __all__ = ["Sentence", "TaggedLayout", "read_sentences", "read_tagged"]
 
-LOOK = 200  # lines to decide by
-EXPECTED = "sentences with a tag for each token are"
+MAX_LINES = 200  # lines that determine the format
+EXPECTED = "sentences with one tag per token"
 ONE_TOKEN = (".conll", ".conll2003", ".conll03", ".bio", ".iob", ".iob2", ".bioes", ".col")
 BY_SUFFIX: dict[str, type[TaggedLayout]] = {
     suffix: layout for layout in (ConlluLayout, JsonLayout) for suffix in layout.suffixes
@@ -35,28 +35,29 @@ BY_SUFFIX: dict[str, type[TaggedLayout]] = {
 def read_tagged(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> tuple[Pairs, TaggedLayout]:
-    """The sentences of a file (or `-`), tokens as source and tags as target, and its layout.
+    """Return the sentences of a file (or `-`), tokens as source, tags as target, and its layout.
 
-    A column is a number from 1, a CoNLL-U name such as UPOS, a name in a header, or a JSON key.
+    A column is a 1-based index, a CoNLL-U name such as UPOS, a header name, or a JSON key.
     """
     text, notes = read_text(path, EXPECTED)
     shown = show_path(path)
     lines = split_lines(shown, text, notes)
     found = _recognize(path, lines, tags=True, ended=True)
-    assert found is not None  # all lines were seen
+    assert found is not None  # all lines were read
     layout = _choose(found, path, lines, (source_column, target_column), tags=True)
 
     problems: Problems = []
     sentences = [each for each in layout.parse(lines, problems, need_tags=True) if each.tokens]
     raise_bad_lines(shown, problems)
     if not sentences:
-        raise UserError(f"{shown}: no sentence in {len(lines):,} lines; {EXPECTED} expected")
+        raise UserError(f"{shown}: no sentences in {len(lines):,} lines: expected {EXPECTED}")
     pairs = [Pair(each.tokens, each.tags, each.line) for each in sentences]
     if layout.target is not None and all(set(pair.target) == {layout.no_tag} for pair in pairs):
         words = sum(len(pair.source) for pair in pairs)
         raise UserError(
-            f"{shown} line {pairs[0].line}: the column {CONLLU[layout.target]} is _ here and in "
-            f"all {words:,} words, so it has no tags; name another one with --target-column"
+            f"{shown} line {pairs[0].line}: no tags in column {CONLLU[layout.target]}: it is _ for "
+            f"all {words:,} words",
+            help="choose another column with --target-column",
         )
     notes = [layout.notes[0], *notes, *layout.notes[1:], *layout.note_skipped(lines)]
     return Pairs(stem(path), shown, pairs, notes), layout
@@ -65,22 +66,22 @@ def read_tagged(
 def read_sentences(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> tuple[Iterator[Sentence], TaggedLayout]:
-    """The sentences to be tagged, each as soon as it is there, and the layout to render them in.
+    """Return an iterator over sentences to tag, and the layout to render them in.
 
-    The first lines decide: of a file up to 200, of a stream no more than are needed. Lines without
-    tabs in a stream are one sentence each, unless columns are named.
+    The first lines determine the format: up to 200 of a file, as few as possible of a stream.
+    Lines without tabs in a stream are one sentence each, unless columns are named.
     """
     shown, names = show_path(path), (source_column, target_column)
     lines = read_lines(path)
     seen: list[str] = []
     found = None
-    at_once = LOOK if path != "-" and Path(path).is_file() else 1
+    at_once = MAX_LINES if path != "-" and Path(path).is_file() else 1
     while found is None:
         more = list(itertools.islice(lines, at_once))
         seen += more
-        ended = len(more) < at_once or len(seen) >= LOOK
+        ended = len(more) < at_once or len(seen) >= MAX_LINES
         if not more and not any(line.strip() for line in seen):
-            raise UserError(f"{shown}: the file is empty; sentences are expected")
+            raise UserError(f"{shown}: the file is empty: expected sentences")
         found = _recognize(path, seen, tags=False, ended=ended, named=any(names))
     layout = _choose(found, path, seen, names, tags=False)
     return _stream(shown, layout, itertools.chain(seen, lines)), layout
@@ -96,28 +97,28 @@ def _stream(path: str, layout: TaggedLayout, lines: Iterator[str]) -> Iterator[S
 def _choose(
     found: type[TaggedLayout], path: str, lines: list[str], names: Names, tags: bool
 ) -> TaggedLayout:
-    """The layout of a file with these first lines; with `tags` it must have a column of tags."""
+    """Return the layout of a file with these first lines; `tags`: require a tag column."""
     how = "" if _by_name(path) is found else ", guessed from the first lines"
     return found.choose(show_path(path), lines, names, tags, f"read as {found.name}{how}")
 
 
 def _by_name(path: str) -> type[TaggedLayout] | None:
-    """The format that the name of a file tells."""
+    """Return the format by the file name, if it determines one."""
     return None if path == "-" else BY_SUFFIX.get(Path(path.removesuffix(".gz")).suffix.lower())
 
 
 def _recognize(
     path: str, lines: list[str], tags: bool, ended: bool, named: bool = False
 ) -> type[TaggedLayout] | None:
-    """The format by the name and the lines; None if more lines are needed to tell.
+    """Return the format by name and lines; None if more lines are needed.
 
-    named: whether columns were named, so that it is no bare text.
+    named: whether columns were named, which excludes plain text.
     """
     real = [line for line in lines if line.strip()]
     if not real:
         return None
-    if said := _by_name(path):
-        return said
+    if known := _by_name(path):
+        return known
     if is_conllu(lines):
         return ConlluLayout
     if not ended and all(line.startswith(("#", DOCUMENT)) for line in real):
@@ -135,16 +136,16 @@ def _recognize(
 
 
 def _tab_kind(lines: list[str], ended: bool) -> type[TaggedLayout] | None:
-    """TSV if spaces part the words within two cells; with blank lines else one token a line.
+    """Return TSV if two cells contain spaces; otherwise, with blank lines, one token per line.
 
-    Without either a single line is a sentence, several are the tokens of one sentence, or TSV if
-    a cell has spaces.
+    Without either, a single line is a sentence; several lines are the tokens of one sentence, or
+    TSV if a cell contains spaces.
     """
     real = [line.split("\t") for line in lines if line.strip()]
     spaced = [cells for cells in real if any(" " in cell.strip() for cell in cells)]
     if any(sum(" " in cell.strip() or not cell for cell in cells) > 1 for cells in spaced):
         return TsvLayout
-    start = next(place for place, line in enumerate(lines) if line.strip())
+    start = next(index for index, line in enumerate(lines) if line.strip())
     if not all(line.strip() for line in lines[start:]):
         return ColumnLayout
     if not ended:
@@ -153,6 +154,6 @@ def _tab_kind(lines: list[str], ended: bool) -> type[TaggedLayout] | None:
 
 
 def _same_width(lines: list[str]) -> bool:
-    """Whether blank lines part the lines, and all others have the same number of words."""
+    """Return whether there are blank lines and all others have the same number of words."""
     widths = {len(CELL.findall(line)) for line in lines}
     return 0 in widths and len(widths) == 2 and len(lines) > 3

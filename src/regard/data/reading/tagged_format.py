@@ -1,4 +1,4 @@
-"""The contract of a format of tagged sentences: from lines to tokens and tags, and back."""
+"""The interface of tagged formats: from lines to tokens and tags, and back."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ TAGS = ("tags", "labels")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """One sentence: its tokens, its tags if it has any, and its lines as they stand in the file.
+    """One sentence: its tokens, its tags if any, and its lines in the file.
 
-    One without tokens only passes lines on: a header, comments, blank lines.
+    A sentence without tokens only keeps lines: a header, comments, blank lines.
     """
 
     tokens: tuple[str, ...]
@@ -38,19 +38,18 @@ class Sentence:
 
 @dataclass(frozen=True)
 class TaggedLayout(ABC):
-    """How a file writes its sentences; columns are counted from 0. name: in messages; suffixes: of
-    files that are surely so."""
+    """The layout of tagged sentences in a file; columns are 0-based. name: in messages."""
 
     kind: ClassVar[str]
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]] = ()
-    may_be_named: ClassVar[bool] = False  # whether the first line may have names of columns
-    no_tag: ClassVar[str | None] = None  # what stands in the place of a tag that is missing
+    may_be_named: ClassVar[bool] = False  # whether the first line may be a header
+    no_tag: ClassVar[str | None] = None  # placeholder for a missing tag
 
     source: int = 0
-    target: int | None = None  # None: no tags yet, they become a new last column
-    width: int = 1  # columns of each line
-    tabs: bool = True  # between columns, else spaces
+    target: int | None = None  # None: no tags yet; they are added as the last column
+    width: int = 1  # columns per line
+    tabs: bool = True  # whether columns are separated by tabs, not spaces
     header: bool = False
     keys: tuple[str, str] = ("tokens", "tags")  # of JSON objects
     notes: tuple[str, ...] = ()  # on what was recognized
@@ -59,21 +58,21 @@ class TaggedLayout(ABC):
     def parse(
         self, lines: Iterable[str], problems: Problems, need_tags: bool
     ) -> Iterator[Sentence]:
-        """The sentences, each as soon as its last line is there; bad lines go to `problems`.
+        """Yield each sentence as soon as its last line is read; append bad lines to problems.
 
-        With `need_tags` a token without a tag is a bad line, else the sentence has no tags.
+        need_tags: whether a token without a tag is a bad line.
         """
 
     @abstractmethod
     def filled(self, sentence: Sentence, tags: Sequence[str]) -> Iterable[str]:
-        """The lines of a sentence with these tags."""
+        """Return the lines of a sentence with these tags."""
 
     @abstractmethod
     def note_skipped(self, lines: list[str]) -> list[str]:
-        """Notes on the lines that are no part of any sentence."""
+        """Return notes on skipped lines."""
 
     def render(self, sentence: Sentence, tags: Sequence[str]) -> str:
-        """The sentence in its own format with these tags, line ends and all."""
+        """Return the sentence in its own format with these tags, line ends included."""
         if len(tags) != len(sentence.tokens):
             tokens = count_noun(len(sentence.tokens), "token")
             raise ValueError(f"{tokens} but {count_noun(len(tags), 'tag')}")
@@ -81,17 +80,17 @@ class TaggedLayout(ABC):
         return "".join(line + "\n" for line in lines)
 
     def cells(self, line: str) -> list[str]:
-        """The columns of a line."""
+        """Return the columns of a line."""
         return line.split("\t") if self.tabs else CELL.findall(line)
 
     def bad_width(self, cells: list[str]) -> str | None:
-        """What is wrong with the number of columns, if anything."""
-        between = " between tabs" if self.tabs else ""
-        expected = f"{count_noun(self.width, 'column')}{between} expected"
-        return None if len(cells) == self.width else f"{expected}, {len(cells)} found"
+        """Return what is wrong with the number of columns, or None."""
+        separated = "tab-separated " if self.tabs else ""
+        expected = count_noun(self.width, f"{separated}column")
+        return None if len(cells) == self.width else f"expected {expected}, found {len(cells)}"
 
     def fill(self, line: str, value: str) -> str:
-        """The line with this value in the target column; all else stays as it is."""
+        """Return the line with this value in the target column."""
         if self.target is None:
             return line + ("\t" if self.tabs else " ") + value
         if self.tabs:
@@ -105,17 +104,17 @@ class TaggedLayout(ABC):
     def of_columns(
         cls,
         path: str,
-        places: tuple[int, int],
+        columns: tuple[int, int],
         names: list[str],
         note: str,
         tabs: bool = True,
         header: bool = False,
     ) -> Self:
-        """The layout of a table with these columns of tokens and tags, by their places."""
-        start, end = places
+        """Return the layout of a table with these token and tag columns."""
+        start, end = columns
         if start == end:
             raise UserError(
-                f"{path}: tokens and tags are the same column ({names[start]}); {CHOOSE}"
+                f"{path}: tokens and tags are the same column ({names[start]})", help=CHOOSE
             )
         notes = [note, f"tokens are column {names[start]}, tags are column {names[end]}"]
         if header:
@@ -124,10 +123,10 @@ class TaggedLayout(ABC):
 
     @classmethod
     def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
-        """The layout of a file with these first lines; with `tags` it must have tags.
+        """Return the layout of a file with these first lines; `tags`: require tags.
 
-        Of a table the first column to the last, unless chosen by number or, where the first line
-        may have names, by header.
+        Default: tokens in the first column, tags in the last. Columns are chosen by index or, if
+        there may be a header, by name.
         """
         words = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
         tabs = any("\t" in line for line in words)
@@ -140,43 +139,46 @@ class TaggedLayout(ABC):
             target = target or next(name for name in names if name in TAGS)
         header = source in names or target in names
 
-        start = _place(path, "source", source or "1", width, names)
-        # A column of tags is missing where none is needed: it will be added.
-        end = _place(path, "target", target, width + (not tags), names) if target else width - 1
+        start = _column_index(path, "source", source or "1", width, names)
+        # A missing tag column is added, unless tags are required.
+        end = (
+            _column_index(path, "target", target, width + (not tags), names)
+            if target
+            else width - 1
+        )
         if end == width or (end == start and not (tags or target)):
             notes = (note, f"tokens are column {start + 1}, tags become column {width + 1}")
             return cls(start, None, width, tabs, header, notes=notes)
-        labels = names if header else [str(place + 1) for place in range(width)]
+        labels = names if header else [str(index + 1) for index in range(width)]
         return cls.of_columns(path, (start, end), labels, note, tabs, header)
 
 
 def _width(path: str, lines: list[str], widths: list[int], tabs: bool, tags: bool) -> int:
-    """The number of columns: the commonest where tags are needed, else that of the first line."""
+    """Return the number of columns: the most frequent if tags are needed, else the first."""
     if not tags or not widths:
         return widths[0] if widths else 1
     width, found = Counter(widths).most_common(1)[0]
     if width == 1 or (not tabs and found * 2 <= len(widths)):
         number = next(number for number, line in enumerate(lines, 1) if line.strip())
         raise UserError(
-            f"{path} line {number}: no tags found, neither here nor below; a token and its tag "
-            f"in each line are expected, or in each line tokens, a tab and their tags"
+            f"{path} line {number}: no tags found: expected a token and its tag per line, or "
+            "tokens, a tab and their tags per line"
         )
     return width
 
 
-def _place(path: str, side: str, column: str, width: int, names: list[str]) -> int:
+def _column_index(path: str, side: str, column: str, width: int, names: list[str]) -> int:
     if column in names:
         return names.index(column)
     if column.isdecimal() and 0 < int(column) <= width:
         return int(column) - 1
     near = difflib.get_close_matches(column, names, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
     raise UserError(
-        f"{path}: --{side}-column: no column '{column}'; a number from 1 to {width} is expected"
-        f"{hint}"
+        f"{path}: --{side}-column: no column '{column}': expected a number from 1 to {width}",
+        help=f"did you mean '{near[0]}'?" if near else "",
     )
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words between spaces; only the space itself separates."""
+    """Return the words separated by the space character only."""
     return tuple(word for word in text.split(" ") if word)

@@ -1,4 +1,4 @@
-"""Tagged sentences, one a line: tokens and tags in TSV, JSON objects, or bare text."""
+"""Sentences, one per line: tokens and tags in TSV, JSON objects, or plain text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from regard.data.reading.tagged_format import (
 
 
 class LineLayout(TaggedLayout):
-    """One sentence a line."""
+    """One sentence per line."""
 
     def parse(
         self, lines: Iterable[str], problems: Problems, need_tags: bool
@@ -42,22 +42,22 @@ class LineLayout(TaggedLayout):
                     problem = (
                         f"{count_noun(len(tokens), 'token')} but {count_noun(len(tags), 'tag')}"
                     )
-                    problems.append((number, f"{problem}; one tag for each token is expected"))
+                    problems.append((number, f"{problem}: expected one tag per token"))
             yield Sentence(tokens, tags or None, number, (line,))
 
     @abstractmethod
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The tokens of a line, and the tags if there are any; a ValueError says what is wrong."""
+        """Return the tokens and the tags of a line; raise ValueError if it is bad."""
 
     def note_skipped(self, lines: list[str]) -> list[str]:
         return note_blank(sum(not line.strip() for line in lines))
 
 
 class TextLayout(LineLayout):
-    """Words between spaces, to be tagged."""
+    """Whitespace-separated words without tags."""
 
     kind = "text"
-    name = "text, one sentence a line"
+    name = "text, one sentence per line"
 
     @classmethod
     def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
@@ -74,7 +74,7 @@ class TsvLayout(LineLayout):
     """Tokens and tags between spaces, in cells between tabs."""
 
     kind = "tsv"
-    name = "TSV, one sentence a line"
+    name = "TSV, one sentence per line"
     may_be_named = True
 
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -101,13 +101,13 @@ class JsonLayout(LineLayout):
         try:
             known = parse_object(first)
         except ValueError:
-            known = {}  # the line will be refused when it is read
+            known = {}  # reading the line will raise an error
         keys = [
-            given or next((name for name in usual if name in known), usual[0])
-            for given, usual in zip(columns, (TOKENS, TAGS), strict=True)
+            column or next((name for name in names if name in known), names[0])
+            for column, names in zip(columns, (TOKENS, TAGS), strict=True)
         ]
-        said = (note, f"tokens are under the key {keys[0]}, tags under {keys[1]}")
-        return cls(keys=(keys[0], keys[1]), notes=said)
+        notes = (note, f"tokens are under the key {keys[0]}, tags under {keys[1]}")
+        return cls(keys=(keys[0], keys[1]), notes=notes)
 
     def read(self, line: str, need_tags: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         source, target = self.keys
@@ -123,12 +123,12 @@ class JsonLayout(LineLayout):
 
 
 def _strings(value: Any, key: str) -> tuple[str, ...]:
-    """The strings of a list, or the words of one string."""
+    """Return the strings of a list, or the words of one string."""
     if isinstance(value, str):
         return split_words(text_of(value, key))
     if not isinstance(value, list):
-        raise ValueError(f"'{key}' must be a list of strings, {name_of(value)} found")
+        raise ValueError(f"'{key}': expected a list of strings, found {name_of(value)}")
     strings = tuple(text_of(part, key) for part in value)
     if not all(string.strip() for string in strings):
-        raise ValueError(f"'{key}' holds an empty string")
+        raise ValueError(f"'{key}': empty string")
     return strings

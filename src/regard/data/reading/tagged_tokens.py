@@ -1,4 +1,4 @@
-"""Tagged sentences with one token a line: CoNLL-U, and columns between tabs or spaces."""
+"""Tagged sentences with one token per line: CoNLL-U, and tab- or space-separated columns."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ BETWEEN = re.compile(r"\d+[-.]\d+\t")
 
 
 class TokenLayout(TaggedLayout):
-    """One token a line; a blank line ends a sentence."""
+    """One token per line; a blank line ends a sentence."""
 
     @abstractmethod
     def is_word(self, line: str) -> bool:
-        """Whether a line holds a token, or should."""
+        """Return whether a line has a token, or should have one."""
 
     def parse(
         self, lines: Iterable[str], problems: Problems, need_tags: bool
     ) -> Iterator[Sentence]:
-        """Groups of lines with one sentence each, up to its blank line; what is left comes last."""
+        """Yield one sentence per group of lines up to a blank line; the rest comes last."""
         start, raw, words = 1, list[str](), False
         for number, line in enumerate(lines, 1):
             raw.append(line)
@@ -57,17 +57,17 @@ class TokenLayout(TaggedLayout):
             if self.target is not None:
                 tags.append(cells[self.target])
         unknown = not all(tags) or set(tags) == {self.no_tag}
-        there = bool(tags) and (need_tags or not unknown)
-        return Sentence(tuple(tokens), tuple(tags) if there else None, first, tuple(raw))
+        has_tags = bool(tags) and (need_tags or not unknown)
+        return Sentence(tuple(tokens), tuple(tags) if has_tags else None, first, tuple(raw))
 
     def bad_cells(self, line: str, cells: list[str], need_tags: bool) -> str | None:
-        """What is wrong with the columns of a line, if anything."""
+        """Return what is wrong with the columns of a line, or None."""
         if problem := self.bad_width(cells):
             return problem
         if not cells[self.source].strip():
-            return f"the token is empty (column {self.source + 1})"
+            return f"empty token (column {self.source + 1})"
         if need_tags and self.target is not None and not cells[self.target].strip():
-            return f"the tag is empty (column {self.target + 1}); a tag for each token is expected"
+            return f"empty tag (column {self.target + 1}): expected one tag per token"
         return None
 
     def filled(self, sentence: Sentence, tags: Sequence[str]) -> list[str]:
@@ -78,17 +78,17 @@ class TokenLayout(TaggedLayout):
 
 
 class ColumnLayout(TokenLayout):
-    """Columns, the first the token and the last its tag unless chosen, as in CoNLL 2003."""
+    """Columns as in CoNLL 2003: by default the first is the token, the last its tag."""
 
     kind = "columns"
-    name = "columns, one token a line"
+    name = "columns, one token per line"
 
     def is_word(self, line: str) -> bool:
         return bool(line.strip()) and not line.startswith(DOCUMENT)
 
     def note_skipped(self, lines: list[str]) -> list[str]:
         marks = sum(line.startswith(DOCUMENT) for line in lines)
-        return [f"{DOCUMENT} lines skipped: {marks:,}"] if marks else []
+        return [f"skipped: {marks:,} {DOCUMENT} lines"] if marks else []
 
 
 class ConlluLayout(TokenLayout):
@@ -101,8 +101,8 @@ class ConlluLayout(TokenLayout):
 
     @classmethod
     def choose(cls, path: str, lines: list[str], columns: Names, tags: bool, note: str) -> Self:
-        start = conllu_place(path, "--source-column", columns[0] or "FORM")
-        end = conllu_place(path, "--target-column", columns[1] or "UPOS")
+        start = conllu_column(path, "--source-column", columns[0] or "FORM")
+        end = conllu_column(path, "--target-column", columns[1] or "UPOS")
         return cls.of_columns(path, (start, end), list(CONLLU), note)
 
     def is_word(self, line: str) -> bool:
@@ -110,7 +110,7 @@ class ConlluLayout(TokenLayout):
 
     def bad_cells(self, line: str, cells: list[str], need_tags: bool) -> str | None:
         if len(cells) == self.width and not WORD.match(line):
-            return f"a number such as 3, 3-4 or 5.1 expected in the column ID, {cells[0]!r} found"
+            return f"column ID: expected a number such as 3, 3-4 or 5.1, found {cells[0]!r}"
         return super().bad_cells(line, cells, need_tags)
 
     def filled(self, sentence: Sentence, tags: Sequence[str]) -> list[str]:
@@ -119,25 +119,25 @@ class ConlluLayout(TokenLayout):
 
     def note_skipped(self, lines: list[str]) -> list[str]:
         between = sum(bool(BETWEEN.match(line)) for line in lines)
-        return [f"multi-word ranges and empty nodes left out: {between:,}"] if between else []
+        return [f"skipped: {between:,} multi-word ranges and empty nodes"] if between else []
 
 
 def is_conllu(lines: list[str]) -> bool:
-    """Whether the first line that is no comment is a word of CoNLL-U."""
+    """Return whether the first line that is not a comment is a word of CoNLL-U."""
     words = (line for line in lines if line.strip() and not line.startswith("#"))
     first = next(words, "")
     return first.count("\t") == len(CONLLU) - 1 and bool(WORD.match(first) or BETWEEN.match(first))
 
 
-def conllu_place(path: str, option: str, column: str) -> int:
-    """The place of a column of CoNLL-U by its number or name."""
+def conllu_column(path: str, option: str, column: str) -> int:
+    """Return the index of a CoNLL-U column by its 1-based index or name."""
     if column.isdecimal() and 0 < int(column) <= len(CONLLU):
         return int(column) - 1
     if column.upper() in CONLLU:
         return CONLLU.index(column.upper())
     near = difflib.get_close_matches(column.upper(), CONLLU, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]}?" if near else ""
     raise UserError(
-        f"{path}: {option}: no column '{column}' in CoNLL-U; a number from 1 to 10 or "
-        f"one of {', '.join(CONLLU)} is expected{hint}"
+        f"{path}: {option}: no column '{column}' in CoNLL-U: expected a number from 1 to 10 or one "
+        f"of {', '.join(CONLLU)}",
+        help=f"did you mean {near[0]}?" if near else "",
     )

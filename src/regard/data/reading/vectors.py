@@ -1,4 +1,4 @@
-"""Vectors of numbers from CSV or TSV, with numbers or a label for each; every cell is seen to."""
+"""Read vectors of numbers from CSV or TSV, each with numbers or a label."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from regard.data.reading.pair_format import Problems, Row
 from regard.data.reading.pair_reader import recognize
 from regard.data.reading.read import Pair, Pairs
 
-ROWS = 50  # looked at to tell vectors from texts
-MOSTLY = 0.8  # of a column of numbers; the rest are mistakes
+MAX_ROWS = 50  # rows that distinguish vectors from texts
+MIN_NUMBERS = 0.8  # fraction of numbers in a column of numbers; the rest are errors
 
 
 @dataclass(frozen=True, slots=True)
 class VectorColumns:
-    """Where features and targets stand, from 0, and what all columns are called."""
+    """The 0-based feature and target columns, and the names of all columns."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
     names: list[str]
     header: bool
 
-    def names_of(self, places: tuple[int, ...]) -> list[str]:
-        """What these columns are called."""
-        return [self.names[place] for place in places]
+    def names_of(self, columns: tuple[int, ...]) -> list[str]:
+        """Return the names of these columns."""
+        return [self.names[column] for column in columns]
 
 
 def read_vectors(
@@ -38,42 +38,41 @@ def read_vectors(
     target_column: str | None = None,
     labels: bool = False,
 ) -> tuple[Pairs, list[str], list[str]]:
-    """Vectors of numbers and their targets; the names of the features and of the targets.
+    """Return vectors and their targets, the names of the features and those of the targets.
 
-    The target is the last column unless chosen, the features are all others unless chosen. With
-    `labels` the target is a tuple of one label, else of numbers.
+    Defaults: the target is the last column, the features are all others. labels: whether the
+    target is a tuple of one label instead of numbers.
     """
-    text, notes = read_text(path, "rows of numbers are")
+    text, notes = read_text(path, "rows of numbers")
     shown = show_path(path)
     rows = recognize(path, text, notes).read_rows(shown, text, notes)
     table = _find_table(shown, rows, source_column, target_column)
     if labels and len(table.target) > 1:
-        raise UserError(f"--target-column {target_column}: one column of labels is expected")
+        raise UserError(f"--target-column {target_column}: expected one column of labels")
     line, first = rows[0]
     if len(first) > len(table.names):
-        raise_bad_lines(shown, [(line, f"{len(table.names)} columns expected, {len(first)} found")])
+        raise_bad_lines(shown, [(line, f"expected {len(table.names)} columns, found {len(first)}")])
     features, targets = table.names_of(table.source), table.names_of(table.target)
     if table.header:
         notes.append(f"first line is a header: {', '.join(table.names)}")
-    notes.append(f"features: {len(features):,}; the target is column {', '.join(targets)}")
+    notes.append(f"features: {len(features):,}; target: column {', '.join(targets)}")
     pairs = _vector_pairs(shown, rows[table.header :], table, labels)
     if not pairs:
-        raise UserError(f"{shown}: only a header; rows of numbers are expected below it")
+        raise UserError(f"{shown}: no rows of numbers, only a header")
     return Pairs(stem(path), shown, pairs, notes), features, targets
 
 
 def looks_like_vectors(
     path: str, source_column: str | None = None, target_column: str | None = None
 ) -> bool:
-    """Whether the first rows of a CSV or TSV file have numbers in all their feature columns.
+    """Return whether the first rows of a CSV or TSV file have numbers in all feature columns.
 
-    Missing values, and in several columns now and then a cell that is no number, count as well,
-    for `read_vectors` names them. Standard input can be read
-    only once, so nothing is looked at there: False.
+    Missing values, and with several columns a few cells that are not numbers, are accepted:
+    `read_vectors` reports them. Returns False for stdin, which can be read only once.
     """
     if path == "-":
         return False
-    text = "\n".join(itertools.islice(read_lines(path), ROWS + 1))
+    text = "\n".join(itertools.islice(read_lines(path), MAX_ROWS + 1))
     if not text.strip():
         return False
     found = recognize(path, text, [])
@@ -81,15 +80,15 @@ def looks_like_vectors(
         rows = found.read_rows(path, text, [])
         table = _find_table(path, rows, source_column, target_column)
     except UserError:
-        return False  # the reader of texts or of vectors will say what is wrong
+        return False  # the reader of texts or vectors will raise the error
     cells = [
-        [cells[place] for _, cells in rows[table.header :] if place < len(cells)]
-        for place in table.source
+        [cells[column] for _, cells in rows[table.header :] if column < len(cells)]
+        for column in table.source
     ]
-    least = MOSTLY if len(cells) > 1 else 1.0  # a single column may well be texts
+    fraction = MIN_NUMBERS if len(cells) > 1 else 1.0  # a single column may well be texts
     return all(
         any(number(cell) is not None for cell in column)
-        and sum(not is_name(cell) for cell in column) >= least * len(column)
+        and sum(not is_name(cell) for cell in column) >= fraction * len(column)
         for column in cells
     )
 
@@ -97,13 +96,13 @@ def looks_like_vectors(
 def numbers(
     cells: Sequence[object], names: Sequence[str], line: int, problems: Problems
 ) -> tuple[float, ...]:
-    """The cells as numbers; each that is none goes to the problems, by the name of its column."""
+    """Return the cells as numbers; append cells that are not numbers to problems."""
     found = []
     for cell, name in zip(cells, names, strict=True):
         value = number(cell)
         if value is None:
             shown = "nothing" if cell is None or not str(cell).strip() else repr(cell)
-            problems.append((line, f"column {name}: a finite number is expected, {shown} found"))
+            problems.append((line, f"column {name}: expected a finite number, found {shown}"))
         else:
             found.append(value)
     return tuple(found)
@@ -112,29 +111,29 @@ def numbers(
 def _find_table(
     path: str, rows: list[Row], source: str | None, target: str | None
 ) -> VectorColumns:
-    """The columns; the first row is a header if a column was named or a feature is no number."""
+    """Return the columns; a header has a chosen column, or a feature that is not a number."""
     first = rows[0][1]
     targets, target_named = (
         find_columns(path, "target", target, first) if target else ((len(first) - 1,), False)
     )
-    others = tuple(place for place in range(len(first)) if place not in targets)
+    others = tuple(column for column in range(len(first)) if column not in targets)
     features, source_named = (
         find_columns(path, "source", source, first) if source else (others, False)
     )
-    for side, places in (("source", features), ("target", targets)):
-        if max(places, default=0) >= len(first):
+    for side, columns in (("source", features), ("target", targets)):
+        if max(columns, default=0) >= len(first):
             raise UserError(
-                f"{path} line {rows[0][0]}: --{side}-column: no column {max(places) + 1}; "
-                f"{len(first)} columns found"
+                f"{path} line {rows[0][0]}: --{side}-column: no column {max(columns) + 1}: found "
+                f"{len(first)} columns"
             )
     if not features:
-        raise UserError(f"{path}: all columns are targets; at least one feature is expected")
+        raise UserError(f"{path}: all columns are targets: expected at least one feature")
     if both := set(features) & set(targets):
         raise UserError(
-            f"{path}: column {min(both) + 1} is both feature and target; "
-            f"choose with --source-column and --target-column"
+            f"{path}: column {min(both) + 1} is both feature and target",
+            help="choose with --source-column and --target-column",
         )
-    header = source_named or target_named or any(is_name(first[place]) for place in features)
+    header = source_named or target_named or any(is_name(first[column]) for column in features)
     count = Counter(len(cells) for _, cells in rows).most_common(1)[0][0]
     names = [name.strip() for name in first] if header else [str(n + 1) for n in range(count)]
     return VectorColumns(features, targets, names, header)
@@ -146,16 +145,16 @@ def _vector_pairs(path: str, rows: list[Row], table: VectorColumns, labels: bool
     problems: Problems = []
     for line, cells in rows:
         if len(cells) != len(table.names):
-            problems.append((line, f"{len(table.names)} columns expected, {len(cells)} found"))
+            problems.append((line, f"expected {len(table.names)} columns, found {len(cells)}"))
             continue
-        source = numbers([cells[place] for place in table.source], features, line, problems)
-        chosen = [cells[place] for place in table.target]
+        source = numbers([cells[column] for column in table.source], features, line, problems)
+        chosen = [cells[column] for column in table.target]
         if not labels:
             pairs.append(Pair(source, numbers(chosen, targets, line, problems), line))
             continue
         label = chosen[0].strip()
         if not label:
-            problems.append((line, f"column {targets[0]}: a label is expected, nothing found"))
+            problems.append((line, f"column {targets[0]}: expected a label, found nothing"))
         pairs.append(Pair(source, (label,), line))
     raise_bad_lines(path, problems)
     return pairs

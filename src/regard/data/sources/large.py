@@ -84,7 +84,7 @@ class LargePairs(Sequence[Pair]):
     def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> ParsedBlock:
         """The pairs at these places among the `count` pairs of a block."""
         lines = [text.removesuffix("\n").split("\n") for text in texts]
-        plain = len(lines[0]) == count and self.layout.pair_a_line
+        plain = len(lines[0]) == count and self.layout.pair_per_line
         if plain and len(places) < count:  # a pair a line: the others need not be looked at
             texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
             block = self.layout.parse(texts, line)
@@ -173,5 +173,5 @@ def nonempty_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
     """The pairs without an empty side."""
     large = large_base(pairs)
     if large is None:
-        return select_pairs(pairs, np.array([not pair.empty() for pair in pairs], bool))
+        return select_pairs(pairs, np.array([not pair.is_empty() for pair in pairs], bool))
     return select_pairs(pairs, np.isin(base_and_rows(pairs)[1], large.empty_sides(), invert=True))

@@ -19,7 +19,7 @@ from regard.data.reading.lines import (
     BOM,
     CONVERT,
     GZIP,
-    SHOWN,
+    MAX_SHOWN,
     bad_lines,
     check_not_blank,
     check_text,
@@ -107,7 +107,7 @@ def _check(path: str, copy: Path | None = None) -> Facts:
                 filled = filled or bool(text.removeprefix(BOM).strip())
             except UnicodeDecodeError:
                 found = list(bad_lines(data, newlines + 1))
-                problems, bad = [*problems, *found][:SHOWN], bad + len(found)
+                problems, bad = [*problems, *found][:MAX_SHOWN], bad + len(found)
             if out:
                 out.write(data)
             first, last, count = first or data[:3], data[-1:], count + len(data)
