@@ -9,7 +9,7 @@ MEMORY = 256 * 1024**2  # bytes of text; as Python objects they take some ten ti
 
 
 def memory_limit() -> int:
-    """Return the size in bytes above which a file is read in chunks ($REGARD_MEMORY, e.g. 500MB)."""
+    """Return the bytes above which a file is read in chunks ($REGARD_MEMORY, e.g. 500MB)."""
     value = os.environ.get("REGARD_MEMORY", "").strip()
     if not value:
         return MEMORY
