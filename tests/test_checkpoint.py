@@ -57,7 +57,7 @@ class Toy:
                 optimizer.step()
                 optimizer.zero_grad()
             self.average.step(self.weights())
-            self.progress.step += 1
+            self.state.step += 1
         return self
 
 
@@ -77,12 +77,12 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         tmp_path, build(1), TrainingState(epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
     )
     toy.average = Ema(decay=0.5).build()
-    toy.kept = [torch.randn(p.shape) for p in toy.weights()]
+    toy.previous_gradients = [torch.randn(p.shape) for p in toy.weights()]
     toy.carry = {"hidden": torch.randn(3, 2)}
-    toy.progress.window = {"tokens": 0.1 + 0.2, "steps": 2}
+    toy.state.log_window = {"tokens": 0.1 + 0.2, "steps": 2}
     save_checkpoint(toy.move(3))
     again = loaded(tmp_path, Ema(decay=0.5).build())
-    assert again.progress == toy.progress and same(again.model, toy.model)
+    assert again.state == toy.state and same(again.model, toy.model)
     torch.testing.assert_close(
         [o.state_dict() for o in again.optimizers],
         [o.state_dict() for o in toy.optimizers],
@@ -92,13 +92,16 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     values = (toy.average.values(), again.average.values())
     assert all(torch.equal(one, other) for one, other in zip(*values, strict=True))
     assert again.average.updates == 3 and not same(again.model, build(1))
-    assert all(torch.equal(a, b) for a, b in zip(again.kept, toy.kept, strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(again.previous_gradients, toy.previous_gradients, strict=True)
+    )
     assert torch.equal(again.carry["hidden"], toy.carry["hidden"])
 
 
 def test_a_run_without_a_checkpoint_has_none(tmp_path: Path) -> None:
     toy = loaded(tmp_path)
-    assert toy.progress == TrainingState() and same(toy.model, build(2))
+    assert toy.state == TrainingState() and same(toy.model, build(2))
 
 
 def test_plain_formats_only(tmp_path: Path) -> None:
@@ -136,12 +139,12 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     else:
         path.write_bytes({"flip": content, "cut": content[:-3], "empty": b""}[damage])
     again = loaded(tmp_path)
-    assert again.progress.step == 1
+    assert again.state.step == 1
     said = capsys.readouterr().err
     assert said.startswith(f"warning: {tmp_path / 'checkpoint'}") and "damaged" in said
     assert said.endswith("going on from the checkpoint before it, of step 1\n")
     save_checkpoint(again.move(1))
-    assert loaded(tmp_path).progress.step == 2 and capsys.readouterr().err == ""
+    assert loaded(tmp_path).state.step == 2 and capsys.readouterr().err == ""
 
 
 def test_two_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
@@ -173,9 +176,9 @@ def test_a_full_disk_leaves_what_was_saved(
         with pytest.raises(UserError, match=rf"{name}: cannot write: No space left"):
             save_checkpoint(toy.move(1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.prev"]
-    assert loaded(tmp_path).progress.step == 2
+    assert loaded(tmp_path).state.step == 2
     save_checkpoint(toy)
-    assert loaded(tmp_path).progress.step == 3
+    assert loaded(tmp_path).state.step == 3
 
 
 @pytest.mark.parametrize("tie_embeddings", [True, False])
@@ -213,17 +216,17 @@ def test_a_crash_while_writing_leaves_the_old_checkpoint(
         patch.setattr(checkpoint.os, "rename", rename)
         with pytest.raises(KeyboardInterrupt):
             save_checkpoint(toy.move(1))
-    assert loaded(tmp_path).progress.step == step
+    assert loaded(tmp_path).state.step == step
     save_checkpoint(toy.move(1))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint", "checkpoint.prev"]
-    assert loaded(tmp_path).progress.step == 4
+    assert loaded(tmp_path).state.step == 4
 
 
 def test_half_a_new_checkpoint_is_not_taken(tmp_path: Path) -> None:
     save_checkpoint(Toy(tmp_path, build(1)).move(1))
     (tmp_path / "checkpoint.tmp").mkdir()
     (tmp_path / "checkpoint.tmp" / "model.safetensors").write_bytes(b"half")
-    assert loaded(tmp_path).progress.step == 1
+    assert loaded(tmp_path).state.step == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5, 0.99])

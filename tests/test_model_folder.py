@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.storage.model_folder import SHOWN, not_a_model
+from regard.storage.model_folder import SHOWN, not_a_model_message
 
 
 @pytest.fixture
@@ -19,20 +19,20 @@ def runs(tmp_path: Path) -> Path:
 
 
 def test_the_nearest_name_is_of_a_model(runs: Path) -> None:
-    assert not_a_model(runs / "wrods-1").endswith(f"did you mean {runs / 'words-1'}?")
-    assert "regard runs" in not_a_model(runs / "othr")  # other is no model
-    assert "regard runs" in not_a_model(runs / "deep" / "words-1")
+    assert not_a_model_message(runs / "wrods-1").endswith(f"did you mean {runs / 'words-1'}?")
+    assert "regard runs" in not_a_model_message(runs / "othr")  # other is no model
+    assert "regard runs" in not_a_model_message(runs / "deep" / "words-1")
 
 
 def test_a_folder_of_models_names_them(runs: Path) -> None:
-    said = not_a_model(runs)
+    said = not_a_model_message(runs)
     assert "not a model folder" in said and "more" not in said
     assert str(runs / "words-1") in said and str(runs / "words-2") in said
     assert str(runs / "other") not in said
     for number in range(SHOWN):
         (runs / f"z{number}").mkdir()
         (runs / f"z{number}" / "config.yaml").touch()
-    assert not_a_model(runs).endswith(" and 2 more")
+    assert not_a_model_message(runs).endswith(" and 2 more")
 
 
 def test_a_file_is_called_one(runs: Path, command: Any) -> None:

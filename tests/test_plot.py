@@ -181,7 +181,7 @@ def test_smoothed_labels_by_the_formula() -> None:
             "schedules",
             None,
             PlotArgs(),
-            r"no picture 'schedules'; did you mean schedule\? There are ",
+            r"no picture 'schedules'; did you mean schedule\? available: ",
         ),
         (
             "schedule",

@@ -20,7 +20,7 @@ from regard.optim.schedules import (
     WarmupStableDecay,
 )
 from regard.optim.training_options import Training
-from regard.training.loop import share_done
+from regard.training.loop import progress_fraction
 from regard.training.run import TrainingState
 
 ALL = Schedule.__origin__.__args__
@@ -157,7 +157,7 @@ def test_drops_out_of_order_or_out_of_the_run(milestones: list[float]) -> None:
 
 
 def run_of(training: Training, **progress: float) -> SimpleNamespace:
-    """As much of a run as `share_done` looks at."""
+    """As much of a run as `progress_fraction` looks at."""
     config = SimpleNamespace(training=training)
     return SimpleNamespace(config=config, progress=TrainingState(**progress), epoch_batches=20)
 
@@ -176,14 +176,14 @@ def run_of(training: Training, **progress: float) -> SimpleNamespace:
     ],
 )
 def test_the_limit_that_comes_first_decides(limits: dict, progress: dict, share: float) -> None:
-    assert share_done(run_of(Training(**limits), **progress)) == pytest.approx(share)
+    assert progress_fraction(run_of(Training(**limits), **progress)) == pytest.approx(share)
 
 
 def test_annealed_when_the_time_is_over() -> None:
     """However many steps the time allowed: at 90 % of the time the rate is low, at 100 % zero."""
     training = Training(budget="2m")
     rates = [
-        training.schedule.factor(share_done(run_of(training, seconds=s, step=7)), 7)
+        training.schedule.factor(progress_fraction(run_of(training, seconds=s, step=7)), 7)
         for s in (60.0, 108.0, 120.0)
     ]
     assert rates[0] > 0.5 and rates[1] < 0.05 and math.isclose(rates[2], 0.0, abs_tol=1e-12)

@@ -12,7 +12,7 @@ from regard.data.reading.read import Pair
 from regard.data.tensors.padded import Batch, Padded
 from regard.models.encoder_decoder import EncoderDecoderOptions
 from regard.objectives import Objective
-from regard.training.loop import Record, train
+from regard.training.loop import StepRecord, train
 from regard.training.run import Run
 from regard.training.start import start_run
 
@@ -56,7 +56,9 @@ def test_the_gradient_is_additive(model: nn.Module, batch: Batch, objective: Obj
         torch.testing.assert_close(sum(some), gradient, atol=2e-5, rtol=1e-4)
 
 
-def one_update(folder: Path, options: EncoderDecoderOptions, training: dict) -> tuple[Run, Record]:
+def one_update(
+    folder: Path, options: EncoderDecoderOptions, training: dict
+) -> tuple[Run, StepRecord]:
     """A run after its first update. eps = 1 keeps Adam from blowing up rounding errors."""
     quiet = options.model_dump(mode="json")
     for side in ("encoder", "decoder"):

@@ -40,12 +40,12 @@ def test_resume_is_exact(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
     head = list(islice(train(first), stop))
     save_checkpoint(first)
     second = in_a_new_process(tmp_path / "parts", PAIRS)
-    assert second.progress.step == stop < len(records)
+    assert second.state.step == stop < len(records)
     tail = list(train(second))
 
     check_same(whole, second)
     assert torch.equal(torch.rand(3), random)
-    fields = ("step", "epoch", "share", "loss", "parts", "norm", "lr", "tokens", "padding")
+    fields = ("step", "epoch", "progress", "loss", "parts", "norm", "lr", "tokens", "padding")
     for one, other in zip(records, head + tail, strict=True):
         assert all(getattr(one, name) == getattr(other, name) for name in fields)
 

@@ -10,7 +10,7 @@ from regard.storage.run_files import read_config
 from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
 from regard.training.session import records
-from regard.training.transfer import Origin, read_origin
+from regard.training.transfer import PretrainedModel, read_pretrained
 
 from .toys import TOYS, Case, begin, cases, check_same, in_a_new_process, in_parts, one_of_each_kind
 
@@ -64,14 +64,14 @@ def test_frozen_weights(tmp_path: Path) -> None:
     assert frozen and stayed == frozen
 
 
-def origin_of(toy: str, folder: Path) -> Origin:
+def origin_of(toy: str, folder: Path) -> PretrainedModel:
     """A model that was trained a little, to start from."""
     cases_ = [case for case in EVERY if case.toy == toy and case.kind == "masked-recurrent"]
     config = cases_[0].config(training=TRAINING | {"steps": 2})
     run = begin(folder, config, TOYS[toy].pairs)
     list(records(run))
     save_weights(run.model, folder / "model.safetensors")
-    return read_origin(folder, read_config(folder))
+    return read_pretrained(folder, read_config(folder))
 
 
 @pytest.mark.parametrize(
@@ -86,12 +86,14 @@ def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: P
     pairs = TOYS[toy].pairs
     run = begin(tmp_path / "begin", config, pairs, origin)
     own = run.model.state_dict()
-    assert run.loaded and all(torch.equal(own[n], origin.tensors[n]) for n in run.loaded)
-    assert set(run.loaded) < {name for name, _ in run.model.named_parameters()}
+    assert run.pretrained_weights and all(
+        torch.equal(own[n], origin.tensors[n]) for n in run.pretrained_weights
+    )
+    assert set(run.pretrained_weights) < {name for name, _ in run.model.named_parameters()}
 
     whole, first, again = in_parts(tmp_path, config, pairs, 3, origin)
     check_same(whole, again)
-    assert first.loaded == again.loaded == run.loaded
+    assert first.pretrained_weights == again.pretrained_weights == run.pretrained_weights
     factors = {
         name: group["factor"]
         for group in again.optimizers[0].param_groups
@@ -99,7 +101,7 @@ def test_a_run_that_started_from_another_model(toy: str, start: str, tmp_path: P
         for name, p in again.model.named_parameters()
         if p is parameter
     }
-    loaded = set(run.loaded)
+    loaded = set(run.pretrained_weights)
     assert factors == {n: 0.25 if n in loaded else 1.0 for n in factors} and loaded <= set(factors)
 
 
@@ -116,8 +118,8 @@ def test_closed_form_or_a_clear_error(case: Case, tmp_path: Path) -> None:
             list(records(run))
         return
     (record,) = records(run)
-    assert (record.step, record.share) == (1, 1.0)
-    run.progress.finished = True
+    assert (record.step, record.progress) == (1, 1.0)
+    run.state.finished = True
     save_checkpoint(run)
     again = in_a_new_process(tmp_path, TOYS[case.toy].pairs)
     assert list(records(again)) == []

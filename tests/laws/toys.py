@@ -20,7 +20,7 @@ from regard.training.describe import describe
 from regard.training.loop import train
 from regard.training.run import Run
 from regard.training.start import resume_run, start_run
-from regard.training.transfer import Origin
+from regard.training.transfer import PretrainedModel
 
 from .unions import Tree, model_trees, name_of, sized, slot
 
@@ -179,7 +179,9 @@ def moved(run: Run) -> Run:
     return run
 
 
-def begin(folder: Path, config: Any, pairs: list[Pair], origin: Origin | None = None) -> Run:
+def begin(
+    folder: Path, config: Any, pairs: list[Pair], origin: PretrainedModel | None = None
+) -> Run:
     """A new run whose folder is described."""
     run = start_run(folder, config, pairs, pairs[:2], origin)
     describe(run, {})
@@ -195,7 +197,7 @@ def in_a_new_process(folder: Path, pairs: list[Pair]) -> Run:
 
 
 def in_parts(
-    folder: Path, config: Any, pairs: list[Pair], stop: int, origin: Origin | None = None
+    folder: Path, config: Any, pairs: list[Pair], stop: int, origin: PretrainedModel | None = None
 ) -> tuple[Run, Run, Run]:
     """A whole run, one that stopped after so many steps, and that one resumed to its end."""
     whole = begin(folder / "whole", config, pairs, origin)
@@ -204,7 +206,7 @@ def in_parts(
     list(islice(train(first), stop))
     save_checkpoint(first)
     second = in_a_new_process(folder / "parts", pairs)
-    assert second.progress.step == first.progress.step == stop < whole.progress.step
+    assert second.state.step == first.state.step == stop < whole.state.step
     list(train(second))
     return whole, first, second
 
@@ -212,8 +214,8 @@ def in_parts(
 def check_same(whole: Run, again: Run) -> None:
     """Bit for bit: weights, the optimizer's averages, the place in the data."""
     for name in ("step", "epoch", "position"):
-        assert getattr(again.progress, name) == getattr(whole.progress, name)
-    assert whole.progress.step > 0
+        assert getattr(again.state, name) == getattr(whole.state, name)
+    assert whole.state.step > 0
     ours, theirs = whole.model.state_dict(), again.model.state_dict()
     assert ours.keys() == theirs.keys()
     assert [name for name in ours if not torch.equal(ours[name], theirs[name])] == []

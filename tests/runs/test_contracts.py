@@ -16,7 +16,7 @@ from regard.storage.run_files import read_config
 from regard.storage.weights import save_weights
 from regard.training.describe import describe
 from regard.training.start import resume_run, start_run
-from regard.training.transfer import read_origin
+from regard.training.transfer import read_pretrained
 
 Command = Callable[..., Any]
 
@@ -49,7 +49,7 @@ def test_a_run_killed_before_its_first_step_keeps_the_weights_it_was_given() -> 
     )
     describe(first, {})
     save_weights(first.model, Path("first/model.safetensors"))
-    origin = read_origin(Path("first"), read_config(Path("first")))
+    origin = read_pretrained(Path("first"), read_config(Path("first")))
     config = load_config(None, [*settings, "training.steps=1", "training.seed=5"])
     describe(start_run(Path("second"), config, pairs, pairs, origin), {})
     resumed = resume_run(Path("second"), pairs, pairs)
@@ -64,12 +64,12 @@ def test_a_setting_of_the_encoder_keeps_the_encoder_that_is_started_from() -> No
     first = start_run(Path("first"), load_config(None, [*settings, *sized]), pairs, pairs)
     describe(first, {})
     save_weights(first.model, Path("first/model.safetensors"))
-    origin = read_origin(Path("first"), read_config(Path("first")))
+    origin = read_pretrained(Path("first"), read_config(Path("first")))
     config = load_config(None, [*settings, "model.encoder.dropout=0.25"])
     second = start_run(Path("second"), config, pairs, pairs, origin)
     assert second.config.model.encoder.width == 8
     assert second.config.model.encoder.dropout == 0.25
-    assert [name for name in second.loaded if name.startswith("encoder")]
+    assert [name for name in second.pretrained_weights if name.startswith("encoder")]
 
 
 def test_json_answers_line_up_with_their_lines(command: Command, models: Any) -> None:

@@ -20,7 +20,7 @@ from holding import PATIENCE, held_at, wait_until_held
 
 import regard
 from regard.data.sources.open import DataSpec
-from regard.storage.taken_folder import held
+from regard.storage.output_folder import run_lock
 from regard.training import session
 from regard.training.display import Plain
 from regard.training.train_folder import TrainArgs, choose_folder
@@ -197,7 +197,7 @@ def test_a_folder_of_the_user_is_not_taken_for_a_run(train: Command, how: str) -
 
 
 def test_only_one_process_trains_in_a_folder(train: Command, interrupted: Path) -> None:
-    with held(interrupted):
+    with run_lock(interrupted):
         before = files("run")
         for how in ("--resume", "--force"):
             said = train("--steps", "30", "--out", "run", how)

@@ -95,7 +95,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     save_checkpoint(first)
     parallel.barrier()
     second = again(name, folder / "parts")
-    assert second.progress.step == 3
+    assert second.state.step == 3
     found["fresh"] = measured(second, second.dev).loss  # before it has made a step
     found["rest"] = losses(second)
     save_weights(second.model, folder / "parts.safetensors")

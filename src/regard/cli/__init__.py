@@ -1,4 +1,4 @@
-"""The command line: one file for each command, and what they share."""
+"""The command line: one module per command, and shared options."""
 
 from regard.cli.main_app import main
 

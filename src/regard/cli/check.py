@@ -1,4 +1,4 @@
-"""The command that says what is in the data."""
+"""The command `regard check`."""
 
 import json
 from pathlib import Path
@@ -25,12 +25,13 @@ def check(
     ] = None,
     settings: option.Settings = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw Zipf's law of a running text: an SVG file.")
+        Path | None,
+        typer.Option(help="Write a rank-frequency (Zipf) plot as SVG; language-model data only."),
     ] = None,
     json_object: option.Json = False,
     debug: option.Debug = False,
 ) -> None:
-    """Say what is in the data, before anything is trained."""
+    """Check data before training: sizes, lengths, vocabulary, likely errors."""
     from regard.config.load import load_config
     from regard.core.files import write_text
     from regard.data.sources.open import DataSpec
@@ -45,18 +46,18 @@ def check(
     opened = config.task.open(place, held)
     kept, left_out = config.task.trainable(opened.train)
     fitted, _, auto_settings = config.task.fit(kept, config.model)
-    found = fitted.check(opened.train, opened.dev)
+    result = fitted.check(opened.train, opened.dev)
     if plot is not None:
-        drawn = zipf_svg(found.as_dict())
-        if not drawn:
-            raise UserError("--plot: only running text has a curve to draw (--task language-model)")
-        write_text(plot, drawn)
-        info(f"drawn: {plot}")
+        svg = zipf_svg(result.as_dict())
+        if not svg:
+            raise UserError("--plot: only supported for --task language-model")
+        write_text(plot, svg)
+        info(f"written: {plot}")
     if json_object:
-        print(json.dumps({**found.as_dict(), "notes": opened.notes}, ensure_ascii=False))
+        print(json.dumps({**result.as_dict(), "notes": opened.notes}, ensure_ascii=False))
         return
     auto = [f"auto: {s.key}={s.value} ({s.reason})" for s in auto_settings]
-    for line in [*opened.notes, *left_out, *auto, ""]:
+    for line in [*opened.notes, *skipped, *auto, ""]:
         print(line)
-    for line in found.lines():
+    for line in result.lines():
         print(line)

@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 import sys
 from pathlib import Path
@@ -9,62 +9,105 @@ import typer
 from regard.core.errors import UserError
 
 SPEED = "Model, speed and memory"
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
-Beam = Annotated[int | None, typer.Option(min=1, help="Hypotheses kept; 1 is greedy.")]
-BatchSize = Annotated[int, typer.Option(min=1, help="Sentences at a time; changes no answer.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the full traceback on errors.")]
+Beam = Annotated[int | None, typer.Option(min=1, help="Beam size (1 = greedy search).")]
+BatchSize = Annotated[
+    int, typer.Option(min=1, help="Examples per batch (does not affect results).")
+]
 Quantize = Annotated[
     str | None,
-    typer.Option(metavar="int8", help="Weights in int8: a quarter of the memory, on a CPU."),
+    typer.Option(metavar="int8", help="Use int8 weights (CPU only, a quarter of the memory)."),
 ]
 EngineName = Annotated[
     str | None,
-    typer.Option("--engine", help="torch, ctranslate2, onnx, or auto: the fastest of them."),
+    typer.Option(
+        "--engine",
+        help="Inference engine: torch, ctranslate2, onnx, or auto (benchmark and pick the "
+        "fastest).",
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="JSON on stdout.")]
-SourceFile = Annotated[str | None, typer.Option("--source", help="File of sources, one a line.")]
-TargetFile = Annotated[str | None, typer.Option("--target", help="File of targets, one a line.")]
-SourceColumn = Annotated[str | None, typer.Option(help="Column of the source: number or name.")]
-TargetColumn = Annotated[str | None, typer.Option(help="Column of the target: number or name.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")]
+SourceFile = Annotated[
+    str | None, typer.Option("--source", help="Source file, one example per line.")
+]
+TargetFile = Annotated[
+    str | None, typer.Option("--target", help="Target file, one example per line.")
+]
+SourceColumn = Annotated[
+    str | None, typer.Option(help="Source column, by 1-based index or header name.")
+]
+TargetColumn = Annotated[
+    str | None, typer.Option(help="Target column, by 1-based index or header name.")
+]
 TaskName = Annotated[
     str | None,
-    typer.Option("--task", help="transduce, tag, classify, regress or language-model."),
+    typer.Option(
+        "--task",
+        help="Task: transduce (sequence to sequence, default), tag, classify, regress, "
+        "language-model.",
+    ),
 ]
-Dev = Annotated[str | None, typer.Option(help="Dev file; else a part is held back.")]
-DevSource = Annotated[str | None, typer.Option(help="Dev sources, one a line.")]
-DevTarget = Annotated[str | None, typer.Option(help="Dev targets, one a line.")]
+Dev = Annotated[
+    str | None,
+    typer.Option(help="Dev set file (default: hold out part of the training data)."),
+]
+DevSource = Annotated[
+    str | None, typer.Option(help="Source side of the dev set, one example per line.")
+]
+DevTarget = Annotated[
+    str | None, typer.Option(help="Target side of the dev set, one example per line.")
+]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Changes a setting.")
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a setting, e.g. training.lr=3e-4 (repeatable).",
+    ),
 ]
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Run folder or exported model.")]
 DataFile = Annotated[
     str | None,
     typer.Argument(
         metavar="DATA",
-        help="TSV, CSV, JSONL, CoNLL-U or text file (also .gz), - for stdin, or g2p, reverse, "
-        "copy, sort, dates.",
+        help='Data file (TSV, CSV, JSONL, CoNLL-U, text; optionally .gz), "-" for stdin, or a '
+        "built-in dataset (g2p, reverse, copy, sort, dates).",
     ),
 ]
 Texts = Annotated[
-    list[str] | None, typer.Argument(metavar="[TEXT]...", help="As a line of a file has it.")
+    list[str] | None,
+    typer.Argument(
+        metavar="[TEXT]...",
+        help="Input text, in the same format as a line of an input file.",
+    ),
 ]
-Threshold = Annotated[float | None, typer.Option(help="Several labels: give from here.")]
+Threshold = Annotated[
+    float | None,
+    typer.Option(help="Multi-label: minimum probability for a label to be predicted."),
+]
 Short = Annotated[
     bool,
     typer.Option(
         "--shortlist",
-        help="Look only at likely target tokens; see regard shortlist.",
+        help="Restrict the output layer to the shortlist (see `regard shortlist`).",
         rich_help_panel=SPEED,
     ),
 ]
 ShortFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="The same, from another file.", rich_help_panel=SPEED),
+    typer.Option(
+        metavar="FILE",
+        help="Use this shortlist file instead of the model's own.",
+        rich_help_panel=SPEED,
+    ),
 ]
 
 
 def check_texts(texts: list[str] | None, input: str | None, verb: str) -> None:
-    """Texts come from one place, and a terminal is none."""
+    """Raise UserError unless texts come from exactly one place; a terminal is not one."""
     if texts and input:
-        raise UserError("give texts on the command line or --input, not both")
+        raise UserError("texts and --input cannot be combined")
     if not texts and input is None and sys.stdin.isatty():
-        raise UserError(f"nothing to {verb}: give texts, --input FILE, or pipe lines in")
+        raise UserError(
+            f"nothing to {verb}", help="pass texts or --input FILE, or pipe lines to stdin"
+        )

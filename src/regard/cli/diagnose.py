@@ -1,4 +1,4 @@
-"""The command that says why a model is bad."""
+"""The command `regard diagnose`."""
 
 import json
 import sys
@@ -16,14 +16,17 @@ if TYPE_CHECKING:
 
 
 def diagnose(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run folder.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run folder.")],
     quick: Annotated[
-        bool, typer.Option("--quick", help="Only the record and the data; no probes.")
+        bool,
+        typer.Option(
+            "--quick", help="Check only the training log and the data; do not run the model."
+        ),
     ] = False,
     json_object: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say why a model is bad, and what to change: exit code 1 where a problem is found."""
+    """Explain why a model performs badly and how to fix it (exit code 1 if problems are found)."""
     from regard.core.files import write_json
     from regard.core.memory import tune_malloc
     from regard.experiments.diagnose.examine import examine

@@ -1,4 +1,4 @@
-"""The command that measures a model."""
+"""The command `regard evaluate`."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def evaluate(
     json_object: option.Json = False,
     debug: option.Debug = False,
 ) -> None:
-    """Measure a model: regard evaluate runs/g2p-1 test.tsv."""
+    """Compute metrics on a test set: regard evaluate runs/g2p-1 test.tsv"""
     from regard.data.sources.open import DataSpec, open_test
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
@@ -64,7 +64,7 @@ def evaluate(
 
 
 def _details_lines(details: dict[str, Any]) -> Iterator[str]:
-    """Tables and the confusion matrix as text."""
+    """Yield the tables and the confusion matrix as text."""
     from regard.metrics.tables import confusion_lines, table_lines
 
     for name in ("spans", "classes", "numbers"):

@@ -1,4 +1,4 @@
-"""The command that writes a model for another engine."""
+"""The command `regard export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,18 +11,28 @@ from regard.core.errors import UserError, info
 
 def export(
     model: Model,
-    to: Annotated[str, typer.Option(metavar="ENGINE", help="ctranslate2, onnx or regard.")],
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the export goes.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="ENGINE",
+            help="Target format: ctranslate2, onnx or regard (int8 weights for torch).",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder to create.")],
     quantize: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="Round weights: int8; ctranslate2 also int16 float16 bfloat16."
+            metavar="KIND",
+            help="Quantize weights: int8 (all formats); int16, float16, bfloat16 (ctranslate2).",
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing export.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write a model for another engine: regard export runs/g2p-1 --to ctranslate2 --out g2p-ct2."""
+    """Export a model to CTranslate2, ONNX or int8.
+
+    regard export runs/g2p-1 --to ctranslate2 --out g2p-ct2
+    """
     from regard.core.formatting import size
     from regard.exchange.engine_choice import load_predictor
     from regard.exchange.export import EXPORTERS, export_model

@@ -1,4 +1,4 @@
-"""The command that brings models in."""
+"""The command `regard import`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,21 +11,25 @@ from regard.core.errors import info, note
 
 def import_model(
     folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A MarianMT checkpoint of transformers.")
+        Path,
+        typer.Argument(metavar="FOLDER", help="Folder with a Hugging Face MarianMT checkpoint."),
     ],
-    out: Annotated[Path, typer.Option(metavar="RUN", help="The run folder that is written.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Run folder to create.")],
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Make a run folder of a MarianMT checkpoint: regard import opus-mt-en-de --out runs/en-de."""
+    """Convert a MarianMT checkpoint into a run folder.
+
+    regard import opus-mt-en-de --out runs/en-de
+    """
     from regard.exchange.importing.imported_folder import check_out, write_imported
     from regard.exchange.importing.marian_model import import_marian
-    from regard.storage.taken_folder import clear, held
+    from regard.storage.output_folder import delete_run, run_lock
 
     check_out(out, force)
     imported = import_marian(folder)
-    with held(out):
-        clear(out)
+    with run_lock(out):
+        delete_run(out)
         write_imported(imported, folder, out)
     sizes = [f"{len(v):,}" for v in (imported.task.source_tokenizer(), imported.task.target)]
     count = sum(weight.numel() for weight in imported.model.parameters())

@@ -1,4 +1,4 @@
-"""The command line: a thin layer over the library. Answers on stdout, everything else on stderr."""
+"""The command line: a thin layer over the library. Results on stdout, the rest on stderr."""
 
 import errno
 import os
@@ -67,15 +67,15 @@ def _run(debug: bool) -> None:
         if debug:
             raise
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        nameless = "no room for what is written" if full else "the system"
-        print_error(f"{error.filename or nameless}: {error.strerror or error}")
+        where = "disk full" if full else "system error"
+        print_error(f"{error.filename or where}: {error.strerror or error}")
         sys.exit(2)
 
 
 def _exit_at_once(code: int) -> None:
     """Exit without finalizing the interpreter.
 
-    Threads of gloo may still release Python objects then, which aborts a process that is done
+    Threads of gloo may still release Python objects then, which aborts a finished process
     ("terminate called without an active exception"), and torchrun reports a failure.
     """
     sys.stdout.flush()
@@ -83,8 +83,8 @@ def _exit_at_once(code: int) -> None:
     os._exit(code)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_set: bool) -> None:
+    if is_set:
         print(__version__)
         raise typer.Exit
 
@@ -94,7 +94,7 @@ def about(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
         ),
     ] = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""The command that makes a shortlist."""
+"""The command `regard shortlist`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,13 +20,15 @@ def shortlist(
     per_token: Annotated[
         int, typer.Option(min=1, help="Target candidates to keep per source token.")
     ] = 50,
-    frequent: Annotated[int, typer.Option(min=0, help="Target tokens of every sentence.")] = 100,
+    frequent: Annotated[
+        int, typer.Option(min=0, help="Most frequent target tokens to add to every shortlist.")
+    ] = 100,
     out: Annotated[
-        Path | None, typer.Option(help="File; else shortlist.safetensors of the model.")
+        Path | None, typer.Option(help="File to write (default: MODEL/shortlist.safetensors).")
     ] = None,
     debug: option.Debug = False,
 ) -> None:
-    """Learn which target tokens are likely for a source: predict --shortlist is then faster."""
+    """Learn a lexical shortlist, which makes `predict --shortlist` faster."""
     from regard.data.sources.open import DataSpec
     from regard.exchange.engine_choice import load_predictor
     from regard.search.shortlist import FILE, Shortlist
@@ -36,7 +38,7 @@ def shortlist(
     task: Any = predictor.task
     options = predictor.config.task
     if not task.exportable:
-        raise UserError(f"{model}: a {options.kind} model; only transducers have shortlists")
+        raise UserError(f"{model}: shortlists are only supported for --task transduce")
     place = DataSpec(data, source, target, source_column, target_column)
     opened = options.open(trained_columns(place, predictor.folder), DataSpec())
     kept, left_out = options.trainable(opened.train)
@@ -44,17 +46,17 @@ def shortlist(
         info(note.removesuffix("; --dev names your own"))
     tokenizers = task.source_tokenizer(), task.target
     sizes = len(tokenizers[0]), len(tokenizers[1])
-    found = Shortlist.learn(*_rows(task, kept), *sizes, per_token, frequent)
+    shortlist = Shortlist.learn(*_rows(task, kept), *sizes, per_token, frequent)
     path = out or predictor.folder / FILE
-    found.save(path, *tokenizers)
-    mean, share = found.coverage(*_rows(task, opened.dev))
-    print(f"tokens of a sentence, mean{mean:>12,.1f} of {sizes[1]:,}")
-    print(f"true tokens among them{share:>16.2%} of the {len(opened.dev):,} pairs held back")
+    shortlist.save(path, *tokenizers)
+    mean, covered = shortlist.coverage(*_rows(task, opened.dev))
+    print(f"mean shortlist size{mean:>12,.1f} of {sizes[1]:,} target tokens")
+    print(f"reference tokens covered{covered:>7.2%} of {len(opened.dev):,} held-out pairs")
     info(f"written: {path}")
 
 
 def _rows(task: Any, pairs: Sequence[Any]) -> tuple[list[list[int]], list[list[int]]]:
-    """The tokens of both sides; the sources as the model reads them, closed with EOS."""
+    """Return the token ids of both sides; the sources end with EOS, as the model reads them."""
     from regard.data.tensors.special import EOS
 
     sources = task.source_tokenizer().encode_all([pair.source for pair in pairs])

@@ -1,4 +1,4 @@
-"""The command that draws textbook pictures."""
+"""The command `regard plot`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,18 +11,28 @@ from regard.core.suggest import suggest_names
 
 
 def plot(
-    what: Annotated[str | None, typer.Argument(metavar="[WHAT]", help="None: list them.")] = None,
-    run: Annotated[
-        Path | None, typer.Argument(metavar="[RUN]", help="schedule, search: its own.")
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[WHAT]", help="Figure to plot; omit to list all."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="A .png or .svg file; else WHAT.png.")] = None,
-    kinds: Annotated[list[str] | None, typer.Option("--kind", help="Only these kinds.")] = None,
-    text: Annotated[str | None, typer.Option(help="search: what RUN is to answer.")] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="search: outputs that go on.")] = None,
+    run: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RUN]", help="For schedule and search: plot this run's schedule or model."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write, .png or .svg (default: WHAT.png).")
+    ] = None,
+    kinds: Annotated[
+        list[str] | None, typer.Option("--kind", help="Plot only these variants (repeatable).")
+    ] = None,
+    text: Annotated[str | None, typer.Option(help="For search: input text for RUN.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="For search: beam size.")] = None,
     settings: Settings = None,
     debug: Debug = False,
 ) -> None:
-    """Draw a textbook picture: regard plot optimizers --out optimizers.svg."""
+    """Plot a textbook figure: regard plot optimizers --out optimizers.svg"""
     from regard.views.figures.style import check_suffix, save, styled
     from regard.views.plots import PICTURES
     from regard.views.plots.plot_args import PlotArgs
@@ -33,15 +43,15 @@ def plot(
             print(f"{name:<{width}}{picture.about}")
         return
     if what not in PICTURES:
-        raise UserError(f"no picture {what!r}{suggest_names(what, PICTURES)}")
+        raise UserError(f"unknown figure {what!r}{suggest_names(what, PICTURES)}")
     given: dict[str, tuple[str, Any]]
     given = {"--kind": ("kinds", kinds), "RUN": ("run", run), "--set": ("settings", settings)}
     given |= {"--text": ("text", text), "--beam": ("beam", beam)}
     for word, (name, value) in given.items():
         if value and name not in PICTURES[what].reads:
-            raise UserError(f"{word}: means nothing for {what}; leave it out")
+            raise UserError(f"{word}: not supported for figure {what}")
     path = out or Path(f"{what}.png")
     check_suffix(path)
     with styled():
         save(PICTURES[what].draw(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
-    info(f"drawn: {path}")
+    info(f"written: {path}")

@@ -1,10 +1,10 @@
-"""The command that lists recipes."""
+"""The command `regard recipes`."""
 
 from regard.cli.command_options import Debug
 
 
 def recipes(debug: Debug = False) -> None:
-    """List the recipes that come along."""
+    """List the built-in recipes."""
     from regard.config.load import RECIPES, recipe_names
 
     width = 2 + max(len(name) for name in recipe_names())

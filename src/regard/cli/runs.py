@@ -1,4 +1,4 @@
-"""The command that lists runs: a table, as wide as the terminal."""
+"""The command `regard runs`: a table as wide as the terminal."""
 
 import json
 import sys
@@ -13,13 +13,16 @@ from regard.core.errors import UserError, info
 
 def runs(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="FOLDER", help="Where runs lie; else runs/.")
+        list[Path] | None,
+        typer.Argument(metavar="FOLDER", help="Folders to search for runs (default: runs/)."),
     ] = None,
-    sort: Annotated[str, typer.Option(help="newest, name, best, minutes, parameters.")] = "newest",
+    sort: Annotated[
+        str, typer.Option(help="Sort by newest, name, best score, minutes or parameters.")
+    ] = "newest",
     json_object: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List runs: what differs between them, how good each is."""
+    """List runs with their scores and differing settings."""
     from rich.console import Console
 
     from regard.views.report import run_table
@@ -27,7 +30,7 @@ def runs(
     from regard.views.report.run_table import printable, row, table
 
     if sort not in run_table.ORDERS:
-        raise UserError(f"--sort {sort}: {', '.join(run_table.ORDERS)} expected")
+        raise UserError(f"--sort: expected one of {', '.join(run_table.ORDERS)}, found {sort!r}")
     found, strange = run_table.search_runs(folders or [])
     listed = run_table.ordered([summarize(folder) for folder in found], sort)
     apart = run_table.settings_apart(listed)
@@ -42,11 +45,12 @@ def runs(
         for note in run.notes:
             info(f"{printable(str(run.folder))}: {note}")
     for folder in strange:
-        info(f"{printable(str(folder))}: no run in it, left out")
+        info(f"skipped: {printable(str(folder))} (contains no run)")
     inside = folders or [run_table.DEFAULT]
     if not listed:
         where = printable(", ".join(map(str, inside)))
-        info(f"no runs in {where}; make one: regard train reverse --steps 200")
+        info(f"no runs in {where}")
+        info("help: train one: regard train reverse --steps 200")
         return
     unsaid = inside[0] if len(inside) == 1 else None
     rows = [row(run, apart[run.folder], names, unsaid) for run in listed]

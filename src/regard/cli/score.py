@@ -10,8 +10,6 @@ import typer
 from regard.cli import command_options as option
 from regard.core.errors import UserError
 
-NOTHING = "nothing to score: give texts, --input FILE, or pipe lines in"
-
 
 def score(
     model: option.Model,
@@ -28,9 +26,9 @@ def score(
 ) -> None:
     """Compute log probabilities and perplexity of texts or source-target pairs."""
     if (source is None) != (target is None):
-        raise UserError("--source and --target go together")
+        raise UserError("--source and --target must be used together")
     if source and (texts or input):
-        raise UserError("give --source and --target, or texts, or --input; not several")
+        raise UserError("--source and --target cannot be combined with texts or --input")
     if not source:
         option.check_texts(texts, input, "score")
     from regard.data.reading.lines import read_lines
@@ -45,13 +43,16 @@ def score(
         return _score_pairs(predictor, pairs, json_lines, batch_size)
     if "score texts" not in abilities:
         raise UserError(
-            f"{model}: a {task.kind} model; only language models score texts, and transducers pairs"
+            f"{model}: score is only supported for language-model and transduce models, "
+            f"found {task.kind}"
         )
     if source:
-        raise UserError(f"{model}: a language model scores texts, not pairs; give --input FILE")
+        raise UserError(
+            f"{model}: a language model scores texts, not pairs", help="use --input FILE"
+        )
     lines = texts or [line for line in read_lines(input or "-") if line]
     if not lines:
-        raise UserError(NOTHING)
+        raise _no_texts()
     found = predictor.score([Pair("", text, 0) for text in lines], batch_size)
     return _print_texts(lines, found, json_lines)
 
@@ -69,24 +70,24 @@ def _print_texts(lines: list[str], found: Any, json_lines: bool) -> None:
         if json_lines:
             print(json.dumps({"text": text, **row}, ensure_ascii=False))
         else:
-            figures = (row["perplexity"], row["bits_per_character"], row["nats"])
-            print("\t".join([*(f"{figure:.4f}" for figure in figures), text]))
+            numbers = (row["perplexity"], row["bits_per_character"], row["nats"])
+            print("\t".join([*(f"{number:.4f}" for number in numbers), text]))
 
 
 def _aligned(source: str, target: str) -> Iterator[tuple[str, str, str]]:
-    """Return sources with their targets, from two files, each as soon as it is there."""
+    """Yield source-target pairs from two files."""
     from regard.data.reading.lines import read_lines
 
     rows = zip_longest(read_lines(source), read_lines(target))
     for number, (left, right) in enumerate(rows, 1):
         if left is None or right is None:
             short, long = (source, target) if left is None else (target, source)
-            raise UserError(f"{short}: ends after {number - 1:,} lines, {long} has more")
+            raise UserError(f"{short}: has {number - 1:,} lines, {long} has more")
         yield left, right, left + right
 
 
 def _tabbed(texts: list[str], input: str) -> Iterator[tuple[str, str, str]]:
-    """Return sources with their targets, from texts or else the lines of an input."""
+    """Yield source-target pairs from texts or, without texts, the lines of an input."""
     from regard.data.reading.lines import read_lines, show_path
 
     where = "text" if texts else f"{show_path(input)} line"
@@ -94,8 +95,8 @@ def _tabbed(texts: list[str], input: str) -> Iterator[tuple[str, str, str]]:
         cells = line.split("\t")
         if len(cells) != 2:
             raise UserError(
-                f"{where} {number}: source, tab, target expected, {len(cells) - 1} tabs found; or "
-                "give --source FILE --target FILE"
+                f"{where} {number}: expected source TAB target, found {len(cells) - 1} tabs",
+                help="use --source FILE --target FILE for two files",
             )
         yield cells[0], cells[1], line
 
@@ -119,17 +120,21 @@ def _score_pairs(
             print(_line(pair, row, prediction.unknown_tokens, json_lines), flush=False)
         count += len(window)
     if not count:
-        raise UserError(NOTHING)
+        raise _no_texts()
     warnings.print()
 
 
 def _line(pair: Any, row: dict[str, Any], unknown: tuple[str, ...], json_lines: bool) -> str:
     names = ("log_probability", "perplexity")
     if not json_lines:
-        figures = (f"{row[name]:.4f}" for name in reversed(names))
-        return "\t".join([*figures, pair.source, pair.target])
+        numbers = (f"{row[name]:.4f}" for name in reversed(names))
+        return "\t".join([*numbers, pair.source, pair.target])
     rounded = {name: round(row[name], 6) for name in names}
     record = {"source": pair.source, "target": pair.target, **rounded, "tokens": row["tokens"]}
     record["token_logprobs"] = [round(score, 6) for score in row["token_logprobs"]]
     record |= {"unknown_tokens": list(unknown)} if unknown else {}
     return json.dumps(record, ensure_ascii=False)
+
+
+def _no_texts() -> UserError:
+    return UserError("nothing to score", help="pass texts or --input FILE, or pipe lines to stdin")

@@ -1,4 +1,4 @@
-"""The command that trains a model."""
+"""The command `regard train`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,47 +18,64 @@ def train(
     dev_target: option.DevTarget = None,
     source_column: option.SourceColumn = None,
     target_column: option.TargetColumn = None,
-    recipe: Annotated[str | None, typer.Option(help="Name or file; see regard recipes.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(
+            help="Start from a recipe: a built-in name (see `regard recipes`) or a YAML file."
+        ),
+    ] = None,
     settings: option.Settings = None,
-    origin: Annotated[
-        Path | None, typer.Option("--init-from", metavar="MODEL", help="Start from another model.")
+    init_from: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Initialize weights and vocabulary from another model."),
     ] = None,
     unlabeled: Annotated[
-        str | None, typer.Option(help="File without labels, which a first model labels.")
+        str | None,
+        typer.Option(help="Unlabeled texts to pseudo-label and add to the training set."),
     ] = None,
     teacher: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="The model that labels; else a new one."),
+        typer.Option(
+            metavar="MODEL", help="Model that assigns the pseudo-labels (default: train one first)."
+        ),
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Time to train: 90s, 10m, 2h.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Updates to train.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the data.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, order and dropout.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Run folder; else runs/<data>-<n>.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a stopped run.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing run.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Training time, e.g. 90s, 10m, 2h; the schedule adapts to it."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Maximum number of updates.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Maximum number of epochs.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Random seed for initialization, data order and dropout."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Run folder to create (default: runs/DATA-N).")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing run.")] = False,
     print_config: Annotated[
-        bool, typer.Option("--print-config", help="Print the filled settings and stop.")
+        bool, typer.Option("--print-config", help="Print the complete configuration and exit.")
     ] = False,
     debug: option.Debug = False,
 ) -> None:
-    """Train a model: regard train words.tsv --budget 10m."""
+    """Train a model: regard train words.tsv --budget 10m"""
     from regard.data.sources.open import DataSpec
     from regard.experiments.train_job import train_job
     from regard.training.train_folder import TrainArgs
 
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
-    given = [f"training.{key}={value}" for key, value in options.items() if value is not None]
-    wish = TrainArgs(
+    limits = [f"training.{key}={value}" for key, value in options.items() if value is not None]
+    args = TrainArgs(
         place=DataSpec(data, source, target, source_column, target_column),
         dev=DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
-        settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *given],
+        settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *limits],
         out=out,
         resume=resume,
         force=force,
-        origin=origin,
+        init_from=init_from,
         unlabeled=unlabeled,
         teacher=teacher,
     )
-    train_job(wish, print_config)
+    train_job(args, print_config)

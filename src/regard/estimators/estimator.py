@@ -22,7 +22,7 @@ from regard.training.log import Display
 from regard.training.session import train_run
 from regard.training.start import start_run
 from regard.training.tensorboard import followed
-from regard.training.transfer import read_origin
+from regard.training.transfer import read_pretrained
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -123,7 +123,7 @@ class Estimator:
             raise UserError(f"{folder}: already contains a run; choose another `out`")
         display = self._display(config.training)  # raises before anything is written
         start: Any = getattr(init_from, "folder_", init_from)
-        origin = read_origin(Path(start), read_config(Path(start))) if start else None
+        origin = read_pretrained(Path(start), read_config(Path(start))) if start else None
         run = start_run(folder, config, pairs, held_out, origin)
         describe(run, {})
         with closing(display):

@@ -16,9 +16,9 @@ from regard.data.reading.read import Pair
 from regard.exchange.engine_choice import load_predictor
 from regard.inference.confident_labels import pseudo_label
 from regard.inference.prediction.input_items import file_items
-from regard.storage.pseudo_labels import write_pseudo
+from regard.storage.output_folder import delete_run, run_lock
+from regard.storage.pseudo_labels import write_pseudo_labels
 from regard.storage.run_files import read_config
-from regard.storage.taken_folder import clear, held
 from regard.training.describe import describe
 from regard.training.display import choose_display
 from regard.training.log import Display
@@ -28,7 +28,7 @@ from regard.training.session import train_run
 from regard.training.start import start_run
 from regard.training.tensorboard import check_followers, followed
 from regard.training.train_folder import TrainArgs, choose_folder
-from regard.training.transfer import read_origin
+from regard.training.transfer import read_pretrained
 
 
 def train_job(args: TrainArgs, print_config: bool) -> None:
@@ -38,7 +38,7 @@ def train_job(args: TrainArgs, print_config: bool) -> None:
     with parallel.process_group(), contextlib.ExitStack() as stack:
         folder, exists = parallel.broadcast(choose_folder(args, print_config))
         if parallel.is_main_process() and not print_config:
-            stack.enter_context(held(folder))
+            stack.enter_context(run_lock(folder))
         open_run = resume if exists else _start
         run = open_run(replace(args, out=folder), print_config)
         if run is None:
@@ -62,8 +62,8 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     _check_pseudo_labeling(args, config)
     folder = args.out or Path()
     origin = None
-    if args.origin is not None:
-        origin = read_origin(args.origin, read_config(args.origin))
+    if args.init_from is not None:
+        origin = read_pretrained(args.init_from, read_config(args.init_from))
     data = parallel.main_process_first(lambda: config.task.open(args.place, args.dev))
     for note in data.notes:
         info(note)
@@ -83,7 +83,7 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
             print(run.config.dump(), end="")
         return None
     if parallel.is_main_process():
-        clear(folder)
+        delete_run(folder)
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     command = shlex.join(["regard", *sys.argv[1:]])
     about = {
@@ -91,13 +91,13 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
         "command": command,
         "data": asdict(args.place.absolute()),
         "dev": asdict(args.dev.absolute()),
-        "init_from": str(args.origin) if args.origin else None,
+        "init_from": str(args.init_from) if args.init_from else None,
         "unlabeled": args.unlabeled,
         "run_id": parallel.run_id(),
     }
     if pseudo_labels and parallel.is_main_process():
         folder.mkdir(parents=True, exist_ok=True)
-        write_pseudo(folder, pseudo_labels)
+        write_pseudo_labels(folder, pseudo_labels)
     describe(run, about)
     return run
 

@@ -22,7 +22,7 @@ from regard.search.constrained import ConstraintsNotMet
 from regard.search.forced_decoding import cross_attention
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.storage.int8_weights import load_int8, weights_file
-from regard.storage.model_folder import not_a_model
+from regard.storage.model_folder import not_a_model_message
 from regard.storage.run_files import read_config
 from regard.storage.weights import load_weights
 from regard.tasks.batches import DEFAULT_WORK, ROWS, PredictWork, plan
@@ -51,7 +51,7 @@ class Predictor:
     ) -> "Predictor":
         """Return the predictor of a run folder, by torch, or of an exported one, by its engine."""
         if not folder.is_dir():
-            raise UserError(not_a_model(folder))
+            raise UserError(not_a_model_message(folder))
         config = read_config(folder)
         settings = flatten(config.model.model_dump())
         if unset := [key for key, value in settings.items() if value in (None, "auto")]:

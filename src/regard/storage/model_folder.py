@@ -6,7 +6,7 @@ from pathlib import Path
 SHOWN = 5  # folders that are named
 
 
-def not_a_model(folder: Path) -> str:
+def not_a_model_message(folder: Path) -> str:
     """Why this is no folder of a model, and what to give instead."""
     if folder.is_file():
         return f"{folder}: a file, where the folder of a model is expected, such as runs/words-1"

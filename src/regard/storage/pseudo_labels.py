@@ -6,21 +6,23 @@ from typing import Any
 
 from regard.core.files import write_text
 from regard.data.reading.read import Pair
-from regard.storage.taken_folder import PSEUDO
+from regard.storage.output_folder import PSEUDO_LABELS
 
 
-def write_pseudo(folder: Path, found: list[tuple[Pair, float]]) -> None:
+def write_pseudo_labels(folder: Path, found: list[tuple[Pair, float]]) -> None:
     """One JSON object an example, to be looked at and to resume with."""
     rows = [
         {"source": pair.source, "target": pair.target, "confidence": round(sure, 6)}
         for pair, sure in found
     ]
-    write_text(folder / PSEUDO, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    write_text(
+        folder / PSEUDO_LABELS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    )
 
 
-def read_pseudo(folder: Path) -> list[Pair]:
-    """The examples that `write_pseudo` wrote; none where there is no file."""
-    path = folder / PSEUDO
+def read_pseudo_labels(folder: Path) -> list[Pair]:
+    """The examples that `write_pseudo_labels` wrote; none where there is no file."""
+    path = folder / PSEUDO_LABELS
     if not path.exists():
         return []
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -9,7 +9,7 @@ from regard.core.errors import UserError
 from regard.core.files import read_json
 from regard.data.sources.builtin import is_builtin
 from regard.data.sources.open import DataSpec
-from regard.storage.model_folder import not_a_model
+from regard.storage.model_folder import not_a_model_message
 
 FORMAT = 3  # of the run folder: one with another number is not understood
 
@@ -48,7 +48,7 @@ def read_config(folder: Path) -> Config:
     """The filled configuration of a run folder; refused where it is of another version."""
     path = folder / "config.yaml"
     if not path.is_file():
-        raise UserError(not_a_model(folder))
+        raise UserError(not_a_model_message(folder))
     _check_version(folder)
     tree = read_yaml(path)
     if not tree:

@@ -41,7 +41,7 @@ def save_checkpoint(run: Run) -> None:
         fresh.mkdir(parents=True)
         save_weights(run.model, fresh / FILES[0])
         write_bytes(fresh / FILES[1], save(tensors))
-        write_json(fresh / FILES[2], asdict(run.progress))
+        write_json(fresh / FILES[2], asdict(run.state))
         write_json(fresh / "checksums.json", {name: _checksum(fresh / name) for name in FILES})
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)  # on a full disk it would be in the way
@@ -71,12 +71,14 @@ def load_checkpoint(run: Run) -> None:
             saved.append([])
         saved[part].append(parallel.shard_like(value, weights[place_in_part]))
     run.average.restore(saved)
-    kept = groups.get("kept", {})
-    run.kept = [parallel.shard_like(kept[str(i)], w) for i, w in enumerate(weights)] if kept else []
+    if gradients := groups.get("previous_gradients", {}):
+        run.previous_gradients = [
+            parallel.shard_like(gradients[str(i)], weight) for i, weight in enumerate(weights)
+        ]
     carried = groups.get("carry", {})
     run.carry = tree_of({n: parallel.shard_rows(t).to(run.device) for n, t in carried.items()})
     try:
-        run.progress = TrainingState(**read_json(place / FILES[2]))
+        run.state = TrainingState(**read_json(place / FILES[2]))
     except TypeError as error:
         raise UserError(f"{place / FILES[2]}: damaged: {error}") from error
 
@@ -92,8 +94,8 @@ def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
     for number, part in enumerate(run.average.saved()):
         for place, value in enumerate(part):
             yield f"average/{number}/{place}", parallel.full_tensor(value).contiguous()
-    for place, value in enumerate(run.kept):
-        yield f"kept/{place}", parallel.full_tensor(value).contiguous()
+    for place, value in enumerate(run.previous_gradients):
+        yield f"previous_gradients/{place}", parallel.full_tensor(value).contiguous()
     for path, value in leaves(run.carry).items():
         yield f"carry/{path}", parallel.all_gather_rows(value).contiguous()
 

@@ -16,7 +16,7 @@ def describe(run: Run, about: dict[str, Any]) -> None:
     """Writes everything about the run that is known before the first step; `run.json` last."""
     if parallel.is_main_process():
         _describe(run)
-    if run.loaded:  # they come from elsewhere, so a run killed early must find them here
+    if run.pretrained_weights:  # a run killed early must find them here
         save_checkpoint(run)
     facts = {
         "name": run.folder.name,
@@ -29,7 +29,7 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "fingerprints": fingerprints(run),
         "examples": examples_of(run),
         "processes": parallel.world_size(),
-        "pretrained_weights": run.loaded,
+        "pretrained_weights": run.pretrained_weights,
         **about,
     }
     if parallel.is_main_process():

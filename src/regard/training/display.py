@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from regard.core.formatting import duration
-from regard.training.log import Display, Validated
-from regard.training.loop import Record
+from regard.training.log import Display, ValidationResult
+from regard.training.loop import StepRecord
 from regard.training.run import Run
 from regard.views.report.score_table import shown
 
@@ -47,16 +47,16 @@ class Plain(Display):
             self.say(f"auto: {values} ({reason})")
         device = run.device.type
         self.say(f"model: {run.parameters:,} parameters on {device}; folder {run.folder}")
-        if run.progress.step:
-            self.say(f"resumed at step {run.progress.step}")
+        if run.state.step:
+            self.say(f"resumed at step {run.state.step}")
 
-    def step(self, run: Run, record: Record, speed: float) -> None:
+    def step(self, run: Run, record: StepRecord, speed: float) -> None:
         """A line now and then."""
         if record.seconds - self.shown >= PLAIN_EVERY:
             self.shown = record.seconds
             self.say(" | ".join(self.parts(run, record, speed)))
 
-    def parts(self, run: Run, record: Record, speed: float) -> list[str]:
+    def parts(self, run: Run, record: StepRecord, speed: float) -> list[str]:
         """The parts of the progress line."""
         parts = [f"step {record.step}", f"epoch {record.epoch:.1f}", f"loss {record.loss:.3f}"]
         if speed:
@@ -66,7 +66,7 @@ class Plain(Display):
             parts.append(self.measure)
         return [*parts, f"{duration(time_left(run, record))} left"]
 
-    def validated(self, run: Run, result: Validated) -> None:
+    def validated(self, run: Run, result: ValidationResult) -> None:
         """The dev scores and a few predictions."""
         metric = run.task.metric
         scores = result.evaluation.scores
@@ -77,20 +77,20 @@ class Plain(Display):
         others = "".join(f", {name} {shown(name, scores[name], 2)}" for name in named)
         part = f"{len(result.examples):,} of " if len(result.examples) < len(run.dev) else ""
         self.say(
-            f"step {run.progress.step}: dev {metric} {value}{best}{others} "
+            f"step {run.state.step}: dev {metric} {value}{best}{others} "
             f"on {part}{run.task.count_label(len(run.dev))} of dev",
             "bold",
         )
         for sample in result.samples:
             self.say(sample_line(sample))
 
-    def finished(self, run: Run, result: Validated) -> None:
+    def finished(self, run: Run, result: ValidationResult) -> None:
         """The scores of the best model on the whole dev part."""
         self.close()
         metric = run.task.metric
         self.say(
-            f"done: {run.progress.step} steps in {duration(run.progress.seconds)}; the best model "
-            f"is of step {run.progress.best_step}",
+            f"done: {run.state.step} steps in {duration(run.state.seconds)}; the best model "
+            f"is of step {run.state.best_step}",
             "bold",
         )
         names = [metric, *(n for n in result.evaluation.scores if n != metric)]
@@ -108,7 +108,7 @@ class Plain(Display):
         """Where things stand and how to go on."""
         self.close()
         self.say(
-            f"stopped at step {run.progress.step}; everything is saved in {run.folder}. "
+            f"stopped at step {run.state.step}; everything is saved in {run.folder}. "
             f"Go on with: regard train --out {shlex.quote(str(run.folder))} --resume",
             "bold",
         )
@@ -134,9 +134,9 @@ class LiveDisplay(Plain):
         super().start(run)
         self.progress.start()
 
-    def step(self, run: Run, record: Record, speed: float) -> None:
+    def step(self, run: Run, record: StepRecord, speed: float) -> None:
         line = escape(" | ".join(self.parts(run, record, speed)))
-        self.progress.update(self.task, completed=record.share, description=line)
+        self.progress.update(self.task, completed=record.progress, description=line)
 
     def close(self) -> None:
         self.progress.stop()
@@ -154,6 +154,6 @@ def sample_line(sample: dict[str, Any]) -> str:
     return f"  {mark} {sample['source']} -> {text}{wanted}"
 
 
-def time_left(run: Run, record: Record) -> float:
+def time_left(run: Run, record: StepRecord) -> float:
     """Seconds to the end of the run, if it goes on as it did."""
-    return record.seconds / max(record.share, 1e-6) - record.seconds
+    return record.seconds / max(record.progress, 1e-6) - record.seconds

@@ -12,7 +12,7 @@ from regard.core import parallel
 from regard.data.reading.read import Example
 from regard.optim.gradient_noise import scale
 from regard.tasks.values import Evaluation
-from regard.training.loop import Record
+from regard.training.loop import StepRecord
 from regard.training.run import Run
 
 LOG_EVERY = 10  # steps in a line of metrics.jsonl
@@ -23,11 +23,11 @@ class Display:
 
     def start(self, run: Run) -> None: ...
 
-    def step(self, run: Run, record: Record, speed: float) -> None: ...
+    def step(self, run: Run, record: StepRecord, speed: float) -> None: ...
 
-    def validated(self, run: Run, result: "Validated") -> None: ...
+    def validated(self, run: Run, result: "ValidationResult") -> None: ...
 
-    def finished(self, run: Run, result: "Validated") -> None: ...
+    def finished(self, run: Run, result: "ValidationResult") -> None: ...
 
     def interrupted(self, run: Run) -> None: ...
 
@@ -35,7 +35,7 @@ class Display:
 
 
 @dataclass(frozen=True)
-class Validated:
+class ValidationResult:
     """A validation: its scores, on which examples, and whether the model is the best so far."""
 
     evaluation: Evaluation
@@ -55,12 +55,12 @@ class Log:
     def __init__(self, run: Run, display: Display) -> None:
         self.run = run
         self.display = display
-        self.since = run.progress.seconds
+        self.since = run.state.seconds
         self.speed = 0.0
 
-    def add(self, record: Record) -> None:
+    def add(self, record: StepRecord) -> None:
         """Notes one update."""
-        window = self.run.progress.window
+        window = self.run.state.log_window
         norm = record.norm if math.isfinite(record.norm) else 0.0  # half precision: no step
         each = {
             "steps": 1,
@@ -81,36 +81,36 @@ class Log:
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
         """Time in here is no training: it does not count in the speed."""
-        began = self.run.progress.seconds
+        began = self.run.state.seconds
         yield
         self.run.read_clock()
-        self.since += self.run.progress.seconds - began
+        self.since += self.run.state.seconds - began
 
     def write(self) -> None:
         """One line for the updates since the last line."""
-        progress = self.run.progress
-        window = progress.window
+        state = self.run.state
+        window = state.log_window
         if not window:
             return
-        progress.window = {}
+        state.log_window = {}
         steps, tokens = window["steps"], window["tokens"]
-        self.speed = tokens / max(1e-9, progress.seconds - self.since)
-        self.since = progress.seconds
+        self.speed = tokens / max(1e-9, state.seconds - self.since)
+        self.since = state.seconds
         means = {n.removeprefix("mean "): v / tokens for n, v in window.items() if n[:5] == "mean "}
         norms = {n.removeprefix("norm "): v / steps for n, v in window.items() if n[:5] == "norm "}
         line = {
             "kind": "train",
-            "step": progress.step,
+            "step": state.step,
             "epoch": window["epoch"],
             **{name: mean for name, mean in means.items() if not math.isnan(mean)},
             "lr": window["lr"],
             "grad_norm": window["grad_norm"] / steps,
             "grad_norms": norms,
-            "grad_noise_scale": scale(progress.noise),
+            "grad_noise_scale": scale(state.noise_means),
             "padding_fraction": window["padding_fraction"] / steps,
             "tokens": tokens,
             "tokens_per_second": self.speed,
-            "elapsed_seconds": progress.seconds,
+            "elapsed_seconds": state.seconds,
         }
         if parallel.is_main_process():
             append(self.run.folder, "metrics.jsonl", line)

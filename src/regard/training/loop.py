@@ -9,90 +9,90 @@ import numpy as np
 from regard.core import parallel
 from regard.core.errors import UserError
 from regard.training.run import Run
-from regard.training.update import Micro, Update, update
+from regard.training.update import MicroBatch, Update, update
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record(Update):
+class StepRecord(Update):
     """One update, and where in the run it was."""
 
     step: int
     epoch: float
-    share: float
+    progress: float
     lr: float
     seconds: float
 
 
-def train(run: Run) -> Iterator[Record]:
+def train(run: Run) -> Iterator[StepRecord]:
     """Trains until the run is over: its steps, its epochs or its time."""
-    config, progress = run.config.training, run.progress
+    config, state = run.config.training, run.state
     assert config.lr is not None
     run.start_clock()
-    run.epoch_batches = len(_order(run, progress.epoch))  # what share_done divides by
+    run.epoch_batches = len(_order(run, state.epoch))  # what progress_fraction divides by
     updates = _updates(run)
-    while (share := share_done(run)) < 1:
+    while (share := progress_fraction(run)) < 1:
         micro = next(updates)
-        lr = config.lr * config.schedule.factor(share, progress.step)
+        lr = config.lr * config.schedule.factor(share, state.step)
         done = update(run, micro, lr, share)
-        progress.step += 1
-        progress.position += min(run.batches, run.epoch_batches - progress.position)
-        if progress.position == run.epoch_batches:
-            progress.epoch, progress.position, run.carry = progress.epoch + 1, 0, None
+        state.step += 1
+        state.position += min(run.batches, run.epoch_batches - state.position)
+        if state.position == run.epoch_batches:
+            state.epoch, state.position, run.carry = state.epoch + 1, 0, None
         yield _record(run, done, lr)
 
 
-def solve(run: Run) -> Iterator[Record]:
+def solve(run: Run) -> Iterator[StepRecord]:
     """The one update of a model that is solved by a formula."""
     run.start_clock()
     run.task.solve(run.model, run.corpus, run.config.objective)
-    run.progress.step, run.progress.epoch = 1, 1
+    run.state.step, run.state.epoch = 1, 1
     tokens = int(run.corpus.lengths.sum())
     yield _record(run, Update(math.nan, {}, 0.0, {}, tokens, len(run.corpus), 0.0), lr=0.0)
 
 
-def _record(run: Run, done: Update, lr: float) -> Record:
+def _record(run: Run, done: Update, lr: float) -> StepRecord:
     """The record of the update that was just made."""
     run.read_clock()
-    progress = run.progress
-    return Record(
+    state = run.state
+    return StepRecord(
         **vars(done),
-        step=progress.step,
-        epoch=progress.epoch + progress.position / run.epoch_batches,
-        share=share_done(run),
+        step=state.step,
+        epoch=state.epoch + state.position / run.epoch_batches,
+        progress=progress_fraction(run),
         lr=lr,
-        seconds=progress.seconds,
+        seconds=state.seconds,
     )
 
 
-def share_done(run: Run) -> float:
+def progress_fraction(run: Run) -> float:
     """How much of the run is over, 0 to 1: of whichever limit comes first."""
-    config, progress = run.config.training, run.progress
-    shares = [float(progress.step > 0 and not config.optimizer.stepwise)]
+    config, state = run.config.training, run.state
+    shares = [float(state.step > 0 and not config.optimizer.stepwise)]
     if config.budget:
-        shares.append(progress.seconds / config.budget)
+        shares.append(state.seconds / config.budget)
     if config.steps:
-        shares.append(progress.step / config.steps)
+        shares.append(state.step / config.steps)
     if config.epochs:
-        epoch = progress.epoch + progress.position / max(1, run.epoch_batches)
+        epoch = state.epoch + state.position / max(1, run.epoch_batches)
         shares.append(epoch / config.epochs)
     return min(1.0, max(shares))
 
 
-def _updates(run: Run) -> Iterator[list[Micro]]:
+def _updates(run: Run) -> Iterator[list[MicroBatch]]:
     """The batches of each update from where the run stands, epoch after epoch without end.
 
     An update never reaches over the end of an epoch; its last one may have fewer batches.
     """
-    epoch, position = run.progress.epoch, run.progress.position
+    epoch, position = run.state.epoch, run.state.position
     while True:
         order = _order(run, epoch)
         run.epoch_batches = len(order)
         for start in range(position, len(order), run.batches):
-            yield _mine(run, order, start)
+            yield _local_batches(run, order, start)
         epoch, position = epoch + 1, 0
 
 
-def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
+def _local_batches(run: Run, order: list[np.ndarray], start: int) -> list[MicroBatch]:
     """This process's batches of an update.
 
     Where batches follow each other, each process goes through all of them and has its own rows.
@@ -113,7 +113,7 @@ def _mine(run: Run, order: list[np.ndarray], start: int) -> list[Micro]:
         rows = [(numbers[p], order[numbers[p]], True) for p in places if p < len(numbers)]
         rows += [(start, order[start], False)] * (rounds - len(rows))
     batch = run.corpus.batch
-    return [Micro(batch(part).to(run.device), number, own) for number, part, own in rows]
+    return [MicroBatch(batch(part).to(run.device), number, own) for number, part, own in rows]
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:

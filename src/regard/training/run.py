@@ -28,18 +28,18 @@ class TrainingState:
     epoch: int = 0
     position: int = 0
     seconds: float = 0.0
-    best: float | None = None
+    best_score: float | None = None
     best_step: int = 0
-    stale: int = 0
+    validations_without_gain: int = 0
     finished: bool = False
-    validated: int = -1
-    tenth: int = 0
-    pause_until: float = 0.0
-    saved: float = 0.0
-    scale: float = 65536.0  # what the loss is multiplied by, in half precision
-    steady: int = 0  # updates since the scale was changed
-    noise: list[float] = field(default_factory=list)  # see noise.py
-    window: dict[str, Any] = field(default_factory=dict)  # see log.py
+    validated_step: int = -1
+    last_tenth: int = 0
+    next_validation_at: float = 0.0
+    saved_seconds: float = 0.0
+    loss_scale: float = 65536.0  # what the loss is multiplied by, in half precision
+    steps_since_rescale: int = 0  # updates since the scale was changed
+    noise_means: list[float] = field(default_factory=list)  # see noise.py
+    log_window: dict[str, Any] = field(default_factory=dict)  # see log.py
 
 
 @dataclass
@@ -55,34 +55,36 @@ class Run:
     average: Average
     corpus: Corpus
     dev: list[Example]
-    progress: TrainingState
+    state: TrainingState
     device: torch.device
     batches: int = 1  # in an update, of all processes together
     check: DataCheck | None = None
     auto_settings: list[AutoSetting] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    loaded: list[str] = field(default_factory=list)  # weights that came from another model
+    pretrained_weights: list[str] = field(
+        default_factory=list
+    )  # weights that came from another model
     carry: Tree = None  # what the last batch left for the next, where batches follow each other
-    kept: list[torch.Tensor] = field(default_factory=list)  # a gradient: see noise.py
+    previous_gradients: list[torch.Tensor] = field(default_factory=list)  # a gradient: see noise.py
     interrupted: list[int] = field(default_factory=list)  # signals that ask for an end
     order: tuple[int, list[np.ndarray]] | None = None  # of the epoch with this number
     epoch_batches: int = 1
-    began: float = 0.0
+    clock_start: float = 0.0
 
     def start_clock(self) -> None:
         """Training goes on now, after the seconds it took so far."""
-        self.began = time.monotonic() - self.progress.seconds
+        self.clock_start = time.monotonic() - self.state.seconds
 
     def read_clock(self) -> None:
         """Notes in the progress how long training took so far, validation included."""
-        self.progress.seconds = parallel.broadcast(time.monotonic() - self.began)
+        self.state.seconds = parallel.broadcast(time.monotonic() - self.clock_start)
 
     def weights(self) -> list[nn.Parameter]:
         """The weights that are trained."""
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
     @property
-    def lane(self) -> int:
+    def rng_stream(self) -> int:
         """Which rows of each batch are this process's, where batches follow each other."""
         return parallel.rank() if self.corpus.sequential else 0
 

@@ -11,7 +11,7 @@ from regard.core.memory import tune_malloc
 from regard.storage.weights import save_weights
 from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log
-from regard.training.loop import Record, share_done, solve, train
+from regard.training.loop import StepRecord, progress_fraction, solve, train
 from regard.training.run import Run
 from regard.training.validation import finish, validate, validation_part
 from regard.views.report import write_report
@@ -27,13 +27,13 @@ def train_run(run: Run, display: Display) -> bool:
     display.start(run)
     examples = validation_part(run)
     last = None
-    with interruption() as run.interrupted:
+    with catch_signals() as run.interrupted:
         log = Log(run, display)
         stop = False
         for record in records(run):
             log.add(record)
             stop = parallel.all_reduce_sum([len(run.interrupted)])[0] > 0
-            if record.share >= 1:
+            if record.progress >= 1:
                 break
             due = validation_due(run, record)
             if due or checkpoint_due(run, record) or stop:
@@ -43,29 +43,29 @@ def train_run(run: Run, display: Display) -> bool:
                         last = validate(run, examples)
                         display.validated(run, last)
                     save(run)
-            if stop or stalled(run):
+            if stop or out_of_patience(run):
                 break
-        if stop and share_done(run) < 1:
-            interrupt(run, display)
+        if stop and progress_fraction(run) < 1:
+            save_and_stop(run, display)
             return False
         log.write()
-        if run.progress.validated != run.progress.step:
+        if run.state.validated_step != run.state.step:
             last = validate(run, examples)
             display.validated(run, last)
-        run.progress.finished = True
+        run.state.finished = True
         save_checkpoint(run)
         if (
             parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop
         ):  # while it was validated
-            interrupt(run, display)
+            save_and_stop(run, display)
             return False
     display.finished(run, finish(run, last))  # Ctrl-C ends this at once; --resume does it again
     return True
 
 
-def records(run: Run) -> Iterator[Record]:
+def records(run: Run) -> Iterator[StepRecord]:
     """The updates that are left: those of the loop, or a single one where there is a formula."""
-    if run.progress.finished or stalled(run):
+    if run.state.finished or out_of_patience(run):
         return iter(())
     return train(run) if run.config.training.optimizer.stepwise else solve(run)
 
@@ -73,19 +73,19 @@ def records(run: Run) -> Iterator[Record]:
 def save(run: Run) -> None:
     """A checkpoint of now."""
     run.read_clock()
-    run.progress.saved = run.progress.seconds
+    run.state.saved_seconds = run.state.seconds
     save_checkpoint(run)
 
 
-def checkpoint_due(run: Run, record: Record) -> bool:
+def checkpoint_due(run: Run, record: StepRecord) -> bool:
     """Every `checkpoint_every` steps; with a budget and nothing said, every minute."""
     config = run.config.training
     if config.checkpoint_every:
         return record.step % config.checkpoint_every == 0
-    return bool(config.budget) and record.seconds - run.progress.saved >= CHECKPOINT_SECONDS
+    return bool(config.budget) and record.seconds - run.state.saved_seconds >= CHECKPOINT_SECONDS
 
 
-def validation_due(run: Run, record: Record) -> bool:
+def validation_due(run: Run, record: StepRecord) -> bool:
     """Every `validate_every` steps, or ten times a run.
 
     With a budget, validation takes a thirtieth of the time at most.
@@ -93,24 +93,24 @@ def validation_due(run: Run, record: Record) -> bool:
     every = run.config.training.validate_every
     if every:
         return record.step % every == 0
-    progress = run.progress
-    tenth = int(record.share * VALIDATIONS)
-    due = tenth > progress.tenth
-    progress.tenth = tenth
+    state = run.state
+    tenth = int(record.progress * VALIDATIONS)
+    due = tenth > state.last_tenth
+    state.last_tenth = tenth
     if run.config.training.budget:  # the first one late, since nobody knows yet what it costs
-        return due and tenth >= 3 and record.seconds >= progress.pause_until
+        return due and tenth >= 3 and record.seconds >= state.next_validation_at
     return due
 
 
-def stalled(run: Run) -> bool:
+def out_of_patience(run: Run) -> bool:
     """Whether the patience is over."""
     patience = run.config.training.patience
-    return patience is not None and run.progress.stale >= patience
+    return patience is not None and run.state.validations_without_gain >= patience
 
 
-def interrupt(run: Run, display: Display) -> None:
+def save_and_stop(run: Run, display: Display) -> None:
     """Leaves the run so that it can be used and resumed."""
-    if run.progress.best is None:
+    if run.state.best_score is None:
         save_weights(run.model, run.folder / "model.safetensors")
     if parallel.is_main_process():
         write_report(run.folder)
@@ -119,7 +119,7 @@ def interrupt(run: Run, display: Display) -> None:
 
 
 @contextlib.contextmanager
-def interruption() -> Iterator[list[int]]:
+def catch_signals() -> Iterator[list[int]]:
     """A list that is no longer empty once Ctrl-C or SIGTERM came; a later one stops at once.
 
     Under torchrun one Ctrl-C comes twice, from the terminal and from torchrun.

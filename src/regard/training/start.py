@@ -19,7 +19,13 @@ from regard.storage.run_files import read_config
 from regard.tasks.task import Task
 from regard.training.checkpoint import load_checkpoint
 from regard.training.run import Run, TrainingState, examples_of, fingerprints
-from regard.training.transfer import Origin, adopt, freeze, trained_model, transplant
+from regard.training.transfer import (
+    PretrainedModel,
+    freeze,
+    inherit_options,
+    load_matching_weights,
+    trained_model,
+)
 
 
 def start_run(
@@ -27,14 +33,14 @@ def start_run(
     config: Config,
     train: Sequence[Pair],
     dev: Sequence[Pair],
-    origin: Origin | None = None,
+    origin: PretrainedModel | None = None,
 ) -> Run:
     """A new run: vocabularies, sizes and model, of its own or of `origin`. Nothing is written."""
     if not dev:
         raise UserError("the dev part is empty; training needs it to know its best model")
     taken: list[AutoSetting] = []
     if origin is not None:
-        config, taken = adopt(config, origin)
+        config, taken = inherit_options(config, origin)
     like = origin.task if origin is not None else None
     fitted = parallel.main_process_first(lambda: _fit(config, train, like))
     task, corpus, options, auto_settings, notes = fitted
@@ -43,7 +49,9 @@ def start_run(
     run = _assemble(folder, config, task, corpus, dev, origin)
     run.auto_settings, run.notes = taken + auto_settings + more, notes
     if origin is not None:
-        run.notes.append(f"{len(run.loaded):,} weight matrices taken from {origin.folder}")
+        run.notes.append(
+            f"{len(run.pretrained_weights):,} weight matrices taken from {origin.folder}"
+        )
     run.check = parallel.main_process_first(lambda: task.check(train, dev))
     return run
 
@@ -93,7 +101,7 @@ def _assemble(
     task: Task,
     corpus: Corpus,
     dev: Sequence[Pair],
-    origin: Origin | None = None,
+    origin: PretrainedModel | None = None,
     loaded: Sequence[str] = (),
 ) -> Run:
     """Model and optimizer of a filled configuration, seeded."""
@@ -105,7 +113,7 @@ def _assemble(
     if limited(model):  # else they need not be made numbers yet
         refuse_long_corpus(model, task.corpus(dev))
     training.init.apply(model)
-    names = list(loaded) if origin is None else transplant(model, origin)
+    names = list(loaded) if origin is None else load_matching_weights(model, origin)
     model = model.to(device)
     freeze(model, training.freeze)
     if not any(True for _ in model.parameters()) and training.optimizer.stepwise:
@@ -135,8 +143,8 @@ def _assemble(
         average=training.average.build(),
         corpus=task.reorder_for(corpus, model),
         dev=task.examples(dev),
-        progress=TrainingState(),
+        state=TrainingState(),
         device=device,
         batches=training.accumulation_steps * parallel.world_size(),
-        loaded=names,
+        pretrained_weights=names,
     )

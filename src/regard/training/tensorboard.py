@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from regard.core.errors import UserError
 from regard.core.files import read_json
 from regard.optim.training_options import Training
-from regard.storage.taken_folder import TENSORBOARD
-from regard.training.log import Display, Validated
-from regard.training.loop import Record
+from regard.storage.output_folder import TENSORBOARD
+from regard.training.log import Display, ValidationResult
+from regard.training.loop import StepRecord
 from regard.training.run import Run
 
 if TYPE_CHECKING:
@@ -61,15 +61,15 @@ class TensorBoard(Display):
         self.writer.add_text("settings", settings, 0, walltime=self.began)
         self.follow()
 
-    def step(self, run: Run, record: Record, speed: float) -> None:
+    def step(self, run: Run, record: StepRecord, speed: float) -> None:
         self.shown.step(run, record, speed)
         self.follow()
 
-    def validated(self, run: Run, result: Validated) -> None:
+    def validated(self, run: Run, result: ValidationResult) -> None:
         self.shown.validated(run, result)
         self.follow()
 
-    def finished(self, run: Run, result: Validated) -> None:
+    def finished(self, run: Run, result: ValidationResult) -> None:
         self.shown.finished(run, result)
         self.follow()
 
@@ -166,4 +166,4 @@ def _began(run: Run) -> float:
     started = read_json(run.folder / "run.json").get("started")
     if started:
         return datetime.datetime.fromisoformat(started).timestamp()
-    return time.time() - run.progress.seconds
+    return time.time() - run.state.seconds

@@ -16,7 +16,7 @@ from regard.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Origin:
+class PretrainedModel:
     """The model that another one starts from."""
 
     folder: Path
@@ -25,7 +25,7 @@ class Origin:
     tensors: dict[str, Tensor]
 
 
-def read_origin(folder: Path, config: Config) -> Origin:
+def read_pretrained(folder: Path, config: Config) -> PretrainedModel:
     """The model of a run folder, whose configuration was read already."""
     if (folder / "export.json").exists():
         raise UserError(
@@ -33,7 +33,7 @@ def read_origin(folder: Path, config: Config) -> Origin:
             "it was made from"
         )
     task = config.task.load(folder)
-    return Origin(folder, config, task, read_tensors(folder / "model.safetensors"))
+    return PretrainedModel(folder, config, task, read_tensors(folder / "model.safetensors"))
 
 
 def trained_model(folder: str) -> nn.Module:
@@ -44,7 +44,7 @@ def trained_model(folder: str) -> nn.Module:
     return model.to(parallel.device()).eval().requires_grad_(False)
 
 
-def adopt(config: Config, origin: Origin) -> tuple[Config, list[AutoSetting]]:
+def inherit_options(config: Config, origin: PretrainedModel) -> tuple[Config, list[AutoSetting]]:
     """The configuration with the parts of the other model, where the user left them open."""
     tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
     usual = type(config.model)().model_dump(mode="json")
@@ -69,7 +69,7 @@ def adopt(config: Config, origin: Origin) -> tuple[Config, list[AutoSetting]]:
     return check_config(tree, "settings"), auto_settings
 
 
-def transplant(model: nn.Module, origin: Origin) -> list[str]:
+def load_matching_weights(model: nn.Module, origin: PretrainedModel) -> list[str]:
     """Puts the weights of the other model into this one, wherever name and shape are the same."""
     own = dict(model.named_parameters())
     theirs = origin.tensors

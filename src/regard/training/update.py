@@ -26,7 +26,7 @@ from regard.training.shards import backward
 
 
 @dataclass(frozen=True)
-class Micro:
+class MicroBatch:
     """A batch of an update. number: its place in the epoch; counts: whether it is this process's
     own, or only keeps it in step with the others at the end of an epoch."""
 
@@ -49,12 +49,12 @@ class Update:
     padding: float
 
 
-def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
+def update(run: Run, micro: list[MicroBatch], lr: float, share: float) -> Update:
     """Moves the weights by the gradient of these batches, and those of the other processes.
 
     share: of the run that is done.
     """
-    context = Context(share, run.progress.step, partial(decode, run))
+    context = Context(share, run.state.step, partial(decode, run))
     alone = parallel.world_size() == 1 and run.device.type == "cpu"
     threads = torch.get_num_threads() if alone else 1
     run.model.train()
@@ -79,7 +79,7 @@ def update(run: Run, micro: list[Micro], lr: float, share: float) -> Update:
     return Update(loss, parts, norm, norms, count, int(examples), 1 - real_all / places_all)
 
 
-def _prepared(run: Run, one: Micro, context: Context) -> Micro:
+def _prepared(run: Run, one: MicroBatch, context: Context) -> MicroBatch:
     """A batch as the objective prepares it."""
     _seed(run, one)
     return replace(one, batch=run.config.objective.prepare(run.model, one.batch, context))
@@ -95,7 +95,7 @@ def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
 
 
 def _backward(
-    run: Run, micro: list[Micro], count: float, threads: int, context: Context
+    run: Run, micro: list[MicroBatch], count: float, threads: int, context: Context
 ) -> dict[str, float]:
     """Gradients of the loss divided by the count of all processes; the sums of the loss, by name.
 
@@ -103,7 +103,7 @@ def _backward(
     from how many processes there are.
     """
     training, sums = run.config.training, Counter[str]()
-    scale = run.progress.scale if training.precision == "float16" else 1.0
+    scale = run.state.loss_scale if training.precision == "float16" else 1.0
     for place, one in enumerate(micro):
         _seed(run, one)
         last = place == len(micro) - 1
@@ -121,9 +121,9 @@ def _backward(
     return dict(zip(names, values, strict=True))
 
 
-def _seed(run: Run, one: Micro) -> None:
+def _seed(run: Run, one: MicroBatch) -> None:
     """Seeds torch for a batch; `torch.manual_seed` takes a hundred times as long."""
-    numbers = (run.config.training.seed, run.progress.epoch, one.number, run.lane)
+    numbers = (run.config.training.seed, run.state.epoch, one.number, run.rng_stream)
     mixed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
     torch.default_generator.manual_seed(mixed)
     if run.device.type == "cuda":
@@ -132,11 +132,13 @@ def _seed(run: Run, one: Micro) -> None:
 
 def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, float]:
     """The norms of the gradient, by part; it is unscaled and clipped afterwards."""
-    training, progress = run.config.training, run.progress
+    training, state = run.config.training, run.state
     trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
     half = training.precision == "float16"
     if half:
-        torch._foreach_mul_([p.grad for _, p in trained if p.grad is not None], 1 / progress.scale)
+        torch._foreach_mul_(
+            [p.grad for _, p in trained if p.grad is not None], 1 / state.loss_scale
+        )
     norms = _norms(trained)
     norm = math.hypot(*norms.values())
     if half and math.isfinite(loss):
@@ -146,8 +148,8 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
     weights = [p for _, p in trained]
     if math.isfinite(norm):
         gradients = [p.grad for p in weights if p.grad is not None]
-        run.kept, progress.noise = gradient_noise.measure(
-            progress.step + 1, gradients, run.kept, progress.noise, count
+        run.previous_gradients, state.noise_means = gradient_noise.measure(
+            state.step + 1, gradients, run.previous_gradients, state.noise_means, count
         )
         now = norm
         if training.clip_value:
@@ -170,11 +172,15 @@ def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
 
 def _rescale(run: Run, finite: bool) -> None:
     """Half precision: the scale of the next loss."""
-    progress = run.progress
-    progress.scale, progress.steady = rescaled(progress.scale, progress.steady, finite)
-    if progress.scale < SMALLEST:
-        step = progress.step + 1
-        raise UserError(f"step {step}: in float16 no gradient is finite any more. {calmer(run)}")
+    state = run.state
+    state.loss_scale, state.steps_since_rescale = rescaled(
+        state.loss_scale, state.steps_since_rescale, finite
+    )
+    if state.loss_scale < SMALLEST:
+        step = state.step + 1
+        raise UserError(
+            f"step {step}: in float16 no gradient is finite any more. {divergence_help(run)}"
+        )
 
 
 def _step(run: Run, lr: float) -> None:
@@ -192,7 +198,7 @@ def advance(run: Run) -> None:
 
     What they draw follows from the seed and the step alone, so that a run can be resumed.
     """
-    step, parts = run.progress.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
+    step, parts = run.state.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
     for number, part in enumerate(parts):
         mixed = np.random.SeedSequence((run.config.training.seed, step, number)).generate_state(1)
         generator = torch.Generator().manual_seed(int(mixed[0]))
@@ -203,13 +209,13 @@ def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
     """Why training stopped, and what to do."""
     what = "loss" if not math.isfinite(loss) else "gradient"
     return (
-        f"step {run.progress.step + 1}: the {what} is not a finite number "
+        f"step {run.state.step + 1}: the {what} is not a finite number "
         f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
-        f"this update; the models saved before it are whole. {calmer(run)}"
+        f"this update; the models saved before it are whole. {divergence_help(run)}"
     )
 
 
-def calmer(run: Run) -> str:
+def divergence_help(run: Run) -> str:
     """What to try when training is too wild."""
     config = run.config.training
     if config.lr is None:  # solved by a formula

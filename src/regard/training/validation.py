@@ -17,9 +17,9 @@ from regard.data.reading.read import Example
 from regard.inference.predictor import Predictor
 from regard.storage.weights import load_weights, save_weights
 from regard.tasks.values import Evaluation
-from regard.training.log import Validated, append
+from regard.training.log import ValidationResult, append
 from regard.training.run import Run
-from regard.training.update import calmer
+from regard.training.update import divergence_help
 from regard.views.report import write_report
 
 RARELY = 30  # with a budget: as many times as long as it takes goes by between validations
@@ -35,35 +35,35 @@ def validation_part(run: Run) -> list[Example]:
     return [run.dev[i] for i in sorted(places)]
 
 
-def validate(run: Run, examples: list[Example]) -> Validated:
+def validate(run: Run, examples: list[Example]) -> ValidationResult:
     """Scores the model as it is; the best one so far becomes `model.safetensors`."""
-    progress, metric = run.progress, run.task.metric
+    state, metric = run.state, run.task.metric
     began = time.monotonic()
     run.average.validate(run.weights())
     with averaged(run):
         result = measured(run, examples)
         gain = _gain(run, result)
         if gain >= 0:  # of equals the later one, but only a gain renews the patience
-            progress.best, progress.best_step = result.scores[metric], progress.step
+            state.best_score, state.best_step = result.scores[metric], state.step
             save_weights(run.model, run.folder / "model.safetensors")
-    progress.pause_until = progress.seconds + RARELY * parallel.broadcast(time.monotonic() - began)
-    progress.validated = progress.step
-    progress.stale = 0 if gain > 0 else progress.stale + 1
+    state.next_validation_at = state.seconds + RARELY * parallel.broadcast(time.monotonic() - began)
+    state.validated_step = state.step
+    state.validations_without_gain = 0 if gain > 0 else state.validations_without_gain + 1
     samples = run.task.samples(result, examples)
     record = {
         "kind": "dev",
-        "step": progress.step,
+        "step": state.step,
         "loss": result.loss,
         "scores": result.scores,
         "examples": len(examples),
-        "elapsed_seconds": progress.seconds,
+        "elapsed_seconds": state.seconds,
     }
     if parallel.is_main_process():
         append(run.folder, "metrics.jsonl", record)
         for sample in samples:
-            append(run.folder, "samples.jsonl", {"step": progress.step, **sample})
+            append(run.folder, "samples.jsonl", {"step": state.step, **sample})
         write_report(run.folder)
-    return Validated(result, examples, gain >= 0, samples=samples)
+    return ValidationResult(result, examples, gain >= 0, samples=samples)
 
 
 def measured(run: Run, examples: list[Example]) -> Evaluation:
@@ -73,8 +73,8 @@ def measured(run: Run, examples: list[Example]) -> Evaluation:
     limit = DIVERGED if "perplexity" in result.scores else math.inf
     if not result.loss < limit:
         raise UserError(
-            f"step {run.progress.step}: the loss on the dev part is {result.loss:g}: training has "
-            f"diverged, and this model was not kept. {calmer(run)}"
+            f"step {run.state.step}: the loss on the dev part is {result.loss:g}: training has "
+            f"diverged, and this model was not kept. {divergence_help(run)}"
         )
     return result
 
@@ -85,7 +85,7 @@ def _predictor(run: Run) -> Predictor:
 
 def _gain(run: Run, result: Evaluation) -> float:
     """By how much the measure that decides is better than the best so far."""
-    metric, best = run.task.metric, run.progress.best
+    metric, best = run.task.metric, run.state.best_score
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     return 1.0 if best is None else sign * (result.scores[metric] - best)
 
@@ -108,7 +108,7 @@ def averaged(run: Run) -> Iterator[None]:
                 weight.copy_(value)
 
 
-def finish(run: Run, last: Validated | None) -> Validated:
+def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
     """Scores the best model on the whole dev part, as `regard evaluate` does, and reports.
 
     The last validation will do where it was of the best model on the whole dev part.
@@ -128,13 +128,13 @@ def finish(run: Run, last: Validated | None) -> Validated:
     intervals = run.task.intervals(result.predictions, run.dev)
     record = {
         "kind": "final",
-        "step": run.progress.best_step,
+        "step": run.state.best_step,
         "scores": result.scores,
         "intervals": intervals,
         "examples": len(run.dev),
         "details": result.details,
         "signatures": run.task.signatures(run.dev),
-        "elapsed_seconds": run.progress.seconds,
+        "elapsed_seconds": run.state.seconds,
     }
     if parallel.is_main_process():
         append(run.folder, "metrics.jsonl", record)
@@ -143,4 +143,4 @@ def finish(run: Run, last: Validated | None) -> Validated:
         shutil.rmtree(
             run.folder / "checkpoint.prev", ignore_errors=True
         )  # nothing is left to do again
-    return Validated(result, run.dev, True, intervals)
+    return ValidationResult(result, run.dev, True, intervals)

@@ -8,8 +8,8 @@ from regard.core.errors import UserError
 from regard.core.files import write_json, write_text
 from regard.core.version import __version__
 from regard.exchange.importing.marian_model import Imported
+from regard.storage.output_folder import foreign_files
 from regard.storage.run_files import FORMAT
-from regard.storage.taken_folder import strangers
 from regard.storage.weights import save_weights
 
 
@@ -41,7 +41,7 @@ def check_out(out: Path, force: bool) -> None:
         raise UserError(f"{out}: expected a folder, found a file")
     if not out.exists() or not any(out.iterdir()):
         return
-    if not (out / "run.json").exists() or strangers(out):
+    if not (out / "run.json").exists() or foreign_files(out):
         raise UserError(f"{out}: not empty and not a run folder; choose another --out")
     if not force:
         raise UserError(

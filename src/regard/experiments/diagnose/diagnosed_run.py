@@ -19,8 +19,8 @@ from regard.data.sources.open import DataSpec
 from regard.data.tensors.padded import Batch
 from regard.inference.predictor import Predictor
 from regard.objectives import Loss
-from regard.storage.model_folder import not_a_model
-from regard.storage.pseudo_labels import read_pseudo
+from regard.storage.model_folder import not_a_model_message
+from regard.storage.pseudo_labels import read_pseudo_labels
 from regard.storage.run_files import read_config
 from regard.storage.run_folder import RunFolder, read_folder
 from regard.storage.weights import load_weights
@@ -116,7 +116,7 @@ class DiagnosedRun:
 def read_run(folder: Path) -> DiagnosedRun:
     """Read the run of a folder; raise UserError if it cannot be diagnosed."""
     if not folder.is_dir():
-        raise UserError(not_a_model(folder))
+        raise UserError(not_a_model_message(folder))
     config = read_config(folder)
     record = read_folder(folder)
     if record.facts.get("imported"):
@@ -151,7 +151,7 @@ def _data(
         return [], [], "the data came from standard input"
     try:
         data = config.task.open(DataSpec(**spec), DataSpec(**(dev or {})))
-        surely = read_pseudo(folder)
+        surely = read_pseudo_labels(folder)
         train, _ = config.task.trainable([*data.train, *surely] if surely else data.train, task)
     except (UserError, OSError) as error:
         return [], [], f"the data cannot be read: {error}"

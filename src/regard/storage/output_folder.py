@@ -10,12 +10,12 @@ from pathlib import Path
 from regard.core.errors import UserError
 from regard.data.reading.lines import stem
 
-PSEUDO = "pseudo_labels.jsonl"  # what a teacher labeled, and how surely
+PSEUDO_LABELS = "pseudo_labels.jsonl"  # what a teacher labeled, and how surely
 TENSORBOARD = "tensorboard"
 RUN_FILES = (  # all that training writes; the first one says that a run is there
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
     *("model.safetensors", "checkpoint", "checkpoint.tmp", "checkpoint.prev"),
-    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO, TENSORBOARD),
+    *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO_LABELS, TENSORBOARD),
     "diagnosis.json",  # of regard diagnose
     "shortlist.safetensors",  # of regard shortlist
     "version.txt",  # the first that is written and the last that is deleted: the folder is ours
@@ -24,7 +24,7 @@ RUNS = Path("runs")
 HALF_WRITTEN = r"\..+\.new"
 
 
-def numbered(name: str) -> Path:
+def next_run_folder(name: str) -> Path:
     """The next free folder under runs/, made at once, so that no other run takes it."""
     number = 1
     while True:
@@ -36,20 +36,20 @@ def numbered(name: str) -> Path:
             number += 1
 
 
-def half_begun(folder: Path) -> bool:
+def is_abandoned(folder: Path) -> bool:
     """Whether all that lies in a folder is certainly what an unfinished start left there."""
     names = {entry.name for entry in folder.iterdir()}
     marked = "version.txt" in names or all(re.fullmatch(HALF_WRITTEN, name) for name in names)
-    return marked and not strangers(folder)
+    return marked and not foreign_files(folder)
 
 
-def strangers(folder: Path) -> list[str]:
+def foreign_files(folder: Path) -> list[str]:
     """What lies in a run folder that training did not write."""
     names = sorted(entry.name for entry in folder.iterdir())
     return [n for n in names if n not in RUN_FILES and not re.fullmatch(HALF_WRITTEN, n)]
 
 
-def clear(folder: Path) -> None:
+def delete_run(folder: Path) -> None:
     """Deletes all that an earlier run left; first what says that a run is there."""
     if folder.is_dir():
         halves = [e.name for e in folder.iterdir() if re.fullmatch(HALF_WRITTEN, e.name)]
@@ -61,7 +61,7 @@ def clear(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def held(folder: Path) -> Iterator[None]:
+def run_lock(folder: Path) -> Iterator[None]:
     """Only this process writes into the folder; a new one that nothing was put into goes away.
 
     The system lets go of it when the process ends, however it ends.
