@@ -37,7 +37,7 @@ class Toy:
 
     folder: Path
     model: nn.Module
-    progress: TrainingState = field(default_factory=TrainingState)
+    state: TrainingState = field(default_factory=TrainingState)
     average: Average = field(default_factory=Average)
     kept: list = field(default_factory=list)
     carry: object = None
@@ -74,7 +74,9 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 
 def test_everything_comes_back(tmp_path: Path) -> None:
     toy = Toy(
-        tmp_path, build(1), TrainingState(epoch=1, position=2, seconds=4.5, best=61.5, best_step=2)
+        tmp_path,
+        build(1),
+        TrainingState(epoch=1, position=2, seconds=4.5, best_score=61.5, best_step=2),
     )
     toy.average = Ema(decay=0.5).build()
     toy.previous_gradients = [torch.randn(p.shape) for p in toy.weights()]

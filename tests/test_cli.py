@@ -371,7 +371,7 @@ def test_check_says_what_is_in_the_data(command: Command) -> None:
     assert said.code == 0 and said.err == ""
     assert "warning: 1 pair with an empty target, skipped in training (first: line 7)" in said.out
     assert "warning: 1 duplicate pair (first: line 6)" in said.out
-    assert "task.source.tokenizer=char: short texts" in said.out
+    assert "task.source.tokenizer=char (short texts" in said.out
     Path("words.tsv").write_text(TSV)
     assert "held back as the dev part" in command("check", "words.tsv").out
 

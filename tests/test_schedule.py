@@ -159,7 +159,7 @@ def test_drops_out_of_order_or_out_of_the_run(milestones: list[float]) -> None:
 def run_of(training: Training, **progress: float) -> SimpleNamespace:
     """As much of a run as `progress_fraction` looks at."""
     config = SimpleNamespace(training=training)
-    return SimpleNamespace(config=config, progress=TrainingState(**progress), epoch_batches=20)
+    return SimpleNamespace(config=config, state=TrainingState(**progress), epoch_batches=20)
 
 
 @pytest.mark.parametrize(
