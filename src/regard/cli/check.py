@@ -44,7 +44,7 @@ def check(
     place = DataSpec(data, source, target, source_column, target_column)
     held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")
     opened = config.task.open(place, held)
-    kept, left_out = config.task.trainable(opened.train)
+    kept, skipped = config.task.trainable(opened.train)
     fitted, _, auto_settings = config.task.fit(kept, config.model)
     result = fitted.check(opened.train, opened.dev)
     if plot is not None:
