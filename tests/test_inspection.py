@@ -13,9 +13,9 @@ from regard.inference.engine import Engine
 from regard.inference.torch_engine import TorchEngine
 from regard.models.ensemble import Ensemble
 from regard.search import Hypothesis
-from regard.tasks.questions.question import Question
+from regard.tasks.inspection.forced_pass import ForcedPass
 from regard.views.inspection import internals
-from regard.views.inspection.inspection_page import packed
+from regard.views.inspection.inspection_page import pack_arrays
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +68,9 @@ def test_saliency_is_the_gradient_of_each_token_by_itself(reverser: Any) -> None
 def test_parts_of_a_question_give_what_the_whole_gives(
     reverser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Long answers are asked in pieces."""
+    """Long answers are request in pieces."""
     whole = regard.inspect(reverser, "abcdef").as_dict()
-    monkeypatch.setattr(Question, "at_once", lambda self: 2)
+    monkeypatch.setattr(ForcedPass, "max_copies", lambda self: 2)
     pieces = regard.inspect(reverser, "abcdef").as_dict()
     assert pieces["steps"] == whole["steps"] and pieces["tree"] == whole["tree"]
     for part in (
@@ -86,11 +86,11 @@ def test_parts_of_a_question_give_what_the_whole_gives(
 def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
     reverser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(internals, "UNITS", 100)
+    monkeypatch.setattr(internals, "MAX_GATE_VALUES", 100)
     found = regard.inspect(reverser, "abc")
     assert found.gates and all(gate.units is None for gate in found.gates)
-    assert any("only the means" in note for note in found.notes)
-    assert all(gate["units"] == [] for gate in packed(found.as_dict())["gates"])
+    assert any("Only the means" in note for note in found.notes)
+    assert all(gate["units"] == [] for gate in pack_arrays(found.as_dict())["gates"])
 
 
 def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> None:
@@ -114,14 +114,14 @@ def test_a_drawn_answer_has_no_tree(reverser: Any) -> None:
     settings = {"kind": "sample", "temperature": 2.0, "seed": 4}
     found = regard.inspect(reverser, "abc", **settings)
     assert found.target.text == reverser.predict(["abc"], **settings)[0]
-    assert found.tree is None and any("drawn" in note for note in found.notes)
+    assert found.tree is None and any("Sampled output" in note for note in found.notes)
 
 
 def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -> None:
     assert regard.inspect(reverser, "").source.tokens == ("<eos>",)
     assert regard.inspect(loaded("classify"), "").source.tokens == ("<bos>", "<eos>")
     assert regard.inspect(loaded("language-model"), "").target.tokens
-    with pytest.raises(regard.UserError, match="a sentence without words"):
+    with pytest.raises(regard.UserError, match="the sentence has no words"):
         regard.inspect(loaded("tag"), " ")
     with pytest.raises(regard.UserError, match="2 finite numbers expected"):
         regard.inspect(loaded("regress"), "")
@@ -223,35 +223,35 @@ def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> N
 
 
 REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
-    ("transduce", "a" * 20, {"max_tokens": 20}, "text: 21 tokens.*--max-tokens 21"),
+    ("transduce", "a" * 20, {"max_tokens": 20}, "(?s)text: 21 tokens.*--max-tokens 21"),
     (
         "transduce",
         "abc",
         {"target": "a" * 20, "max_tokens": 20},
-        "target: 21 .*give a shorter one, or raise the limit: --max-tokens 21",
+        "(?s)target: 21 .*shorten the target, or raise the limit: --max-tokens 21",
     ),
     (
         "transduce",
         "abc",
         {"min_length": 30, "max_tokens": 20},
-        "the answer: 31 .*smaller max_length",
+        "(?s)output: 31 .*smaller max_length",
     ),
     ("transduce", "abc", {"top_k": 3}, "top_k: no setting of a transduce model's search"),
     ("transduce", ["a", "b"], {}, "a text expected"),
-    ("transduce", "a\udcff", {}, "text: .*: no UTF-8"),
-    ("transduce", "a", {"target": "\ud800"}, "target: .*: no UTF-8"),
-    ("tag", ["a", "\ud800"], {}, "text: .*: no UTF-8"),
-    ("tag", 5, {}, "a text expected, 5 found"),
-    ("tag", "Anna sees", {"target": "O"}, "2 tags expected, one for each word, 1 found"),
-    ("tag", "Anna sees", {"target": "O B-PAR"}, "no tag 'B-PAR'; did you mean B-PER"),
+    ("transduce", "a\udcff", {}, "text: expected UTF-8"),
+    ("transduce", "a", {"target": "\ud800"}, "target: expected UTF-8"),
+    ("tag", ["a", "\ud800"], {}, "text: expected UTF-8"),
+    ("tag", 5, {}, "expected a text, found 5"),
+    ("tag", "Anna sees", {"target": "O"}, "expected 2 tags, one per word, found 1"),
+    ("tag", "Anna sees", {"target": "O B-PAR"}, "unknown tag 'B-PAR'; did you mean B-PER"),
     ("tag", "a b c", {"max_tokens": 2}, "text: 3 tokens"),
     ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
-    ("classify", "the", {"target": "godo"}, "no label 'godo'; did you mean good"),
+    ("classify", "the", {"target": "godo"}, "unknown label 'godo'; did you mean good"),
     ("classify", [1.0, 2.0], {}, "a text expected"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
     ("language-model", "Anna " * 9, {"max_tokens": 20}, "text: 45 tokens"),
-    ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and what follows: 2"),
+    ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and continuation: 2"),
     ("language-model", ["Anna"], {}, "a text expected"),
 ]
 

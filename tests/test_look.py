@@ -11,7 +11,7 @@ import numpy
 import pytest
 
 from regard.metrics.metric_names import LABELS
-from regard.tasks.questions.notes import SENTENCES
+from regard.tasks.inspection.notes import NOTES
 from regard.views.inspection.inspection_page import inspection_page
 from regard.views.pages import SCRIPTS, STYLES, assets
 from regard.views.report.curves import Series, draw
@@ -192,8 +192,8 @@ def test_both_languages_say_the_same_things() -> None:
 def test_every_note_is_there_in_chinese_with_the_same_values() -> None:
     (block,) = re.findall(r"const notes = {\n(.*?)\n  };", assets(["notes.js"]), re.DOTALL)
     chinese = dict(re.findall(r'"([\w.]+)": "((?:[^"\\]|\\.)*)"', block))
-    assert chinese.keys() == SENTENCES.keys()
-    for key, text in SENTENCES.items():
+    assert chinese.keys() == NOTES.keys()
+    for key, text in NOTES.items():
         assert re.search(r"[\u4e00-\u9fff]", chinese[key])
         assert set(re.findall(r"\{\w+\}", text)) == set(re.findall(r"\{\w+\}", chinese[key])), key
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.views.inspection.inspection_page import LARGEST
+from regard.views.inspection.inspection_page import MAX_UINT16
 
 
 def unpacked(array: Any) -> Any:
@@ -14,4 +14,4 @@ def unpacked(array: Any) -> Any:
         return array
     raw = np.frombuffer(base64.b64decode(array["u16"]), "<u2").astype(np.float64)
     low = array.get("min", 0.0)
-    return (low + raw / LARGEST * (array["max"] - low)).reshape(array["shape"]).tolist()
+    return (low + raw / MAX_UINT16 * (array["max"] - low)).reshape(array["shape"]).tolist()

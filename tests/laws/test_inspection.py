@@ -13,7 +13,7 @@ from regard.config.load import flatten
 from regard.estimators import KINDS, Estimator
 from regard.tasks.transduce import TransduceTask
 from regard.views.inspection import Inspection
-from regard.views.inspection.inspection_page import packed
+from regard.views.inspection.inspection_page import pack_arrays
 
 from ..unpacking import unpacked
 from .toys import TOYS, Case, built, cases, predictor
@@ -151,7 +151,7 @@ def test_every_inspection_has_the_shape_that_readers_know(case: Case) -> None:
 def test_packed_arrays_come_back(case: Case) -> None:
     """Two bytes a number: off by half a step, of which there are 65,535 between least and most."""
     found = look(case)[1].as_dict()
-    small = json.loads(json.dumps(packed(found)))
+    small = json.loads(json.dumps(pack_arrays(found)))
     pairs = [
         (one[key], other[key])
         for part, key in (("attention", "heads"), ("gates", "units"))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import regard
-from regard.tasks.questions.question import Asked, Question
-from regard.tasks.questions.tag_question import TagQuestion
+from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
+from regard.tasks.inspection.tagger_pass import TaggerPass
 from regard.tasks.tag import TagTask
 
 from .test_inspection import EACH, attends, estimator_of, fills_gaps, look, values
@@ -19,12 +19,14 @@ tagged = pytest.mark.parametrize(
 )
 
 
-def tagged_as(case: Case, words: tuple[str, ...], tags: tuple[int, ...]) -> TagQuestion:
+def tagged_as(case: Case, words: tuple[str, ...], tags: tuple[int, ...]) -> TaggerPass:
     """A sentence whose words are held to have these tags."""
     predictor = estimator_of(case).predictor_
     task = predictor.task
     assert isinstance(task, TagTask)
-    return task.question(Asked(predictor, words, " ".join(task.tags[tag] for tag in tags)))
+    return task.forced_pass(
+        InspectionRequest(predictor, words, " ".join(task.tags[tag] for tag in tags))
+    )
 
 
 @tagged
@@ -34,7 +36,7 @@ def test_odds_of_tags_are_those_of_their_probabilities(case: Case) -> None:
     with torch.inference_mode():
         p = question.probabilities().double()[torch.arange(3), list(question.tokens)]
         torch.testing.assert_close(
-            question.each([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
+            question.output_scores([0, 1, 2]).double(), p.logit(), atol=1e-3, rtol=1e-3
         )
 
 
@@ -54,11 +56,11 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
 def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would take as many passes as there are tokens: that is said, and nothing is guessed."""
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
-    monkeypatch.setattr("regard.tasks.questions.masked_question.WORK", 0)
+    monkeypatch.setattr("regard.tasks.inspection.masked_pass.MAX_ABLATION_COST", 0)
     found = look(case)[1]
     assert found.attention and not any(one.ablation_delta for one in found.attention)
     keys = [note.key for note in found.notes]
-    assert "heads.dear" in keys and "gaps.silenced" not in keys
+    assert "heads.skipped" in keys and "masked.ablation" not in keys
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_words_that_are_hidden_one_at_a_time(case: Case, monkeypatch: pytest.Mon
     """Also the longest, without which all that are left have fewer letters."""
     estimator, text = estimator_of(case), "Ann saw Unbelievably"
     whole = regard.inspect(estimator, text).saliency
-    monkeypatch.setattr(Question, "at_once", lambda self: 1)
+    monkeypatch.setattr(ForcedPass, "max_copies", lambda self: 1)
     each = regard.inspect(estimator, text).saliency
     assert whole is not None and each is not None
     torch.testing.assert_close(each.values, whole.values, atol=1e-5, rtol=1e-3)

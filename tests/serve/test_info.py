@@ -172,7 +172,7 @@ def test_inspect(client: TestClient) -> None:
     [
         ({"text": "a" * 500}, "text", "text: 501 tokens"),
         ({"text": "a", "target": "b" * 300}, "target", "target: 301 tokens"),
-        ({"text": "a", "search": {"min_length": 250}}, None, "the answer: 251 tokens"),
+        ({"text": "a", "search": {"min_length": 250}}, None, "output: 251 tokens"),
     ],
 )
 def test_too_long_to_inspect(

@@ -23,7 +23,7 @@ from regard.serve.served_models import ServedModel
 from regard.serve.service import Service
 from regard.serve.settings import ServeSettings
 from regard.serve.streaming import EventStream
-from regard.tasks.questions.question import TooLong
+from regard.tasks.inspection.forced_pass import TooLong
 from regard.tasks.values import FIELDS, NBEST_FIELDS, Constraints
 
 MAX_ALIGNMENT_SIZE = 5_000_000  # weights per request, each 10 bytes of JSON and 60 of memory
@@ -150,7 +150,9 @@ def _inspect_as_json(
         inspection = inspect_with_options(model.predictor, *options, check).as_dict()
     except TooLong as error:
         option = f"regard serve --max-inspect-tokens {error.count}"
-        field = error.what if error.what in ("text", "target") else None
-        raise ApiError(422, f"{error.said}; raise the limit with {option}", field) from error
+        field = error.side if error.side in ("text", "target") else None
+        raise ApiError(
+            422, f"{error.message}; {error.advice}, or raise the limit with {option}", field
+        ) from error
     inspection["model"]["name"] = model.name
     return to_json(inspection, inf_nan_mode="null")

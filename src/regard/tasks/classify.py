@@ -18,9 +18,9 @@ from regard.metrics import label_metrics as measure
 from regard.metrics.numbers import WeightedScores
 from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.pooled_pass import ClassifierPass, classifier_pass
 from regard.tasks.labeled_data import source_stats, text_or_vector
-from regard.tasks.questions.question import Asked
-from regard.tasks.questions.whole_question import LabelQuestion, label_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.values import columns
 
@@ -96,9 +96,9 @@ class ClassifyTask(Task):
 
     to_source = staticmethod(text_or_vector)
 
-    def question(self, asked: Asked) -> LabelQuestion:
-        """The labels of a source, or given ones."""
-        return label_question(asked)
+    def forced_pass(self, request: InspectionRequest) -> ClassifierPass:
+        """Return the pass over the labels of a source, or over given ones."""
+        return classifier_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int

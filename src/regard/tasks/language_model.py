@@ -28,9 +28,9 @@ from regard.search import Sample
 from regard.search.callbacks import PartialHypothesis
 from regard.search.sample import continue_prompts
 from regard.search.search import SearchRequest, SearchResult
-from regard.tasks.questions.language_question import continued_by, language_question
-from regard.tasks.questions.masked_question import masked_question
-from regard.tasks.questions.question import Asked, Question
+from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
+from regard.tasks.inspection.language_model_pass import continuation_search, language_model_pass
+from regard.tasks.inspection.masked_pass import masked_pass
 from regard.tasks.rows import PromptRows
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_loss import losses
@@ -162,13 +162,13 @@ class LanguageModelTask(Task):
                 yield text[len(done) :]
                 done = text
 
-    def question(self, asked: Asked) -> Question:
-        """A text and how it continues, or each of its tokens masked in turn."""
-        return masked_question(asked) if self.masked else language_question(asked)
+    def forced_pass(self, request: InspectionRequest) -> ForcedPass:
+        """Return the pass over a text and its continuation, or over its masked tokens."""
+        return masked_pass(request) if self.masked else language_model_pass(request)
 
     def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:
         """The settings; without any a text continues a little, and greedily."""
-        return continued_by(given)
+        return continuation_search(given)
 
     def max_context(self, model: Any) -> int | None:
         """How many tokens a model can look back; None: any number."""

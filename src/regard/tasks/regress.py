@@ -28,9 +28,9 @@ from regard.metrics.numbers import WeightedScores, measure_numbers, number_table
 from regard.models.encoder_model import EncoderModel, LabelHead, PooledOptions
 from regard.objectives import Objective
 from regard.search.search import SearchResult
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.pooled_pass import RegressorPass, regressor_pass
 from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats, text_or_vector
-from regard.tasks.questions.question import Asked
-from regard.tasks.questions.whole_question import NumberQuestion, number_question
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.values import columns
@@ -116,9 +116,9 @@ class RegressTask(Task):
 
     to_source = staticmethod(text_or_vector)
 
-    def question(self, asked: Asked) -> NumberQuestion:
-        """The numbers of a source."""
-        return number_question(asked)
+    def forced_pass(self, request: InspectionRequest) -> RegressorPass:
+        """Return the pass over the numbers of a source."""
+        return regressor_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int

@@ -25,9 +25,9 @@ from regard.metrics.numbers import WeightedScores
 from regard.metrics.spans import is_span_scheme, measure_tags, span_table
 from regard.models.encoder_model import EncoderModel, TaggerOptions
 from regard.search.search import SearchResult
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.tagger_pass import TaggerPass, tagger_pass
 from regard.tasks.labeled_data import source_stats
-from regard.tasks.questions.question import Asked
-from regard.tasks.questions.tag_question import TagQuestion, tag_question
 from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
 from regard.tasks.values import InputItem, columns
@@ -133,9 +133,9 @@ class TagTask(Task):
             raise UserError(f"example {number}: a word is empty")
         return words
 
-    def question(self, asked: Asked) -> TagQuestion:
-        """The tags of a sentence, or given ones."""
-        return tag_question(asked)
+    def forced_pass(self, request: InspectionRequest) -> TaggerPass:
+        """Return the pass over the tags of a sentence, or over given ones."""
+        return tagger_pass(request)
 
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int

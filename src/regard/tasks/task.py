@@ -27,7 +27,7 @@ from regard.objectives import Objective
 from regard.search.callbacks import PartialHypothesis
 from regard.search.hypothesis import TokenConstraints
 from regard.search.search import SearchRequest, SearchResult
-from regard.tasks.questions.question import Asked, Question
+from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.task_loss import losses
 from regard.tasks.values import Constraints, Evaluation, InputItem, Prediction, plain
@@ -158,8 +158,8 @@ class Task(ABC):
         """Return a source from what the user gives in place of a line. number: of the example."""
         raise UserError(f"a text expected, {value!r} found")
 
-    def question(self, asked: Asked) -> Question:
-        """Return what is shown of a source and its prediction, and passes over copies of it."""
+    def forced_pass(self, request: InspectionRequest) -> ForcedPass:
+        """Return a repeatable pass over a source and its output; raise UserError by default."""
         raise UserError(f"a {self.kind} model cannot be inspected")
 
     def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:

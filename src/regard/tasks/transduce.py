@@ -23,8 +23,8 @@ from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inputs.input import Input
 from regard.models.encoder_decoder import EncoderDecoderOptions
-from regard.tasks.questions.question import Asked
-from regard.tasks.questions.transduce_question import TransduceQuestion, transduce_question
+from regard.tasks.inspection.forced_pass import InspectionRequest
+from regard.tasks.inspection.transducer_pass import TransducerPass, transducer_pass
 from regard.tasks.sequence_decoding import SequenceDecoding
 from regard.tasks.task import DataCheck, Prediction, Task
 
@@ -108,9 +108,9 @@ class TransduceTask(SequenceDecoding, Task):
             len(corpus), tokens, outputs, self.target.subwords, inputs=shape.size, source=shape.kind
         )
 
-    def question(self, asked: Asked) -> TransduceQuestion:
-        """The output of a search, with its tree, or a given target."""
-        return transduce_question(asked)
+    def forced_pass(self, request: InspectionRequest) -> TransducerPass:
+        """Return the pass over the output of the search, or over a given target."""
+        return transducer_pass(request)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
         """One example a source, with all its targets."""

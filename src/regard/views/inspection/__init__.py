@@ -1,4 +1,4 @@
-"""A model seen from inside while it answers: `regard.inspect` and `regard inspect`."""
+"""Inspection of a model on one input: `regard.inspect` and `regard inspect`."""
 
 from regard.views.inspection.inspecting import inspect
 from regard.views.inspection.value import Inspection

@@ -1,4 +1,4 @@
-"""The way in: any fitted estimator and a text, to what is seen while it predicts."""
+"""`regard.inspect`: from a fitted estimator and a text to an inspection."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 from regard.core.errors import UserError
 from regard.inference.model_capture import predictor_of
 from regard.inference.predictor import Predictor
-from regard.tasks.questions.question import LIMIT, Asked, no_step
-from regard.views.inspection.about import about
-from regard.views.inspection.internals import inside
+from regard.tasks.inspection.forced_pass import MAX_TOKENS, InspectionRequest, no_step
+from regard.views.inspection.about import describe_model
+from regard.views.inspection.internals import inspect_internals
 from regard.views.inspection.value import Inspection
 
 
@@ -17,7 +17,7 @@ def inspect(
     text: Any,
     target: str | None = None,
     beam: int | None = None,
-    max_tokens: int = LIMIT,
+    max_tokens: int = MAX_TOKENS,
     on_step: Callable[[], None] = no_step,
     **search: Any,
 ) -> Inspection:
@@ -40,25 +40,30 @@ def inspect_with_options(
     max_tokens: int,
     on_step: Callable[[], None] = no_step,
 ) -> Inspection:
-    """The same, with the settings of the search by name: none of them can mean anything else."""
+    """Return the same, with search settings by name, so that none clashes with an argument."""
     predictor: Predictor = predictor_of(model)
-    if refusal := predictor.engine.hidden(predictor.folder):
-        raise UserError(refusal)
+    check_inspectable(predictor)
     task = predictor.task
     if not isinstance(text, Iterable):
-        raise UserError(f"a text expected, {text!r} found")
+        raise UserError(f"expected a text, found {text!r}")
     source = task.parse(text) if isinstance(text, str) else task.to_source(text)
-    for what, given in (("text", source), ("target", target or "")):
-        _refuse_halves(what, given if isinstance(given, str) else " ".join(map(str, given)))
+    for side, value in (("text", source), ("target", target or "")):
+        _check_surrogates(side, value if isinstance(value, str) else " ".join(map(str, value)))
     changes = {name: value for name, value in search.items() if value is not None}
     options = predictor.search_options(**task.inspection_search(changes))
-    asked = Asked(predictor, source, target, options, max_tokens, on_step)
-    return inside(task.question(asked), about(predictor))
+    request = InspectionRequest(predictor, source, target, options, max_tokens, on_step)
+    return inspect_internals(task.forced_pass(request), describe_model(predictor))
 
 
-def _refuse_halves(what: str, text: str) -> None:
-    """Refuse half surrogate pairs, which no file can hold: so arrives what was no UTF-8."""
+def check_inspectable(predictor: Predictor) -> None:
+    """Raise UserError if the engine of a model does not expose its internals."""
+    if message := predictor.engine.hidden(predictor.folder):
+        raise UserError(message)
+
+
+def _check_surrogates(side: str, text: str) -> None:
+    """Raise UserError for lone surrogates, the result of bytes that are not UTF-8."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        raise UserError(f"{what}: {text!r}: no UTF-8, which is expected") from None
+        raise UserError(f"{side}: expected UTF-8, found {text!r}") from None

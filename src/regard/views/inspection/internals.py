@@ -1,6 +1,6 @@
 """Internals of a model: attention, head ablation, saliency and gates.
 
-R parts of the answer, H heads, T rows, S columns, D width of a layer.
+R parts of the output, H heads, T rows, S columns, D width of a layer.
 """
 
 import re
@@ -11,125 +11,139 @@ from torch import Tensor
 
 from regard.inference.model_capture import ablate, capture
 from regard.nn.capture import Capture
-from regard.tasks.questions.notes import Note
-from regard.tasks.questions.question import Axis, Question
-from regard.views.inspection.value import AttentionMap, Gate, Inspection, Part, Saliency, Way
+from regard.tasks.inspection.forced_pass import ForcedPass, TokenAxis
+from regard.tasks.inspection.notes import Note
+from regard.views.inspection.value import (
+    AttentionMap,
+    Direction,
+    Gate,
+    Inspection,
+    ModulePart,
+    Saliency,
+)
 
-AXES: dict[Part, tuple[Axis, Axis]] = {
+AXES: dict[ModulePart, tuple[TokenAxis, TokenAxis]] = {
     "encoder": ("source", "source"),
     "decoder": ("target", "inputs"),
     "cross": ("target", "source"),
     "pooling": ("one", "source"),
 }
-READ = ("frontend", "frontend.tokens", "target")  # where tokens become vectors
-UNITS = 400_000  # numbers of gates that are kept one by one; of more only the means are
+INPUT_MODULES = ("frontend", "frontend.tokens", "target")  # token embeddings
+MAX_GATE_VALUES = 400_000  # above it, only the means of the gates are kept
 
 
-def inside(question: Question, about: dict[str, Any]) -> Inspection:
-    """Return all that can be captured. about: the model."""
-    assert question.facts is not None
-    shows, notes = question.shows, list[Note]()
-    found: dict[str, Any] = {}
-    if shows & {"attention", "gates"}:
-        with torch.inference_mode(), capture(question.asked.model) as captured:
-            question.read()
-        found = {"attention": maps_of(question, captured), "gates": gates_of(captured)}
-        if not found["attention"]:
+def inspect_internals(forced_pass: ForcedPass, model: dict[str, Any]) -> Inspection:
+    """Return the complete inspection. model: its description."""
+    assert forced_pass.output is not None
+    views, notes = forced_pass.supported_views, list[Note]()
+    internals: dict[str, Any] = {}
+    if views & {"attention", "gates"}:
+        with torch.inference_mode(), capture(forced_pass.request.model) as captured:
+            forced_pass.forward()
+        internals = {
+            "attention": attention_maps(forced_pass, captured),
+            "gates": gate_activations(captured),
+        }
+        if not internals["attention"]:
             notes.append(Note("attention.none"))
-        elif not found["attention"][0].ablation_delta:
-            notes.append(Note("heads.dear", tokens=question.lengths()[1]))
-        if found["gates"] and found["gates"][0].units is None:
-            notes.append(Note("gates.means", most=UNITS))
-    if "saliency" in shows:
-        found["saliency"] = saliency_of(question)
-    facts = vars(question.facts) | {"notes": question.notes(notes)}
-    return Inspection(model=about, **facts, **found)
+        elif not internals["attention"][0].ablation_delta:
+            notes.append(Note("heads.skipped", tokens=forced_pass.lengths()[1]))
+        if internals["gates"] and internals["gates"][0].units is None:
+            notes.append(Note("gates.means", limit=MAX_GATE_VALUES))
+    if "saliency" in views:
+        internals["saliency"] = compute_saliency(forced_pass)
+    output = vars(forced_pass.output) | {"notes": forced_pass.notes(notes)}
+    return Inspection(model=model, **output, **internals)
 
 
-def maps_of(question: Question, captured: Capture) -> tuple[AttentionMap, ...]:
-    """The attention of all layers, and what each head is worth."""
+def attention_maps(forced_pass: ForcedPass, captured: Capture) -> tuple[AttentionMap, ...]:
+    """Return the attention of all layers, with entropy and ablation of each head."""
     heads = {name: weights.shape[1] for name, weights in captured.attention.items()}
-    worth = {} if question.dear(sum(heads.values())) else silenced(question, heads)
-    spread, found = captured.entropy(), []
+    deltas: dict[str, tuple[float, ...]] = {}
+    if not forced_pass.too_expensive(sum(heads.values())):
+        deltas = ablation_deltas(forced_pass, heads)
+    entropies, maps = captured.entropy(), []
     for name, weights in captured.attention.items():
-        part, entropy = part_of(name), tuple(spread[name][0].tolist())
-        about = (name, part, layer_of(name), *AXES[part])
-        found.append(AttentionMap(*about, weights[0].float().cpu(), entropy, worth.get(name, ())))
-    return tuple(found)
+        part, entropy = module_part(name), tuple(entropies[name][0].tolist())
+        about = (name, part, layer_index(name), *AXES[part])
+        values = weights[0].float().cpu()
+        maps.append(AttentionMap(*about, values, entropy, deltas.get(name, ())))
+    return tuple(maps)
 
 
 @torch.inference_mode()
-def silenced(question: Question, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
-    """How the score of the whole answer changes when each head of each attention is silent."""
+def ablation_deltas(forced_pass: ForcedPass, heads: dict[str, int]) -> dict[str, tuple[float, ...]]:
+    """Return the change of the total score when each head of each module is ablated.
+
+    heads: number of heads by module.
+    """
     if not heads:
         return {}
-    before = question.totals(1)
-    places = [(name, head) for name, count in heads.items() for head in range(count)]
-    found: dict[str, list[float]] = {name: [] for name in heads}
-    for first in range(0, len(places), question.totals_at_once()):
-        question.asked.on_step()
-        some = places[first : first + question.totals_at_once()]  # a copy for each
-        masks = {name: torch.zeros(len(some), count).bool() for name, count in heads.items()}
-        for copy, (name, head) in enumerate(some):
+    baseline = forced_pass.total_score(1)
+    all_heads = [(name, head) for name, count in heads.items() for head in range(count)]
+    deltas: dict[str, list[float]] = {name: [] for name in heads}
+    for start in range(0, len(all_heads), forced_pass.max_total_copies()):
+        forced_pass.request.on_step()
+        chunk = all_heads[start : start + forced_pass.max_total_copies()]  # one copy per head
+        masks = {name: torch.zeros(len(chunk), count).bool() for name, count in heads.items()}
+        for copy, (name, head) in enumerate(chunk):
             masks[name][copy, head] = True
-        with ablate(question.asked.model, masks):
-            changes = question.totals(len(some)) - before
-        for (name, _), change in zip(some, changes.tolist(), strict=True):
-            found[name].append(change)
-    return {name: tuple(changes) for name, changes in found.items()}
+        with ablate(forced_pass.request.model, masks):
+            changes = forced_pass.total_score(len(chunk)) - baseline
+        for (name, _), change in zip(chunk, changes.tolist(), strict=True):
+            deltas[name].append(change)
+    return {name: tuple(changes) for name, changes in deltas.items()}
 
 
-def saliency_of(question: Question) -> Saliency | None:
-    """The norm of the gradient of each part of the answer by each token that was read."""
-    parts, rows = list(range(question.lengths()[0])), question.rows
-    found: dict[str, list[Tensor]] = {}
-    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # which has no such rows
-        for first in range(0, len(parts), question.at_once()):
-            question.asked.on_step()
-            with capture(question.asked.model) as captured:
-                score = question.each(parts[first : first + question.at_once()]).sum()
-            for name, values in question.saliency(captured, score).items():
-                if name in READ:  # letters of words have other rows, not the same in all passes
-                    found.setdefault(name, []).append(values.detach().float().cpu())
-    joined = {name: torch.cat(some) for name, some in found.items()}
+def compute_saliency(forced_pass: ForcedPass) -> Saliency | None:
+    """Return the gradient norm of each output part with respect to each input token."""
+    parts, rows = list(range(forced_pass.lengths()[0])), forced_pass.row_axis
+    values: dict[str, list[Tensor]] = {}
+    # cuDNN cannot differentiate recurrent layers in evaluation mode.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        for start in range(0, len(parts), forced_pass.max_copies()):
+            forced_pass.request.on_step()
+            chunk = parts[start : start + forced_pass.max_copies()]
+            with capture(forced_pass.request.model) as captured:
+                score = forced_pass.output_scores(chunk).sum()
+            for name, one in forced_pass.saliency(captured, score).items():
+                if name in INPUT_MODULES:  # characters of words have other rows
+                    values.setdefault(name, []).append(one.detach().float().cpu())
+    joined = {name: torch.cat(some) for name, some in values.items()}
     source = joined.get("frontend", joined.get("frontend.tokens"))
-    read = joined.get("target")
-    before = None if read is None else Saliency(rows, "inputs", read)
-    return before if source is None else Saliency(rows, "source", source, before)
+    target = joined.get("target")
+    decoder_inputs = None if target is None else Saliency(rows, "inputs", target)
+    return decoder_inputs if source is None else Saliency(rows, "source", source, decoder_inputs)
 
 
-def gates_of(captured: Capture) -> tuple[Gate, ...]:
-    """The gates of all recurrent layers over time, and what the layers give."""
+def gate_activations(captured: Capture) -> tuple[Gate, ...]:
+    """Return the gates of all recurrent layers over time, and the outputs of the layers."""
     layers = [name for name in captured.hidden if name in captured.gates]
     layers = [name for name in layers if name.startswith(("encoder", "decoder"))]
-    views = {name: {**captured.gates[name], "hidden": captured.hidden[name]} for name in layers}
-    total = sum(view.numel() for gates in views.values() for view in gates.values())
+    values = {name: {**captured.gates[name], "hidden": captured.hidden[name]} for name in layers}
+    total = sum(one.numel() for gates in values.values() for one in gates.values())
     found = []
-    for name, gates in views.items():
-        part = part_of(name)
-        rows: Axis = "source" if part == "encoder" else "inputs"
-        way: Way = "backward" if ".backwards." in name else "forward"
-        for gate, view in gates.items():
-            units = view[0].float().cpu()
-            mean, kept = tuple(units.mean(-1).tolist()), units if total <= UNITS else None
-            found.append(Gate(name, part, layer_of(name), way, gate, rows, mean, kept))
+    for name, gates in values.items():
+        part = module_part(name)
+        rows: TokenAxis = "source" if part == "encoder" else "inputs"
+        direction: Direction = "backward" if ".backwards." in name else "forward"
+        for gate, one in gates.items():
+            units = one[0].float().cpu()
+            mean, kept = tuple(units.mean(-1).tolist()), units if total <= MAX_GATE_VALUES else None
+            found.append(Gate(name, part, layer_index(name), direction, gate, rows, mean, kept))
     return tuple(found)
 
 
-def part_of(name: str) -> Part:
-    """Which part of a model the path of a module belongs to."""
+def module_part(name: str) -> ModulePart:
+    """Return the part of the model that a module path belongs to."""
     if name.endswith((".cross", ".score")):
         return "cross"
-    return (
-        "pooling"
-        if name in ("pool", "pooling")
-        else "encoder"
-        if name.startswith("encoder")
-        else "decoder"
-    )
+    if name in ("pool", "pooling"):
+        return "pooling"
+    return "encoder" if name.startswith("encoder") else "decoder"
 
 
-def layer_of(name: str) -> int:
-    """The number of a layer in the path of a module, the first one; 0 where there is none."""
+def layer_index(name: str) -> int:
+    """Return the first layer index in a module path, or 0."""
     found = re.search(r"\.(\d+)(\.|$)", name)
     return int(found[1]) if found else 0

@@ -1,4 +1,4 @@
-"""What an inspection gives: one value that becomes JSON, a page, a picture or lines of text.
+"""The result of an inspection: one value for JSON, pages, figures and the terminal.
 
 H heads, T target tokens, S source tokens, D width of a layer.
 """
@@ -11,12 +11,12 @@ import numpy as np
 from torch import Tensor
 
 from regard.core.version import __version__
-from regard.tasks.questions.question import Axis, QuestionFacts
+from regard.tasks.inspection.forced_pass import ForcedOutput, TokenAxis
 
-FORMAT = 1  # of the dictionary; readers may refuse what they do not know
-DIGITS = 6  # behind the point
-Part = Literal["encoder", "decoder", "cross", "pooling"]
-Way = Literal["forward", "backward"]
+FORMAT_VERSION = 1  # of the JSON
+DIGITS = 6
+ModulePart = Literal["encoder", "decoder", "cross", "pooling"]
+Direction = Literal["forward", "backward"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class AttentionMap:
     (or of the predicted number) when a head is ablated."""
 
     name: str
-    part: Part
+    part: ModulePart
     layer: int
-    rows: Axis
-    columns: Axis
+    rows: TokenAxis
+    columns: TokenAxis
     heads: Tensor
     entropy: tuple[float, ...]
     ablation_delta: tuple[float, ...] = ()
@@ -38,29 +38,30 @@ class AttentionMap:
 @dataclass(frozen=True)
 class Gate:
     """One gate of a recurrent layer over time, or its output (`hidden`). mean: over the units;
-    units: (T, D), or None where that would be too much."""
+    units: (T, D), or None if there are too many."""
 
     name: str
-    part: Part
+    part: ModulePart
     layer: int
-    direction: Way
+    direction: Direction
     gate: str
-    rows: Axis
+    rows: TokenAxis
     mean: tuple[float, ...]
     units: Tensor | None
 
 
 @dataclass(frozen=True)
 class Saliency:
-    """How strongly each row depends on each column: (rows, columns) norms of gradients."""
+    """Gradient norms (rows, columns). decoder_inputs: saliency of what the decoder has read."""
 
-    rows: Axis
-    columns: Axis
+    rows: TokenAxis
+    columns: TokenAxis
     values: Tensor
-    decoder_inputs: "Saliency | None" = None  # saliency of what the decoder has read
+    decoder_inputs: "Saliency | None" = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Ready for JSON; of six digits, since the surer an answer, the smaller its gradients."""
+        """Return the saliency for JSON, with significant digits: confident outputs have small
+        gradients."""
         values = [[significant(value) for value in row] for row in self.values.double().tolist()]
         found: dict[str, Any] = {"rows": self.rows, "columns": self.columns, "values": values}
         if self.decoder_inputs is not None:
@@ -69,10 +70,10 @@ class Saliency:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inspection(QuestionFacts):
-    """All that is seen while a model predicts from one source; see docs/inspect.md.
+class Inspection(ForcedOutput):
+    """The output of a model for one source, and the model's internals; see docs/inspect.md.
 
-    model: as `about` gives it. attention, saliency, gates: what is inside.
+    model: as `describe_model` returns it.
     """
 
     model: dict[str, Any]
@@ -81,12 +82,9 @@ class Inspection(QuestionFacts):
     gates: tuple[Gate, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as dictionaries, lists, texts and numbers of six decimals: ready for JSON.
-
-        Only saliency has six digits, wherever the point is.
-        """
+        """Return everything for JSON, with six decimals (saliency: six significant digits)."""
         found = {
-            "format": FORMAT,
+            "format": FORMAT_VERSION,
             "version": __version__,
             "model": self.model,
             "source": vars(self.source),
@@ -105,23 +103,23 @@ class Inspection(QuestionFacts):
             "notes": [str(note) for note in self.notes],
             "note_keys": [note.as_dict() for note in self.notes],
         }
-        ready = {name: plain(value) for name, value in found.items()}
+        ready = {name: to_json(value) for name, value in found.items()}
         return ready | {"saliency": self.saliency and self.saliency.as_dict()}
 
 
 def significant(number: float) -> float | None:
-    """A number of six digits, wherever its point is; None for what is no number."""
+    """Return a number with six significant digits; None if it is not finite."""
     return float(f"{number:.{DIGITS}g}") if math.isfinite(number) else None
 
 
-def plain(value: Any) -> Any:
-    """The value as JSON has it: lists, numbers of six decimals, None for what is no number."""
+def to_json(value: Any) -> Any:
+    """Return a value for JSON: lists, numbers with six decimals, None if not finite."""
     if isinstance(value, Tensor):
         numbers = value.double().numpy()
-        whole = bool(np.isfinite(numbers).all())
-        return numbers.round(DIGITS).tolist() if whole else plain(numbers.tolist())
+        is_finite = bool(np.isfinite(numbers).all())
+        return numbers.round(DIGITS).tolist() if is_finite else to_json(numbers.tolist())
     if isinstance(value, float):
         return round(value, DIGITS) if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
-    return [plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: to_json(one) for name, one in value.items()}
+    return [to_json(one) for one in value] if isinstance(value, list | tuple) else value

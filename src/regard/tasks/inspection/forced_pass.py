@@ -1,0 +1,196 @@
+"""A source with a fixed output, over which the model can be run any number of times.
+
+Each run takes several copies, so that every copy can differ: an ablated head, another gradient.
+R parts of the output (tokens, tags, labels or numbers), n copies, V outputs per part.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from regard.core.errors import UserError
+from regard.nn.capture import Capture
+from regard.tasks.inspection.notes import Note
+
+MAX_ATTENTION_VALUES = 2_000_000  # per attention map, over all copies
+MAX_OUTPUT_VALUES = 20_000_000  # of the output layer, over all copies
+MAX_TOKENS = 200  # default limit per side
+NUM_ALTERNATIVES = 5
+TokenAxis = Literal["source", "target", "inputs", "one"]
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text and its tokens, as printed."""
+
+    text: str
+    tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OutputStep:
+    """One output token with its probability, or one predicted number with its value.
+
+    alternatives: the most probable other tokens, in descending order. given: whether the token is
+    part of the prompt of a language model.
+    """
+
+    token: str
+    probability: float | None
+    alternatives: tuple[tuple[str, float], ...] = ()
+    value: float | None = None
+    given: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the step for JSON; a number has a value instead of a probability."""
+        value = {"value": self.value}
+        if self.probability is not None:
+            value = {"probability": self.probability}
+        alternatives = [list(pair) for pair in self.alternatives]
+        step = {"token": self.token, **value, "alternatives": alternatives}
+        return step | ({"given": True} if self.given else {})
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForcedOutput:
+    """The output that a pass explains, without the internals of the model.
+
+    forced: whether the user passed the target (forced decoding). inputs: tokens read by the
+    decoder. truncated: whether the output reached its length limit. tree: the search tree, ready
+    for JSON. notes: what is missing, and why.
+    """
+
+    source: TokenizedText
+    target: TokenizedText
+    steps: tuple[OutputStep, ...]
+    forced: bool = False
+    inputs: tuple[str, ...] = ()
+    score: float | None = None
+    truncated: bool = False
+    unknown_tokens: tuple[str, ...] = ()
+    tree: dict[str, Any] | None = None
+    notes: tuple[Note, ...] = ()
+
+
+def no_step() -> None:
+    """Do nothing between passes."""
+
+
+@dataclass(frozen=True)
+class InspectionRequest:
+    """Arguments of an inspection.
+
+    target: explain this output instead of the model's own. max_tokens: limit per side. on_step:
+    called between passes; may raise to cancel.
+    """
+
+    predictor: Any
+    source: Any
+    target: str | None = None
+    search: Any = None
+    max_tokens: int = MAX_TOKENS
+    on_step: Callable[[], None] = no_step
+
+    @property
+    def task(self) -> Any:
+        """The task of the model."""
+        return self.predictor.task
+
+    @property
+    def forced(self) -> bool:
+        """Whether the user passed a target."""
+        return self.target is not None
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model."""
+        device: torch.device = self.predictor.engine.device
+        return device
+
+    @cached_property
+    def model(self) -> Any:
+        """The torch module, in evaluation mode."""
+        return self.predictor.engine.inside().eval()
+
+    def check_length(self, side: str, count: int, advice: str) -> None:
+        """Raise TooLong if a side has more than `max_tokens` tokens."""
+        if count > self.max_tokens:
+            raise TooLong(side, count, self.max_tokens, advice)
+
+
+class TooLong(UserError):
+    """A side with too many tokens. advice: how to shorten it."""
+
+    def __init__(self, side: str, count: int, limit: int, advice: str) -> None:
+        super().__init__(
+            f"{side}: {count:,} tokens, but the limit is {limit:,} per side",
+            help=f"{advice}, or raise the limit: --max-tokens {count}",
+        )
+        self.side, self.count, self.advice = side, count, advice
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForcedPass(ABC):
+    """A repeatable forward pass over a source and a fixed output."""
+
+    request: InspectionRequest
+    output: ForcedOutput | None = None
+
+    @property
+    def row_axis(self) -> TokenAxis:
+        """The axis of the output parts in a map: target tokens, or one."""
+        return "target"
+
+    @property
+    def supported_views(self) -> frozenset[str]:
+        """Which of attention, gates and saliency the model can show."""
+        return frozenset({"attention", "gates", "saliency"})
+
+    @abstractmethod
+    def output_scores(self, parts: list[int]) -> Tensor:
+        """Return (n,): the log odds (or the number) of each part, each in its own copy."""
+
+    @abstractmethod
+    def forward(self) -> None:
+        """Run the model once over the source, to capture its internals."""
+
+    @abstractmethod
+    def total_score(self, copies: int) -> Tensor:
+        """Return (n,): the log probability of the output, or the sum of its numbers."""
+
+    @abstractmethod
+    def lengths(self) -> tuple[int, int]:
+        """Return R, and the length of the longer side."""
+
+    def num_outputs(self) -> int:
+        """Return the number of values of the output layer per part."""
+        return 1
+
+    def max_copies(self) -> int:
+        """Return how many copies fit into memory, including attention maps."""
+        parts, longest = self.lengths()
+        num_outputs = parts * self.num_outputs()
+        max_by_attention = MAX_ATTENTION_VALUES // (8 * longest * longest)
+        return max(1, min(max_by_attention, MAX_OUTPUT_VALUES // num_outputs))
+
+    def max_total_copies(self) -> int:
+        """Return how many copies `total_score` accepts."""
+        return self.max_copies()
+
+    def too_expensive(self, heads: int) -> bool:
+        """Return whether the ablation of this many heads would take too long."""
+        return False
+
+    def saliency(self, captured: Capture, score: Tensor) -> dict[str, Tensor]:
+        """Return the saliency of each input position (n, positions), by module."""
+        return captured.saliency(score)
+
+    def notes(self, internals: Sequence[Note]) -> tuple[Note, ...]:
+        """Return all notes. internals: notes about attention, heads and gates."""
+        assert self.output is not None
+        return (*self.output.notes, *internals)

@@ -1,0 +1,52 @@
+"""Notes of an inspection: what is missing or needs explanation, each with a key for translation."""
+
+from typing import Any
+
+# views/pages/notes.js has the Chinese texts under the same keys.
+NOTES = {
+    "attention.none": "This model has no attention.",
+    "heads.skipped": "Head ablation skipped: too slow for {tokens} masked tokens.",
+    "gates.means": "Only the means of the gates are kept: more than {limit} values.",
+    "unknown.p": "The probability of an unknown token is that of <unk>.",
+    "sampled.tree": "Sampled output: no search tree (use beam search for one).",
+    "target.forced": "Forced decoding: the target was given.",
+    "target.tree": "The tree is that of the model's own search.",
+    "target.coverage": "The score of the given target excludes the coverage penalty.",
+    "continuation.greedy": "The continuation is greedy, at most {limit} tokens.",
+    "continuation.sampled": "The continuation is sampled, at most {limit} tokens.",
+    "continuation.context": "It stops after {tokens} tokens: the context length is {context}.",
+    "ngram": "An n-gram model has no attention, no layers and no gradients.",
+    "masked.tokens": "Each token is masked in turn; p is the probability of the original token.",
+    "masked.ablation": (
+        "Ablation is the change of the summed log probability of all tokens, each masked in turn."
+    ),
+    "masked.attention": "Attention is that of the text without masks.",
+    "crf": (
+        "CRF output layer: p of a tag is its marginal over all tag sequences; the score is the log "
+        "probability of the tag sequence."
+    ),
+    "vector": (
+        "A vector is read as one position, so there is no attention. Gradients are with respect to "
+        "the standardized features."
+    ),
+    "number.gradients": "Gradients are those of the predicted number, in its own unit.",
+    "number.heads": "Gradients and ablation refer to the predicted number, in its own unit.",
+    "number.several": "Ablation is the sum of the changes of all predicted numbers.",
+}
+
+
+class Note(str):
+    """A sentence. key, values: the same for translation."""
+
+    key: str
+    values: dict[str, Any]
+
+    def __new__(cls, key: str, **values: Any) -> "Note":
+        formatted = {name: f"{value:,}" for name, value in values.items()}
+        note = super().__new__(cls, NOTES[key].format(**formatted))
+        note.key, note.values = key, values
+        return note
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return key and values for JSON, without the sentence."""
+        return {"key": self.key, "values": self.values}

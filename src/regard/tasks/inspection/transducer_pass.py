@@ -1,0 +1,97 @@
+"""The pass of a transducer: the output of its search with the search tree, or a given target.
+
+n copies, T target tokens with EOS, S source tokens with EOS, V vocabulary.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from regard.data.tensors.padded import Padded, shifted
+from regard.data.tensors.special import BOS, EOS, SPECIALS
+from regard.models.max_length import refuse_longer
+from regard.search.explore import SearchTree
+from regard.search.forced_decoding import score_targets
+from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
+from regard.search.scoring import Scoring
+from regard.tasks.inspection.batched_pass import (
+    BatchedPass,
+    EncodedText,
+    encode_text,
+    unknown_notes,
+)
+from regard.tasks.inspection.forced_pass import ForcedOutput, InspectionRequest, TokenizedText
+from regard.tasks.inspection.notes import Note
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransducerPass(BatchedPass):
+    """A source and a forced target, both with EOS."""
+
+    source: Padded  # (1, S)
+
+    def logits(self, copies: int) -> Tensor:
+        """Return (n, T, V): the logits of each token given its prefix."""
+        model = self.request.model
+        inputs = shifted(torch.tensor([self.tokens], device=self.request.device))
+        state = model.start(self.source.copies(copies))
+        return model.step(inputs.expand(copies, -1), state)[0].float()
+
+    def num_outputs(self) -> int:
+        return len(self.request.task.target)
+
+    def lengths(self) -> tuple[int, int]:
+        return len(self.tokens), max(len(self.tokens), self.source.data.shape[1])
+
+
+def transducer_pass(request: InspectionRequest) -> TransducerPass:
+    """Return the pass over the output of the search, or over a given target."""
+    task, text, engine = request.task, request.source, request.predictor.engine
+    names = task.source.names(text)
+    request.check_length("text", len(names), "shorten the text")
+    engine.check(len(names))
+    search_request = engine.own(task.search_request(task.rows([text]), [0], request.search))
+    search_request = replace(search_request, on_step=lambda rows, outputs: request.on_step())
+    best, tree = request.search.explain(engine.stepper(), search_request)
+    if request.target is None:
+        target = EncodedText(best.tokens, list(map(task.target.name, best.tokens)), ())
+        request.check_length("output", len(target.ids) + 1, "use a smaller max_length")
+        notes = [Note("sampled.tree")] if tree is None else []
+    else:
+        target = encode_text(task.target, request.target)
+        refuse_longer(request.model, "decoder", len(target.ids) + 1)
+        best, notes = _score_target(request, search_request.source, target, tree)
+        request.check_length("target", len(target.ids) + 1, "shorten the target")
+    tokens = (*target.names, SPECIALS[EOS])
+    forced_pass = TransducerPass(
+        request=request, source=search_request.source, tokens=(*target.ids, EOS)
+    )
+    output = ForcedOutput(
+        source=TokenizedText(text, tuple(names)),
+        target=TokenizedText(request.target or task.target.decode(target.ids), tokens),
+        steps=forced_pass.steps(task.target.name, NON_OUTPUT_IDS, tokens),
+        forced=request.forced,
+        inputs=(SPECIALS[BOS], *tokens[:-1]),
+        score=best.score,
+        truncated=best.truncated,
+        unknown_tokens=(*task.source.unknown(text), *target.unknown_tokens),
+        tree=None if tree is None else tree.as_dict(task.target),
+        notes=tuple(notes),
+    )
+    return replace(forced_pass, output=output)
+
+
+def _score_target(
+    request: InspectionRequest, source: Padded, target: EncodedText, tree: SearchTree | None
+) -> tuple[Hypothesis, list[Note]]:
+    """Return a given target as a hypothesis with its score, and notes."""
+    scoring: Scoring = getattr(request.search, "scoring", Scoring("none"))
+    stepper = request.predictor.engine.stepper()
+    (hypothesis,) = score_targets(stepper, source, [target.ids], scoring)
+    notes = [Note("target.forced")]
+    if tree is not None:
+        notes.append(Note("target.tree"))
+    if scoring.coverage_penalty:
+        notes.append(Note("target.coverage"))
+    return hypothesis, [*notes, *unknown_notes(target.unknown_tokens)]
