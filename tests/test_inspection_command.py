@@ -61,7 +61,7 @@ def test_pages_and_pictures_are_written(command: Command, trained: Any, tmp_path
         (("abc", "--json", ""), "--json .: expected a file name, found a folder"),
         (("abc", "--out", "/"), "--out /: expected a file name, found a folder"),
         (("abc", "--out", "a.b", "--json", "./a.b"), "--json a.b: same file as --out"),
-        (("abc", "--set", "model.width=3"), "a trained model keeps all its settings"),
+        (("abc", "--set", "model.width=3"), "only search.* can be changed"),
         (("a" * 300,), "--max-tokens 301"),
     ],
 )
