@@ -90,7 +90,9 @@ def test_inspect_stops_at_the_timeout(
 
     monkeypatch.setattr(internals, "capture", capture)
     monkeypatch.setattr(jobs, "time", Clock)
-    monkeypatch.setattr("regard.tasks.inspection.forced_pass.MAX_ATTENTION_VALUES", 1)  # one pass per token
+    monkeypatch.setattr(
+        "regard.tasks.inspection.forced_pass.MAX_ATTENTION_VALUES", 1
+    )  # one pass per token
 
     async def run_requests(client: httpx.AsyncClient) -> None:
         rejected = await client.post("/inspect", json={"text": "fade", "target": "bed" * 8})
