@@ -4,7 +4,7 @@ import pytest
 
 from regard.data.tokenizers.build import build_tokenizer
 from regard.data.tokenizers.tokenizer import Tokenizer
-from regard.inference.shortlist_stepper import _within
+from regard.inference.shortlist_stepper import _to_list_ids
 from regard.search import Beam, Sample, TokenConstraints
 from regard.search.hypothesis import NO_CONSTRAINTS
 from regard.tasks.banning import bans, word_ends
@@ -119,7 +119,7 @@ def test_a_shortlist_keeps_what_is_banned() -> None:
         boundary_tokens=frozenset({5, 9}),
     )
     own = np.array([3, 5, 8])
-    assert _within(wish, own) == TokenConstraints(
+    assert _to_list_ids(wish, own) == TokenConstraints(
         banned=((1,),), banned_after_boundary=((2, 0),), boundary_tokens=frozenset({1})
     )
-    assert _within(NO_CONSTRAINTS, own) == NO_CONSTRAINTS
+    assert _to_list_ids(NO_CONSTRAINTS, own) == NO_CONSTRAINTS

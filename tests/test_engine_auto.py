@@ -60,8 +60,8 @@ def test_auto_never_takes_an_engine_that_answers_otherwise(
         found = engine.run(Beam(), SearchRequest(some, torch.full((len(part),), 12)))
         return [best for best, *_ in found]
 
-    list(auto.spread(find, [list(range(i, i + 20)) for i in range(0, 200, 20)]))
-    assert auto.engine is first and auto.taken() == ["torch", None]
+    list(auto.map_batches(find, [list(range(i, i + 20)) for i in range(0, 200, 20)]))
+    assert auto.engine is first and auto.save_choice() == ["torch", None]
     assert "equal" in capsys.readouterr().err
 
 
@@ -80,7 +80,7 @@ def test_auto_leaves_what_is_too_long_to_torch(
     def short(*which: Any) -> Any:
         found = opened(*which)
         engine = found.engine
-        engine.source_places, run = 6, engine.run
+        engine.max_source_length, run = 6, engine.run
         monkeypatch.setattr(
             engine, "run", lambda search, one: given.append(one.source) or run(search, one)
         )
@@ -91,13 +91,13 @@ def test_auto_leaves_what_is_too_long_to_torch(
     chance = random.Random(5)
     many = ["".join(chance.choices(LETTERS, k=chance.randint(1, 9))) for _ in range(210)]
     assert auto.predict(many) == model.predict(many)
-    assert auto.model_.taken() == ["ctranslate2", None] and given
+    assert auto.model_.save_choice() == ["ctranslate2", None] and given
     given.clear()
     again = auto.predict(["abc", "abcabcabc"], batch_size=1)
     assert again == model.predict(["abc", "abcabcabc"], batch_size=1)
     assert [len(source.data[0]) for source in given] == [4]  # abc and the end
     engine = auto.model_.engine
-    engine.engine.target_places = 20
+    engine.engine.max_target_length = 20
     given.clear()
     for length, limit, fits in ((6, 20, 1), (7, 20, 0), (6, 21, 0)):
         request = SearchRequest(pad([[5] * length]), torch.tensor([limit]))
@@ -112,15 +112,15 @@ def test_the_engine_of_a_first_part_is_taken_again(
     model, _ = exported("pre")
     monkeypatch.setenv("REGARD_CACHE", str(tmp_path))
     auto = regard.load(model.folder_, engine="auto").model_
-    auto.take(None)
-    assert auto.taken() is None and auto.engine is auto.torch
-    auto.take(["ctranslate2", "int8"])
+    auto.restore_choice(None)
+    assert auto.save_choice() is None and auto.engine is auto.torch
+    auto.restore_choice(["ctranslate2", "int8"])
     assert isinstance(auto.engine.engine, CTranslate2Engine)
-    assert auto.taken() == ["ctranslate2", "int8"]
+    assert auto.save_choice() == ["ctranslate2", "int8"]
     monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # nothing is measured any more
-    assert list(auto.spread(lambda engine, part: engine, [list(range(500))])) == [auto.engine]
-    auto.take(["torch", None])
-    assert auto.engine is auto.torch and auto.taken() == ["torch", None]
+    assert list(auto.map_batches(lambda engine, part: engine, [list(range(500))])) == [auto.engine]
+    auto.restore_choice(["torch", None])
+    assert auto.engine is auto.torch and auto.save_choice() == ["torch", None]
 
 
 def _always_faster(run: Any) -> Any:

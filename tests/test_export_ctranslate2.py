@@ -214,7 +214,7 @@ def test_comparison_counts_answers_and_looks_at_scores() -> None:
 
 def test_another_engine_is_refused_by_name(exported: Any, command: Any) -> None:
     model, folder = exported("pre")
-    with pytest.raises(UserError, match="exported for the engine ctranslate2, so torch cannot"):
+    with pytest.raises(UserError, match="exported for engine ctranslate2; torch cannot"):
         regard.load(folder, engine="torch")
     with pytest.raises(UserError, match="'tensorrt' found"):
         regard.load(model.folder_, engine="tensorrt")

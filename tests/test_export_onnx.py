@@ -133,7 +133,7 @@ def test_learned_places_come_to_an_end(tmp_path: Path, rounded: bool) -> None:
     if rounded:
         onnx._quantize(tmp_path)
     engine = OnnxEngine(tmp_path)
-    assert (engine.source_places, engine.target_places) == (6, 6)
+    assert (engine.max_source_length, engine.max_target_length) == (6, 6)
     state = engine.start(pad([[5, 6, 7, 8, 9, EOS]]))
     _, state = engine.step(torch.full((1, 6), 5), state)
     with pytest.raises(UserError, match=r"7 tokens .* model.decoder.positions.length=6"):
@@ -199,7 +199,7 @@ def test_damaged_folders(exported: Path, tmp_path: Path) -> None:
     shutil.copytree(exported, tmp_path / "copy")
     whole = (tmp_path / "copy" / "onnx" / "step.onnx").read_bytes()
     (tmp_path / "copy" / "onnx" / "step.onnx").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"step.onnx: damaged, export the model anew"):
+    with pytest.raises(UserError, match=r"step.onnx: corrupted"):
         regard.load(tmp_path / "copy")
     (tmp_path / "copy" / "onnx" / "step.onnx").unlink()
     with pytest.raises(UserError, match=r"step.onnx: no such file"):

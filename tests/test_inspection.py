@@ -211,7 +211,7 @@ class Closed(Engine):
 @pytest.mark.parametrize(
     ("inner", "message"),
     [
-        (lambda model: Closed(), "ctranslate2 shows nothing of its inside; inspect the folder of"),
+        (lambda model: Closed(), "ctranslate2 does not support inspection; inspect the run folder"),
         (lambda model: TorchEngine(Ensemble([model, model])), "inspected one by one"),
     ],
 )

@@ -222,7 +222,7 @@ def cut_config(model: Path) -> str:
 def half_config(model: Path) -> str:
     lines = (model / "config.yaml").read_text().splitlines()
     (model / "config.yaml").write_text("\n".join(lines[: lines.index("model:") + 6]))
-    return "model/config.yaml: damaged or cut short: model."
+    return "model/config.yaml: corrupted or truncated: model."
 
 
 def broken_facts(model: Path) -> str:

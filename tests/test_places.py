@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 from regard.data.reading.read import Pair
 from regard.data.tensors.special import EOS
 from regard.inference.predictor import Predictor
-from regard.models.heads import Head
+from regard.models.output_layer import OutputLayer
 from regard.optim.groups import groups_of, hidden_matrices
 from regard.search import Beam
 from regard.training.run import Run
@@ -72,7 +72,7 @@ def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_p
     predictor = Predictor.of(made.task, made.config, model, made.folder)
     with pytest.raises(UserError, match=r"a sequence of 6 tokens.*model.encoder.positions"):
         predictor.predict(["ab", "abcda"], Beam())
-    model.head = Head(model.head.weight, bias=True)
+    model.head = OutputLayer(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would go on for ever
     (found,) = predictor.predict(["abcd"], Beam(beam=1))
     assert len(found.tokens) == 4 and found.truncated  # and the end

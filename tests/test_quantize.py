@@ -178,4 +178,4 @@ def test_the_command_line_takes_it(
     assert json.loads(said.out)["metrics"] == pytest.approx(true)
     assert true["perplexity"] != trained.evaluate([("abc", "cba")])["perplexity"]
     said = command("predict", folder, "abc", "--quantize", "int4")
-    assert said.code == 2 and "quantize: int8 expected, or nothing; 'int4' found" in said.err
+    assert said.code == 2 and "quantize: expected int8 or None, found 'int4'" in said.err

@@ -278,21 +278,21 @@ def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path:
 
 def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> None:
     model = built("recurrent")
-    with pytest.raises(UserError, match="shortlist: several models that answer together"):
+    with pytest.raises(UserError, match="shortlist: not supported for ensembles"):
         TorchEngine(Ensemble([model, model]), shortlist=listed())
     said = command("predict", trained.run, "abc", "--shortlist", "--ensemble", trained.run)
     assert said.code == 2 and "--shortlist: not supported with --ensemble" in said.err
     model.head = torch.nn.Linear(8, SIZE)  # type: ignore[assignment]
-    with pytest.raises(UserError, match="shortlist: not for rounded weights"):
+    with pytest.raises(UserError, match="shortlist: not supported with int8 weights"):
         TorchEngine(model, shortlist=listed())
     loaded = regard.load(trained.run).predictor_
-    loaded.engine = TorchEngine(loaded.engine.inside(), shortlist=listed())
-    with pytest.raises(UserError, match="shortlist: the engine torch has none"):
+    loaded.engine = TorchEngine(loaded.engine.torch_module(), shortlist=listed())
+    with pytest.raises(UserError, match="shortlist: not supported by engine torch"):
         with_shortlist(loaded, True)
     said = command("predict", trained.run, "abc", "--shortlist")
     assert said.code == 2 and "shortlist.safetensors: no such file" in said.err
     tags = models("tag")
-    with pytest.raises(UserError, match="only for transducers; this is a tag model"):
+    with pytest.raises(UserError, match="only supported for task transduce, found tag"):
         regard.load(tags.run, shortlist=True)
     said = command("shortlist", tags.run, tags.train)
     assert said.code == 2 and "only transducers have shortlists" in said.err

@@ -99,7 +99,7 @@ def test_the_fast_path_is_made_once_for_all_workers(
 ) -> None:
     """Workers are copies that end: what only they had made, each later call would make again."""
     loaded = regard.load(trained.run).predictor_
-    model = loaded.engine.inside()
+    model = loaded.engine.torch_module()
     fresh = Predictor.of(loaded.task, loaded.config, model, loaded.folder)
     made: list[int] = []
     monkeypatch.setattr(torch_engine, "fast", lambda module: made.append(1) or fast(module))

@@ -12,7 +12,7 @@ from regard.data.tensors.padded import Batch, Outputs, Padded, SharedRows
 from regard.inputs.frontend import Embedding
 from regard.inputs.words import CharCNN, CharLSTM
 from regard.models.encoder_model import POOLS
-from regard.models.window import Linear, Mlp, Window
+from regard.models.window import LinearEncoderOptions, MlpEncoderOptions, WindowEncoderOptions
 from regard.objectives import Absolute, Huber, Labels, Squared, Tags
 
 B, S, D, C = 3, 5, 8, 4
@@ -40,7 +40,7 @@ def test_window(window: int, activation: str) -> None:
     """Each place with its neighbors, from left to right; zeros beyond the ends of the row."""
     torch.manual_seed(0)
     sizes = {"width": D, "layers": 2, "dropout": 0.0, "activation": activation}
-    ours, source = Window(window=window, **sizes).build().eval(), vectors()
+    ours, source = WindowEncoderOptions(window=window, **sizes).build().eval(), vectors()
     out = ours(source)
     assert torch.equal(out.mask, MASK)
     for row, length in enumerate(LENGTHS):
@@ -55,11 +55,13 @@ def test_window(window: int, activation: str) -> None:
 def test_mlp_and_linear() -> None:
     torch.manual_seed(0)
     source = vectors()
-    ours = Mlp(width=6, layers=2, dropout=0.0).build(D).eval()
+    ours = MlpEncoderOptions(width=6, layers=2, dropout=0.0).build(D).eval()
     out = ours(source).data
     assert out.shape == (B, S, 6)
     close(out[1, 2], layers(source.data[1, 2], ours.layers, "relu"))
-    assert torch.equal(Linear(width=D, dropout=0.5).build().eval()(source).data, source.data)
+    assert torch.equal(
+        LinearEncoderOptions(width=D, dropout=0.5).build().eval()(source).data, source.data
+    )
 
 
 @pytest.mark.parametrize("kind", ["mean", "max", "first", "last", "attention"])

@@ -14,7 +14,7 @@ from regard.core.options import kinds_of
 from regard.data.tensors.padded import Padded
 from regard.models.recurrent import RecurrentDecoderOptions, RecurrentEncoderOptions
 from regard.nn.attention_scores import RecurrentCross, Score
-from regard.nn.recurrent import CELLS, reversal
+from regard.nn.recurrent import CELLS, reverse_indices
 
 B, S, T, D, M = 3, 5, 4, 8, 6
 LENGTHS = torch.tensor([5, 3, 1])
@@ -146,7 +146,7 @@ def test_deep_encoder_in_both_directions(cell: str) -> None:
 
 def test_reversal_by_hand() -> None:
     mask = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
-    assert reversal(mask).tolist() == [[2, 1, 0], [1, 0, 2], [0, 1, 2]]
+    assert reverse_indices(mask).tolist() == [[2, 1, 0], [1, 0, 2], [0, 1, 2]]
 
 
 @pytest.mark.parametrize("score", ["none", "additive", "bilinear"])

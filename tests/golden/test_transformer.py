@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.data.tensors.padded import Padded
-from regard.models.heads import Head
+from regard.models.output_layer import OutputLayer
 from regard.models.transformer_options import TransformerDecoderOptions, TransformerEncoderOptions
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.kernels.kernel import AttentionMask
@@ -255,7 +255,7 @@ def test_learned_positions_are_an_embedding_of_places() -> None:
 
 
 def test_head_with_a_bias_is_a_linear_layer() -> None:
-    head, linear = noisy(Head(nn.Parameter(torch.randn(7, D)), bias=True)), nn.Linear(D, 7)
+    head, linear = noisy(OutputLayer(nn.Parameter(torch.randn(7, D)), bias=True)), nn.Linear(D, 7)
     put(linear, head)
     h = torch.randn(2, 3, D)
     close(head(h), linear(h))

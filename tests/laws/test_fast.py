@@ -98,8 +98,8 @@ def test_default_models_take_the_fast_step(kind: str, quantized: bool, source: P
     twin = fast(quantize(model) if quantized else model)
     calls: list[int] = []
     if twin.decoder is not None:
-        row = twin.decoder.row
-        twin.decoder.row = lambda *given: calls.append(1) or row(*given)
+        step = twin.decoder.step
+        twin.decoder.step = lambda *given: calls.append(1) or step(*given)
     model.decoder.forward = lambda *given: pytest.fail("the module was asked")
     if quantized and kind == "recurrent":
         assert twin.decoder is None
@@ -171,7 +171,7 @@ def test_large_vocabularies(
 ) -> None:
     """No table of what tokens add to gates, but an output layer whose weights are laid out."""
     monkeypatch.setattr("regard.models.fast_recurrent.MOST", 0)
-    monkeypatch.setattr("regard.models.heads.LARGE", 0)
+    monkeypatch.setattr("regard.models.output_layer.LARGE", 0)
     model, tokens = tiny(options), torch.full((len(source.data), 1), 6)
     twin = fast(model)
     close(twin.step(tokens, twin.start(source))[0], model.step(tokens, model.start(source))[0])

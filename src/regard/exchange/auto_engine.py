@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from regard.core.errors import UserError, info
 from regard.inference.engine import BatchWork, Engine, Result
-from regard.inference.fallback_engine import Fitting
+from regard.inference.fallback_engine import FallbackEngine
 from regard.search.search import Search, SearchRequest, SearchResult
 
 
@@ -53,16 +53,16 @@ class AutoEngine(Engine):
     def for_alignment(self, request: SearchRequest) -> Any:
         return self.engine.for_alignment(request)
 
-    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+    def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
         """Run with the fastest engine, chosen once there are enough sources."""
         if self.chosen == UNDECIDED and sum(map(len, parts)) >= MIN_SOURCES:
             self._use(*self._fastest(SpeedTrial(parts, work)))
-        return self.engine.spread(work, parts)
+        return self.engine.map_batches(work, parts)
 
-    def taken(self) -> list[str | None] | None:
+    def save_choice(self) -> list[str | None] | None:
         return None if self.chosen == UNDECIDED else [self.chosen.name, self.chosen.quantize]
 
-    def take(self, record: list[str | None] | None) -> None:
+    def restore_choice(self, record: list[str | None] | None) -> None:
         if record is None:
             return
         name, quantize = record
@@ -75,7 +75,7 @@ class AutoEngine(Engine):
 
     def _open(self, choice: EngineChoice) -> Engine:
         """Open an engine that falls back to torch for long sequences."""
-        return Fitting(self.load(choice), self.torch)
+        return FallbackEngine(self.load(choice), self.torch)
 
     def _fastest(self, trial: "SpeedTrial") -> tuple[Engine, EngineChoice]:
         """Return the fastest engine whose predictions agree with torch, and print the speeds."""
@@ -119,6 +119,6 @@ class SpeedTrial:
         """Return the best hypotheses, and the sources per second."""
         parts = [self.rows[i : i + self.size] for i in range(0, len(self.rows), self.size)]
         start = time.perf_counter()
-        found = list(engine.spread(self.work, parts))
+        found = list(engine.map_batches(self.work, parts))
         seconds = time.perf_counter() - start
         return [one for part in found for one in part], len(self.rows) / seconds

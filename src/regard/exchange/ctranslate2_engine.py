@@ -21,7 +21,7 @@ from regard.core.threads import num_threads
 from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import EOS
 from regard.inference.engine import Engine
-from regard.inference.packages import need
+from regard.inference.packages import import_package
 from regard.nn.fast import fast
 from regard.search.callbacks import remap_rows
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
@@ -39,10 +39,10 @@ class CTranslate2Engine(Engine):
 
     def __init__(self, folder: Path) -> None:
         """folder: the CTranslate2 files inside an exported folder."""
-        package = need("ctranslate2")
+        package = import_package("ctranslate2")
         self.folder = folder
         facts = read_fields(folder / "config.json", "source_length", "length")
-        self.source_places, self.target_places = facts
+        self.max_source_length, self.max_target_length = facts
         self.threads = num_threads()
         try:
             self.translator = package.Translator(
@@ -55,14 +55,14 @@ class CTranslate2Engine(Engine):
 
     def check(self, length: int) -> None:
         """Raise UserError for a source that exceeds the positions of the export."""
-        if self.source_places is not None and length > self.source_places:
+        if self.max_source_length is not None and length > self.max_source_length:
             raise UserError(
                 f"a source of {length - 1:,} tokens: this export has positions for "
-                f"{self.source_places - 1:,}; use the run folder that it was made from"
+                f"{self.max_source_length - 1:,}; use the run folder that it was made from"
             )
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        request, plain = self.own(request), search.plain_beam()
+        request, plain = self.fit_request(request), search.plain_beam()
         if request.constraints is not None or plain is None:
             return search.run(self.stepper(), request)
         (source, limits), nbest = request.sequences(), request.nbest

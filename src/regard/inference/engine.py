@@ -1,4 +1,4 @@
-"""The contract of an engine: a search and a request in, outputs out."""
+"""The interface of an engine: a search and a request in, outputs out."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -19,98 +19,97 @@ from regard.nn.positions import too_long
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.tasks.batches import MIN_ROWS_PER_THREAD
 
-WORTH = 32  # sources for which copies of this process are worth their start
+MIN_SOURCES_TO_FORK = 32  # fewer are done before worker processes pay off
 
 Result = TypeVar("Result")
-BatchWork = Callable[["Engine", list[int]], Result]  # what an engine does with a batch of sources
+BatchWork = Callable[["Engine", list[int]], Result]  # the work for a batch of source indices
 
 
 class Engine(ABC):
-    """Runs a trained model. device: where it computes; forks: whether copies of this process can
-    run it, each for itself; spreads: whether threads share its batches; source_places,
-    target_places: the most tokens that each side can read, EOS included, or None; module: the
-    model as torch trains it, if it can be seen from inside; plain: whether it is run as it is."""
+    """Runs a trained model. fork_safe: whether forked processes can run it; uses_threads: whether
+    batches are divided among threads; max_source_length, max_target_length: in tokens, EOS
+    included, or None; module: the torch module, if any; plain: whether it runs unchanged."""
 
     name: str
     device = torch.device("cpu")
-    forks = False
-    spreads = True
+    fork_safe = False
+    uses_threads = True
     plain = False
-    source_places: int | None = None
-    target_places: int | None = None
+    max_source_length: int | None = None
+    max_target_length: int | None = None
     module: nn.Module | None = None
 
     def check(self, length: int) -> None:
         """Raise UserError if sources of this length, EOS included, are too long."""
-        if self.source_places is not None and length > self.source_places:
-            raise too_long(length, self.source_places, "model.encoder.positions")
+        if self.max_source_length is not None and length > self.max_source_length:
+            raise too_long(length, self.max_source_length, "model.encoder.positions")
 
     @abstractmethod
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        """Return what the search finds for each row of a request."""
+        """Return the result of the search for each row of a request."""
 
     def stepper(self) -> Any:
-        """Return the model step by step, for scores of given outputs, alignments, alternatives."""
-        raise UserError(f"engine {self.name}: only searches; choose engine torch for this")
+        """Return the step function of the model, for forced decoding and alignments."""
+        raise UserError(f"engine {self.name}: supports search only", help="use --engine torch")
 
-    def inside(self) -> nn.Module:
-        """Return the model as torch trains it; raise UserError if another engine runs it."""
+    def torch_module(self) -> nn.Module:
+        """Return the torch module; raise UserError if another engine runs the model."""
         if self.module is None:
             raise UserError(
-                f"engine {self.name}: nothing can be seen inside; load the model with engine torch"
+                f"engine {self.name}: the model cannot be inspected",
+                help="load it with engine torch",
             )
         return self.module
 
-    def hidden(self, folder: Path) -> str | None:
-        """Return why the model cannot be inspected; None: it can. folder: of the model."""
+    def why_not_inspectable(self, folder: Path) -> str | None:
+        """Return why the model in a folder cannot be inspected, or None if it can."""
         return (
-            f"{folder}: the engine {self.name} shows nothing of its inside; inspect the folder of "
-            "the run that it was exported from, with engine torch"
+            f"{folder}: engine {self.name} does not support inspection; inspect the run folder "
+            "that it was exported from"
         )
 
     def for_alignment(self, request: SearchRequest) -> Any:
-        """Return the model step by step, as it runs this request."""
+        """Return the step function that runs this request."""
         return self.stepper()
 
-    def own(self, request: SearchRequest) -> SearchRequest:
-        """Return a request where this engine computes, with no more tokens than it has room for."""
+    def fit_request(self, request: SearchRequest) -> SearchRequest:
+        """Return a request on this engine's device, within its maximum lengths."""
         if request.source is not None:
             self.check(request.source.data.shape[1])
-        if self.target_places is not None and request.limits is not None:
-            # an output that ends there is marked as truncated
-            request = replace(request, limits=request.limits.clamp(max=self.target_places))
+        if self.max_target_length is not None and request.limits is not None:
+            # an output that reaches it is marked as truncated
+            request = replace(request, limits=request.limits.clamp(max=self.max_target_length))
         return request.to(self.device)
 
-    def taken(self) -> list[str | None] | None:
-        """What must be known to take the same engine again: name, quantize; None: only itself."""
+    def save_choice(self) -> list[str | None] | None:
+        """Return name and quantize of the selected engine, for `restore_choice`; None: none."""
         return None
 
-    def take(self, record: list[str | None] | None) -> None:
-        """Takes the engine that `taken` told of."""
-        assert record is None  # there is nothing to choose
+    def restore_choice(self, record: list[str | None] | None) -> None:
+        """Select the engine that `save_choice` returned."""
+        assert record is None  # no choice
 
     def workers(self, count: int) -> int:
-        """Return how many processes this many sources are worth."""
-        seen = is_recording() or is_ablating()
-        return num_workers() if self.forks and count >= WORTH and not seen else 1
+        """Return the number of worker processes for this many sources."""
+        observed = is_recording() or is_ablating()
+        pays_off = self.fork_safe and count >= MIN_SOURCES_TO_FORK
+        return num_workers() if pays_off and not observed else 1
 
-    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        """Return the results of batches, in their order, by all the processors there are.
+    def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        """Return the results of batches, in order, computed on all cores.
 
-        Recording and ablation hold in this thread only, so then all is done here.
+        Recording and ablation apply to this thread only, so it then does all the work.
         """
-        own = partial(work, self)
-        if not self.spreads or is_recording() or is_ablating():
-            return map(own, parts)
+        run_batch = partial(work, self)
+        if not self.uses_threads or is_recording() or is_ablating():
+            return map(run_batch, parts)
         count = sum(map(len, parts))
         workers = self.workers(count)
         if workers > 1 and len(parts) > 1:
-            return fork_map(own, parts, workers)
+            return fork_map(run_batch, parts, workers)
         if self.device.type != "cpu":
-            return map(own, parts)
-        if count < MIN_ROWS_PER_THREAD * len(
-            parts
-        ):  # so little that threads would only wait for each other
+            return map(run_batch, parts)
+        if count < MIN_ROWS_PER_THREAD * len(parts):  # too little work for threads
             with single_threaded_torch():
-                return [own(part) for part in parts]
-        return thread_map(own, parts, torch.get_num_threads() if len(parts) > 1 else 1)
+                return [run_batch(part) for part in parts]
+        return thread_map(run_batch, parts, torch.get_num_threads() if len(parts) > 1 else 1)

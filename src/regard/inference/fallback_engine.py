@@ -1,4 +1,4 @@
-"""A fast engine whose places come to an end, and another one for what is too long for it."""
+"""A fast engine that falls back to another one for sequences that are too long for it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -7,33 +7,34 @@ from regard.inference.engine import BatchWork, Engine, Result
 from regard.search.search import Search, SearchRequest, SearchResult
 
 
-class Fitting(Engine):
-    """`engine` where it has places enough for the sources and for outputs, else `other`."""
+class FallbackEngine(Engine):
+    """`engine` if sources and outputs fit its maximum lengths, otherwise `fallback`."""
 
-    def __init__(self, engine: Engine, other: Engine) -> None:
-        self.engine, self.other = engine, other
-        self.name, self.device, self.forks = engine.name, engine.device, engine.forks
+    def __init__(self, engine: Engine, fallback: Engine) -> None:
+        self.engine, self.fallback = engine, fallback
+        self.name, self.device, self.fork_safe = engine.name, engine.device, engine.fork_safe
 
-    def _fitting(self, request: SearchRequest) -> Engine:
+    def _select(self, request: SearchRequest) -> Engine:
         source, limits = request.sequences()
+        engine, fallback = self.engine, self.fallback
         sides = (
-            (source.data.shape[1], self.engine.source_places, self.other.source_places),
-            (int(limits.max()), self.engine.target_places, self.other.target_places),
+            (source.data.shape[1], engine.max_source_length, fallback.max_source_length),
+            (int(limits.max()), engine.max_target_length, fallback.max_target_length),
         )
-        enough = all(
-            own is None or length <= own or (others is not None and others <= own)
-            for length, own, others in sides
+        fits = all(
+            maximum is None or length <= maximum or (other is not None and other <= maximum)
+            for length, maximum, other in sides
         )
-        return self.engine if enough else self.other
+        return engine if fits else fallback
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
-        return self._fitting(request).run(search, request)
+        return self._select(request).run(search, request)
 
     def stepper(self) -> Any:
-        return self.other.stepper()
+        return self.fallback.stepper()
 
     def for_alignment(self, request: SearchRequest) -> Any:
-        return self._fitting(request).stepper()
+        return self._select(request).stepper()
 
-    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        return self.engine.spread(lambda _, part: work(self, part), parts)
+    def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        return self.engine.map_batches(lambda _, part: work(self, part), parts)

@@ -58,7 +58,7 @@ def module_of(model: Any) -> nn.Module:
     """Return the torch module of a model; raise UserError if its engine is not torch."""
     model = predictor_of(model)
     model = getattr(model, "engine", model)
-    get_module = getattr(model, "inside", None)
+    get_module = getattr(model, "torch_module", None)
     module: Any = model if get_module is None else get_module()
     if not hasattr(module, "named_modules"):
         raise UserError(f"capture: expected a torch module or a fitted estimator, found {model!r}")

@@ -8,7 +8,7 @@ from regard.core.files import read_fields
 from regard.inference.engine import Engine
 from regard.storage.export_folder import read_export
 
-# Module and class of each; made from the folder of the engine's own files.
+# Module and class of each; built from the engine's subfolder.
 ENGINES = {
     "ctranslate2": ("regard.exchange.ctranslate2_engine", "CTranslate2Engine"),
     "onnx": ("regard.inference.onnx_engine", "OnnxEngine"),
@@ -17,31 +17,32 @@ NAMES = ("torch", *ENGINES, "auto")
 
 
 def open_engine(folder: Path) -> Engine:
-    """The engine that an exported folder holds."""
+    """Return the engine of an exported folder."""
     (name,) = read_fields(folder / "export.json", "engine")
     if name not in ENGINES:
-        raise UserError(f"{folder}: holds the engine {name!r}, which this regard does not know")
+        raise UserError(f"{folder}: unknown engine {name!r}")
     module, kind = ENGINES[name]
     engine: Engine = getattr(importlib.import_module(module), kind)(folder / name)
     return engine
 
 
-def exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
-    """Whether a folder was exported for an engine of its own; refuses to run it by another."""
+def is_exported(folder: Path, engine: str | None, quantize: str | None) -> bool:
+    """Whether a folder was exported for another engine than torch; raise UserError if `engine` or
+    `quantize` differ."""
     if engine not in (None, *NAMES):
-        raise UserError(f"engine: {', '.join(NAMES)} expected, {engine!r} found")
+        raise UserError(f"engine: expected one of {', '.join(NAMES)}, found {engine!r}")
     facts = read_export(folder)
     if facts is None:
         return False
     own = facts["engine"] if facts["engine"] in ENGINES else "torch"
     if engine not in (None, "auto", own):
         raise UserError(
-            f"{folder}: exported for the engine {own}, so {engine} cannot run it; give the folder "
-            "of the run that it was made from"
+            f"{folder}: exported for engine {own}; {engine} cannot run it",
+            help="use the run folder that it was exported from",
         )
     if quantize not in (None, facts.get("quantize")):
         raise UserError(
-            f"{folder}: exported with weights in {facts.get('quantize')}; export it anew for "
-            f"{quantize}"
+            f"{folder}: exported with quantize={facts.get('quantize')}",
+            help=f"export again for {quantize}",
         )
     return own != "torch"

@@ -1,4 +1,4 @@
-"""Packages that only some engines need."""
+"""Optional packages."""
 
 import importlib
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from regard.core.errors import UserError
 
 
-def need(name: str) -> Any:
-    """The package; where it cannot be imported, how to install it is said."""
+def import_package(name: str) -> Any:
+    """Import a package; raise UserError with the install command if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
         raise UserError(
-            f"the package {package} is not there ({error}); pip install 'regard[export]' or "
-            f"pip install {package}"
+            f"package {package} is not installed ({error})",
+            help=f"pip install 'regard[export]' or pip install {package}",
         ) from error

@@ -1,4 +1,4 @@
-"""The way to a prediction: sources and a search in, predictions out."""
+"""Prediction: sources and a search in, predictions out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from regard.core.errors import UserError
 from regard.core.memory import tune_malloc
 from regard.data.reading.read import Example, Pair
 from regard.inference.engine import Engine
-from regard.inference.open_engine import exported, open_engine
+from regard.inference.open_engine import is_exported, open_engine
 from regard.inference.torch_engine import TorchEngine
 from regard.search.callbacks import SearchCancelled, StepCallback, remap_rows
 from regard.search.constrained import ConstraintsNotMet
@@ -33,7 +33,7 @@ from regard.tasks.values import Constraints, Evaluation
 
 @dataclass
 class Predictor:
-    """A trained model: what its task makes of sources, and the engine that runs it."""
+    """A trained model: its task, its configuration, and the engine that runs it."""
 
     task: Task
     config: Config
@@ -42,40 +42,40 @@ class Predictor:
 
     @classmethod
     def of(cls, task: Task, config: Config, model: nn.Module, folder: Path) -> "Predictor":
-        """Return the predictor of a model as torch trains it."""
-        return cls(task, config, TorchEngine(model, task.spreads), folder)
+        """Return the predictor of a torch module."""
+        return cls(task, config, TorchEngine(model, task.uses_threads), folder)
 
     @classmethod
     def load(
         cls, folder: Path, engine: str | None = None, quantize: str | None = None
     ) -> "Predictor":
-        """Return the predictor of a run folder, by torch, or of an exported one, by its engine."""
+        """Load the predictor of a run folder (engine torch) or of an exported folder."""
         if not folder.is_dir():
             raise UserError(not_a_model_message(folder))
         config = read_config(folder)
         settings = flatten(config.model.model_dump())
         if unset := [key for key, value in settings.items() if value in (None, "auto")]:
             raise UserError(
-                f"{folder}/config.yaml: damaged or cut short: model.{unset[0]} is not set"
+                f"{folder}/config.yaml: corrupted or truncated: model.{unset[0]} is not set"
             )
         tune_malloc()
         task = config.task.load(folder)
-        if exported(folder, engine, quantize):
+        if is_exported(folder, engine, quantize):
             return cls(task, config, open_engine(folder), folder)
         rounded = quantize if engine in (None, "torch") else None
         model = _model(folder, lambda: task.build(config.model), rounded)
         found = cls.of(task, config, model.eval(), folder)
-        found.engine.stepper()  # the fast path is made now, not with the first prediction
+        found.engine.stepper()  # build the fast path now, not with the first prediction
         return found
 
     @property
     def module(self) -> nn.Module | None:
-        """The model as torch trains it; None if the engine is another one or has a shortlist."""
+        """Return the torch module; None for other engines or with a shortlist."""
         return self.engine.module if self.engine.plain else None
 
     @property
     def abilities(self) -> frozenset[str]:
-        """What can be asked of this model: what its task can, if the model gives enough."""
+        """Return the abilities of the task that this model supports."""
         steps = self.config.model.gives == "steps"
         return self.task.abilities - (frozenset() if steps else self.task.step_abilities)
 
@@ -109,11 +109,11 @@ class Predictor:
         encoded = task.rows(sources)
         indices = work.indices or range(work.first_index, work.first_index + len(sources))
 
-        def made(found: Mapping[int, SearchResult]) -> list[Prediction]:
+        def to_predictions(found: Mapping[int, SearchResult]) -> list[Prediction]:
             make = task.make_prediction
             return [make(sources[i], encoded.row(i), found[i], search, nbest) for i in found]
 
-        def predicted(engine: Engine, part: list[int]) -> list[Prediction]:
+        def predict_batch(engine: Engine, part: list[int]) -> list[Prediction]:
             request = replace(
                 task.search_request(encoded, part, search),
                 nbest=nbest,
@@ -126,60 +126,59 @@ class Predictor:
             except ConstraintsNotMet as error:
                 raise ConstraintsNotMet(part[error.row]) from error
             except SearchCancelled as error:
-                settled = {
+                finished = {
                     part[row]: one for row, one in error.finished.items() if not return_alignment
                 }
-                work.on_predictions([*settled], made(settled))
+                work.on_predictions([*finished], to_predictions(finished))
                 raise
-            predictions = made(dict(zip(part, found, strict=True)))
-            predictions = (
-                _aligned(engine, request, found, predictions) if return_alignment else predictions
-            )
+            predictions = to_predictions(dict(zip(part, found, strict=True)))
+            if return_alignment:
+                predictions = _with_alignment(engine, request, found, predictions)
             work.on_predictions(part, predictions)
             return predictions
 
-        most = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
-        return self._spread(encoded, predicted, most, work)
+        batch_size = None if rows is None else max(1, rows // nbest if encoded.uniform else rows)
+        return self._map_batches(encoded, predict_batch, batch_size, work)
 
     def find(self, sources: Sequence[Any]) -> list[SearchResult]:
-        """Return what the search finds for each source, as it is."""
+        """Return the raw search result for each source."""
         encoded, search = self.task.rows(sources), self.config.search
 
-        def found(engine: Engine, part: list[int]) -> list[SearchResult]:
+        def search_batch(engine: Engine, part: list[int]) -> list[SearchResult]:
             return engine.run(search, self.task.search_request(encoded, part, search))
 
-        return self._spread(encoded, found, ROWS, DEFAULT_WORK)
+        return self._map_batches(encoded, search_batch, ROWS, DEFAULT_WORK)
 
-    def _spread(
+    def _map_batches(
         self,
         encoded: SourceRows,
         batch: Callable[[Engine, list[int]], list[Any]],
         rows: int | None,
         work: PredictWork,
     ) -> list[Any]:
-        """Return what is made of each source, batch by batch."""
+        """Return the result for each source, batch by batch."""
         lengths, engine, empty = encoded.lengths, self.engine, self.task.empty_prediction
         parts = plan(lengths, rows, work.max_tokens, engine.workers(len(lengths)), encoded.uniform)
         if empty is not None:
             parts = [kept for part in parts if (kept := [i for i in part if lengths[i]])]
             work.on_progress(sum(not length for length in lengths))
         results: dict[int, Any] = {}
-        for part, found in zip(parts, engine.spread(batch, parts), strict=True):
+        for part, found in zip(parts, engine.map_batches(batch, parts), strict=True):
             results.update(zip(part, found, strict=True))
             work.on_progress(len(part))
         return [results.get(i, empty) for i in range(len(lengths))]
 
     def stream(self, source: str, search: Any = None, index: int = 0) -> Iterator[str]:
-        """Return how a text continues, piece by piece; another index, another text."""
+        """Yield the continuation of a text, piece by piece; it depends on the index."""
         task: Any = self.task
         if "stream" not in self.abilities:
-            task.rows([source])  # says why
+            task.rows([source])  # raises the error
         return task.stream(self.engine.stepper(), source, search or self.config.search, index)
 
     def score(
         self, pairs: Sequence[Pair], rows: int = ROWS
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Return how probable the targets of pairs are, and each as if it had been predicted."""
+        """Return the statistics of each target under forced decoding, and it as a prediction."""
         return self.task.score_pairs(self.engine, pairs, rows)
 
     def alternatives(
@@ -190,7 +189,7 @@ class Predictor:
         search: Any = None,
         on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
-        """Return how a prediction may continue after a prefix: token, probability, prediction."""
+        """Return the next tokens after a prefix: token, probability, best completion."""
         task: Any = self.task
         search = search or self.config.search
         found: list[tuple[str, float, Prediction]] = task.alternatives(
@@ -201,15 +200,15 @@ class Predictor:
     def evaluate(
         self, examples: Sequence[Example], search: Any = None, rows: int = ROWS
     ) -> Evaluation:
-        """Return the metrics on examples; those of the loss among them if torch runs the model."""
+        """Return the metrics on examples, with those of the loss if the engine is torch."""
         objective, search = self.config.objective, search or self.config.search
         return self.task.evaluate(self, examples, objective, search, rows)
 
 
-def _aligned(
+def _with_alignment(
     engine: Engine, request: SearchRequest, found: list[SearchResult], predictions: list[Prediction]
 ) -> list[Prediction]:
-    """Return the predictions with the attention of their tokens to their sources."""
+    """Return the predictions with their attention to the source."""
     request = request.to(engine.device)
     targets = [list(hypotheses[0].tokens) for hypotheses in found]
     weights = cross_attention(engine.for_alignment(request), request.sequences()[0], targets)
@@ -220,9 +219,9 @@ def _aligned(
 
 
 def _model(folder: Path, build: Callable[[], nn.Module], quantize: str | None) -> nn.Module:
-    """Return the model with the weights of a run folder, or of an export in int8."""
+    """Return the model with the weights of a run folder or of an int8 export."""
     if quantize not in (None, "int8"):
-        raise UserError(f"quantize: int8 expected, or nothing; {quantize!r} found")
+        raise UserError(f"quantize: expected int8 or None, found {quantize!r}")
     path = weights_file(folder)
     if quantize or path.parent != folder:
         return load_int8(build, path)

@@ -9,20 +9,20 @@ from regard.inference.torch_engine import TorchEngine
 from regard.search.shortlist import FILE, Shortlist
 
 
-def shortlist_path(folder: Path, given: bool | str | Path) -> Path:
-    """The file that is meant: of the model folder, unless another one is given."""
-    return folder / FILE if isinstance(given, bool) else Path(given)
+def shortlist_path(folder: Path, shortlist: bool | str | Path) -> Path:
+    """Return the shortlist file: that of the model folder (True), or a path."""
+    return folder / FILE if isinstance(shortlist, bool) else Path(shortlist)
 
 
-def with_shortlist(predictor: Predictor, given: bool | str | Path) -> Predictor:
-    """Give the predictor a shortlist."""
+def with_shortlist(predictor: Predictor, file: bool | str | Path) -> Predictor:
+    """Restrict the output layer of a predictor to a shortlist."""
     task: Any = predictor.task
     if not task.exportable:
-        raise UserError(f"shortlist: only for transducers; this is a {task.kind} model")
+        raise UserError(f"shortlist: only supported for task transduce, found {task.kind}")
     if predictor.module is None:
         name = predictor.engine.name
-        raise UserError(f"shortlist: the engine {name} has none; choose engine torch")
-    path = shortlist_path(predictor.folder, given)
+        raise UserError(f"shortlist: not supported by engine {name}", help="use --engine torch")
+    path = shortlist_path(predictor.folder, file)
     shortlist = Shortlist.load(path, task.source_tokenizer(), task.target)
-    predictor.engine = TorchEngine(predictor.module, task.spreads, shortlist)
+    predictor.engine = TorchEngine(predictor.module, task.uses_threads, shortlist)
     return predictor

@@ -1,4 +1,4 @@
-"""The engine that runs our own models as they are."""
+"""The engine torch: runs a model as it was trained."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 from torch import nn
 
 from regard.inference.engine import BatchWork, Engine, Result
-from regard.inference.shortlist_stepper import narrow_search, output_layer
-from regard.models.max_length import SIDES, places
+from regard.inference.shortlist_stepper import output_layer, shortlist_search
+from regard.models.max_length import SIDES, max_length
 from regard.nn.fast import fast
 from regard.search.search import Search, SearchRequest, SearchResult
 from regard.search.shortlist import Shortlist
@@ -16,42 +16,42 @@ from regard.tasks.task_loss import device_of
 
 
 class TorchEngine(Engine):
-    """A model of torch. spreads: whether threads and processes share its batches; shortlist: of
-    the target tokens that a EncoderDecoder considers."""
+    """Runs a torch module. uses_threads: whether batches are divided among threads and processes;
+    shortlist: restricts the output layer of an EncoderDecoder."""
 
     name = "torch"
 
     def __init__(
-        self, model: nn.Module, spreads: bool = True, shortlist: Shortlist | None = None
+        self, model: nn.Module, uses_threads: bool = True, shortlist: Shortlist | None = None
     ) -> None:
         self.module: nn.Module = model
-        self._narrow = None if shortlist is None else (output_layer(model), shortlist)
+        self._shortlist = None if shortlist is None else (output_layer(model), shortlist)
         self.plain = shortlist is None
         self.device = device_of(model)
-        self.spreads = spreads
-        self.forks = spreads and self.device.type == "cpu"
-        self.source_places, self.target_places = (places(model, side) for side in SIDES)
+        self.uses_threads = uses_threads
+        self.fork_safe = uses_threads and self.device.type == "cpu"
+        self.max_source_length, self.max_target_length = (max_length(model, side) for side in SIDES)
         self._fast: tuple[Any, Any] | None = None
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:
         stepper = self.stepper()
-        if self.source_places or self.target_places or self.device.type != "cpu":
-            request = self.own(request)
-        if self._narrow is not None:
-            return narrow_search(stepper, *self._narrow, search, request)
+        if self.max_source_length or self.max_target_length or self.device.type != "cpu":
+            request = self.fit_request(request)
+        if self._shortlist is not None:
+            return shortlist_search(stepper, *self._shortlist, search, request)
         return search.run(stepper, request)
 
-    def hidden(self, folder: Path) -> str | None:
+    def why_not_inspectable(self, folder: Path) -> str | None:
         if not self.plain:
-            return f"{folder}: with a shortlist nothing can be seen; load it without one"
-        return getattr(self.module, "hidden", None)
+            return f"{folder}: cannot be inspected with a shortlist; load it without one"
+        return getattr(self.module, "why_not_inspectable", None)
 
-    def spread(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
-        self.stepper()  # the fast path is made here, once, not again in each process that helps
-        return super().spread(work, parts)
+    def map_batches(self, work: BatchWork[Result], parts: list[list[int]]) -> Iterable[Result]:
+        self.stepper()  # build the fast path once, before the workers fork
+        return super().map_batches(work, parts)
 
     def stepper(self) -> Any:
-        """The fast path of the model, made again only if the model or its weights have changed."""
+        """Return the fast path of the model, rebuilt only if the model or its weights changed."""
         weights = [(w._version, w.data_ptr(), w.dtype, w.device) for w in self.module.parameters()]
         if self.module.training:
             self.module.eval()
@@ -60,5 +60,5 @@ class TorchEngine(Engine):
         return self._fast[1]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a copy takes over: it makes a fast path of its own."""
+        """Return the state for pickle: a copy builds its own fast path."""
         return vars(self) | {"_fast": None}

@@ -49,7 +49,7 @@ def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
     return WordInput(tokenizer, chars)
 
 
-def usual_frontend(kind: str) -> FrontendOptions:
+def default_frontend(kind: str) -> FrontendOptions:
     """The frontend that reads an input of this kind; of several the first."""
     kinds: Any = kinds_of(Frontends).values()
     return next(one() for one in kinds if one.reads == kind)
@@ -60,5 +60,5 @@ def check_frontend(frontend: FrontendOptions, kind: str) -> None:
     if frontend.reads != kind:
         raise UserError(
             f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "
-            f"{kind}; choose {usual_frontend(kind).kind}"
+            f"{kind}; choose {default_frontend(kind).kind}"
         )

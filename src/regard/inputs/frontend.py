@@ -16,7 +16,7 @@ from regard.data.tensors.padded import Padded
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.inputs.input import InputShape
 from regard.nn.capture_hooks import record_input
-from regard.nn.dropout import own_generator
+from regard.nn.dropout import thread_generator
 from regard.nn.fused import NOTHING, FusedTable
 from regard.nn.int8 import Int8Embedding, Weights
 
@@ -93,5 +93,5 @@ def unk_dropout(tokens: Tensor, share: float) -> Tensor:
     """The tokens with a random share of them turned into UNK."""
     if not share:
         return tokens
-    drop = torch.rand(tokens.shape, device=tokens.device, generator=own_generator()) < share
+    drop = torch.rand(tokens.shape, device=tokens.device, generator=thread_generator()) < share
     return tokens.masked_fill(drop & (tokens >= len(SPECIALS)), UNK)

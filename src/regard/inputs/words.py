@@ -24,7 +24,7 @@ from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dro
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import Dropout
-from regard.nn.recurrent import Bidirectional, ends
+from regard.nn.recurrent import Bidirectional, final_states
 
 SPANS = (2, 3, 4, 5)  # characters that convolutions see at once
 CHARACTER = 32  # size of the vector of a character
@@ -194,7 +194,7 @@ class CharLSTM(nn.Module):
     def forward(self, words: SharedRows) -> Tensor:
         """Characters (U, L) to one vector a word (U, C)."""
         states = self.body(self.chars(words.data), words.mask)
-        return ends(Padded(states, words.mask), both=True)
+        return final_states(Padded(states, words.mask), both=True)
 
 
 class Spelled(FrontendOptions):

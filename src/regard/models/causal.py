@@ -16,18 +16,18 @@ from regard.data.tensors.state import State
 from regard.data.tensors.tree import tree_map
 from regard.inputs.frontend import Embedding
 from regard.inputs.input import InputShape
-from regard.models.encoders import Auto
-from regard.models.heads import Head
+from regard.models.encoders import AutoOptions
 from regard.models.model_options import TextModelOptions
+from regard.models.output_layer import OutputLayer
 from regard.models.recurrent import RecurrentOptions
-from regard.models.transformer_options import CausalTransformer
-from regard.models.window import Mlp, MlpEncoder
+from regard.models.transformer_options import CausalTransformerOptions
+from regard.models.window import MlpEncoder, MlpEncoderOptions
 from regard.nn.capture_hooks import padding_mask
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Recurrence
 
 
-class RecurrentReader(nn.Module):
+class RecurrentLM(nn.Module):
     """Recurrent layers from left to right; what they remember goes on from batch to batch."""
 
     def __init__(self, body: Recurrence, dropout: float) -> None:
@@ -45,7 +45,7 @@ class RecurrentReader(nn.Module):
         return self.dropout(h), State({}, {"hidden": hidden})
 
 
-class WindowReader(nn.Module):
+class WindowLM(nn.Module):
     """An MLP over the last R + 1 tokens: the Markov assumption (Bengio et al. 2003)."""
 
     def __init__(self, window: int, mlp: MlpEncoder) -> None:
@@ -72,7 +72,7 @@ class CausalModel(nn.Module):
 
     only_counts: ClassVar[bool] = False  # whether there are no layers that can be inspected
 
-    def __init__(self, target: Embedding, decoder: Any, head: Head, carries: bool) -> None:
+    def __init__(self, target: Embedding, decoder: Any, head: OutputLayer, carries: bool) -> None:
         super().__init__()
         self.target = target
         self.decoder = decoder
@@ -92,7 +92,7 @@ class CausalModel(nn.Module):
         if batch.carry is not None:
             state = State({}, batch.carry)
         with padding_mask(mask):
-            h, state = self.decoder(self.target(opened(inputs)), state, mask)
+            h, state = self.decoder(self.target(eos_to_bos(inputs)), state, mask)
         whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None
         return Outputs(self.head(whole), carry)
@@ -103,29 +103,29 @@ class CausalModel(nn.Module):
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Tokens (B, T) to the logits (B, T, V) of what follows each, and the new state."""
-        tokens = opened(tokens).to(next(self.parameters()).device)
+        tokens = eos_to_bos(tokens).to(next(self.parameters()).device)
         h, state = self.decoder(self.target(tokens), state)
         return self.head(h), state
 
 
-def opened(tokens: Tensor) -> Tensor:
+def eos_to_bos(tokens: Tensor) -> Tensor:
     """The tokens as inputs: after the end of a document the next one begins."""
     return torch.where(tokens == EOS, BOS, tokens)
 
 
-class CausalRecurrent(RecurrentOptions):
+class CausalRecurrentOptions(RecurrentOptions):
     """Recurrent layers."""
 
     carries: ClassVar[bool] = True  # its memory into the next batch, where that follows
 
-    def build(self) -> RecurrentReader:
+    def build(self) -> RecurrentLM:
         """The decoder; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None
         body = Recurrence(self.cell, self.width, self.width, self.layers, self.dropout)
-        return RecurrentReader(body, self.dropout)
+        return RecurrentLM(body, self.dropout)
 
 
-class CausalWindow(Mlp):
+class CausalWindowOptions(MlpEncoderOptions):
     """An MLP over the last tokens."""
 
     carries: ClassVar[bool] = True
@@ -137,15 +137,16 @@ class CausalWindow(Mlp):
         """What embeddings are multiplied by: they begin with variance 1 / width."""
         return math.sqrt(self.width or 1)
 
-    def build(self) -> WindowReader:  # type: ignore[override]
+    def build(self) -> WindowLM:  # type: ignore[override]
         """The decoder; sizes must be filled."""
         assert self.width and self.layers and self.dropout is not None
         sizes = [(self.window + 1) * self.width] + [self.width] * self.layers
-        return WindowReader(self.window, MlpEncoder(sizes, self.activation, self.dropout))
+        return WindowLM(self.window, MlpEncoder(sizes, self.activation, self.dropout))
 
 
 Causal = Annotated[
-    Auto | CausalTransformer | CausalRecurrent | CausalWindow, Field(discriminator="kind")
+    AutoOptions | CausalTransformerOptions | CausalRecurrentOptions | CausalWindowOptions,
+    Field(discriminator="kind"),
 ]
 
 
@@ -154,7 +155,7 @@ class CausalOptions(TextModelOptions):
 
     gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"
-    decoder: Causal = Auto()
+    decoder: Causal = AutoOptions()
     tie_embeddings: bool = Field(
         True, description="share the weights of the embedding and the output layer"
     )
@@ -166,4 +167,4 @@ class CausalOptions(TextModelOptions):
         weight = target.weight
         if not self.tie_embeddings:
             weight = nn.Parameter(torch.randn(shape.size, decoder.width) * decoder.width**-0.5)
-        return CausalModel(target, decoder.build(), Head(weight), decoder.carries)
+        return CausalModel(target, decoder.build(), OutputLayer(weight), decoder.carries)

@@ -1,4 +1,4 @@
-"""Decoders: `start(memory)` gives a State; `forward(x, State)` takes any number of tokens.
+"""Decoders: `start(memory)` returns a State; `forward(x, State)` reads any number of tokens.
 
 The union of their options is the registry.
 """
@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from regard.models.encoders import Auto
+from regard.models.encoders import AutoOptions
 from regard.models.recurrent import RecurrentDecoderOptions
 from regard.models.transformer_options import TransformerDecoderOptions
 
 Decoder = Annotated[
-    Auto | TransformerDecoderOptions | RecurrentDecoderOptions, Field(discriminator="kind")
+    AutoOptions | TransformerDecoderOptions | RecurrentDecoderOptions, Field(discriminator="kind")
 ]

@@ -1,4 +1,4 @@
-"""The EncoderDecoder: a source in, a sequence of its own length out.
+"""Encoder-decoder models: a source in, a sequence of free length out.
 
 B rows, S source length, T target length, D width, V vocabulary, N real target tokens.
 """
@@ -19,9 +19,9 @@ from regard.inputs.frontend import Embedding, Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.decoders import Decoder
-from regard.models.encoders import Auto, SourceModelOptions
+from regard.models.encoders import AutoOptions, SourceModelOptions
 from regard.models.fast_decoder import FastDecoder
-from regard.models.heads import Head
+from regard.models.output_layer import OutputLayer
 from regard.models.recurrent import RecurrentDecoder
 from regard.models.transformer import TransformerDecoder
 from regard.nn.ablation import is_ablating
@@ -38,7 +38,7 @@ class EncoderDecoder(nn.Module):
         encoder: nn.Module,
         target: Embedding,
         decoder: TransformerDecoder | RecurrentDecoder,
-        head: Head,
+        head: OutputLayer,
     ) -> None:
         super().__init__()
         self.frontend = frontend
@@ -48,9 +48,9 @@ class EncoderDecoder(nn.Module):
         self.head = head
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Logits (N, V) of every real target token, row by row; padding is excluded.
+        """Return the logits (N, V) of every real target token, row by row.
 
-        inputs: (B, T), what the decoder reads; None: the target, shifted.
+        inputs: (B, T), the decoder inputs; None: the shifted target.
         """
         assert batch.source is not None and batch.target is not None
         inputs, mask = shifted(batch.target.data) if inputs is None else inputs, batch.target.mask
@@ -60,28 +60,28 @@ class EncoderDecoder(nn.Module):
         return Outputs(self.head(h[mask]))
 
     def start(self, source: Padded) -> State:
-        """The decoder's state before its first token."""
+        """Return the decoder state before the first token."""
         return self.decoder.start(self.encoder(self.frontend(source)))
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
+        """Return the logits (k*B, T, V) after each of the tokens (k*B, T), and the new state."""
         h, state = self.vectors(tokens, state)
         return self.head(h), state
 
     def vectors(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """A step without the output layer: tokens (k*B, T) to (k*B, T, D), and the new state."""
+        """Return the vectors (k*B, T, D) before the output layer, and the new state."""
         return self.decoder(self.target(tokens), state)
 
     def fast(self) -> "FastEncoderDecoder":
-        """The same for decoding, each part by its fast path."""
+        """Return the fast path of this model, for decoding."""
         return FastEncoderDecoder(self)
 
 
 class FastEncoderDecoder:
-    """A generator in eval mode, each part by its fast path; its weights must not change.
+    """An EncoderDecoder in eval mode with the fast path of each part; its weights must not change.
 
-    Under a recorder or an ablation, and for a step of several tokens, the model itself runs. A
-    state of the fast path is a state of the model, with more in its memory.
+    While recording or ablating, and for a step of several tokens, the model itself runs. A state
+    of the fast path is a state of the model with additional memory.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -91,44 +91,44 @@ class FastEncoderDecoder:
         self.head = fast(model.head)
 
     def start(self, source: Padded) -> State:
-        """The decoder's state before its first token; seen, it is the model's."""
+        """Return the decoder state before the first token; while observed, that of the model."""
         if is_recording() or is_ablating():
             return self.model.start(source)
         encode = self.encode or (lambda rows: self.model.encoder(self.model.frontend(rows)))
         memory = encode(source)
         state = self.model.decoder.start(memory)
-        return state if self.decoder is None else self.decoder.begin(memory, state.past)
+        return state if self.decoder is None else self.decoder.start(memory, state.past)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens (k*B, T) to the logits (k*B, T, V) of what follows each, and the new state."""
-        if self.decoder is None or not _plain(tokens, state):
-            return _back(state, *self.model.step(tokens, state))
-        x, state = self.decoder.row(tokens, state)
+        """Return the logits (k*B, T, V) after each of the tokens (k*B, T), and the new state."""
+        if self.decoder is None or not _is_plain_step(tokens, state):
+            return _with_memory(state, *self.model.step(tokens, state))
+        x, state = self.decoder.step(tokens, state)
         return self.head(x).unsqueeze(1), state
 
     def vectors(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """A step without the output layer: tokens (k*B, T) to (k*B, T, D), and the new state."""
-        if self.decoder is None or not _plain(tokens, state):
-            return _back(state, *self.model.vectors(tokens, state))
-        x, state = self.decoder.row(tokens, state)
+        """Return the vectors (k*B, T, D) before the output layer, and the new state."""
+        if self.decoder is None or not _is_plain_step(tokens, state):
+            return _with_memory(state, *self.model.vectors(tokens, state))
+        x, state = self.decoder.step(tokens, state)
         return x.unsqueeze(1), state
 
 
-def _plain(tokens: Tensor, state: State) -> bool:
-    """Whether a step is one token for each row, from a state of the fast path, unobserved."""
-    undisturbed = active_recorder() is None and not is_ablating()
-    return tokens.shape[1] == 1 and "bias" in state.memory and undisturbed
+def _is_plain_step(tokens: Tensor, state: State) -> bool:
+    """Whether a step is one token per row, from a state of the fast path, unobserved."""
+    unobserved = active_recorder() is None and not is_ablating()
+    return tokens.shape[1] == 1 and "bias" in state.memory and unobserved
 
 
-def _back(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
-    """What the model gave, with the memory of the fast path, which stays as it is."""
+def _with_memory(before: State, x: Tensor, after: State) -> tuple[Tensor, State]:
+    """Return the output of the model with the unchanged memory of the fast path."""
     return x, State(before.memory if "bias" in before.memory else after.memory, after.past)
 
 
 class EncoderDecoderOptions(SourceModelOptions):
-    """Any encoder with any decoder."""
+    """Options of any encoder with any decoder."""
 
-    decoder: Decoder = Auto()
+    decoder: Decoder = AutoOptions()
     tie_embeddings: bool = Field(
         True, description="share the weights of the target embedding and the output layer"
     )
@@ -139,7 +139,7 @@ class EncoderDecoderOptions(SourceModelOptions):
 
     @property
     def gives(self) -> str:
-        """What the model gives: what its decoder does."""
+        """Return the output kind of the model: that of its decoder."""
         return self.decoder.gives
 
     @model_validator(mode="after")
@@ -149,21 +149,21 @@ class EncoderDecoderOptions(SourceModelOptions):
         alike = getattr(cross, "equal_widths", False)
         if cross is not None and alike and None not in widths and widths[0] != widths[1]:
             raise ValueError(
-                f"cross {cross.kind} multiplies encoder and decoder vectors, but their widths are "
-                f"{widths[0]} and {widths[1]}; make them equal or choose cross bilinear"
+                f"cross {cross.kind} needs equal widths of encoder and decoder, found {widths[0]} "
+                f"and {widths[1]}; make them equal or use cross bilinear"
             )
         return self
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized:
-            widths = [part.width for part in self.sides.values() if part.any_inputs]
+            widths = [part.width for part in self.sides.values() if part.accepts_any_width]
             size = min([64, *widths]) if stats.has_few_tokens else 0
             yield from self.auto_settings(stats.reason, embedding_width=size)
 
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
-        """The model of such sources and of a target vocabulary of this size; `shared`: the source
-        has the same vocabulary."""
+        """Return the model for this input and target vocabulary size; `shared`: both sides share
+        the vocabulary."""
         parts: tuple[Any, Any] = self.encoder, self.decoder  # sizes must be filled
         encoder, decoder = parts
         sizes = self._inputs(encoder), self._inputs(decoder)
@@ -175,20 +175,20 @@ class EncoderDecoderOptions(SourceModelOptions):
         weight = embedding.weight
         if not self.tie_embeddings or sizes[1] != decoder.width:
             weight = nn.Parameter(torch.randn(target, decoder.width) * decoder.width**-0.5)
-        model: nn.Module = (decoder.joins or EncoderDecoder)(
+        model: nn.Module = (decoder.model_class or EncoderDecoder)(
             frontend,
             encoder.build(frontend.width),
             embedding,
             decoder.build(encoder.output(frontend.width), sizes[1]),
-            Head(weight, self.output_bias),
+            OutputLayer(weight, self.output_bias),
         )
         return model
 
     def _inputs(self, part: Any) -> int:
-        """The size of the vectors that a side reads."""
-        return (self.embedding_width if part.any_inputs else None) or part.width
+        """Return the width of the input vectors of a side."""
+        return (self.embedding_width if part.accepts_any_width else None) or part.width
 
 
 def _scale(part: Any, inputs: int) -> float:
-    """What the embeddings of a side are multiplied by: they begin with variance 1 / inputs."""
+    """Return the factor of the embeddings, which are initialized with variance 1 / inputs."""
     return part.scale if inputs == part.width else math.sqrt(inputs)

@@ -1,4 +1,4 @@
-"""The EncoderModel: a label for each position, or one answer for the whole row.
+"""Encoder-only models: one label per position, or one output per row.
 
 B rows, S length, D width, C outputs.
 """
@@ -22,7 +22,7 @@ from regard.nn.capture_hooks import record_attention
 
 
 class EncoderModel(nn.Module):
-    """Frontend, encoder, a pool where one answer is wanted, and a head."""
+    """Frontend, encoder, pooling (for one output per row) and head."""
 
     def __init__(
         self, frontend: nn.Module, encoder: nn.Module, pool: nn.Module, head: nn.Module
@@ -34,26 +34,26 @@ class EncoderModel(nn.Module):
         self.head = head
 
     def forward(self, batch: Batch) -> Outputs:
-        """The scores of all labels."""
+        """Return the scores of all labels."""
         return self.head(self.pool(self.encoder(self.frontend(batch.source))))
 
 
-class Each(nn.Module):
-    """No pool: every position goes on."""
+class NoPooling(nn.Module):
+    """No pooling: one vector per position."""
 
     def forward(self, encoded: Padded) -> Tensor:
-        """(B, S, D)."""
+        """Return (B, S, D) unchanged."""
         return encoded.data
 
 
 class Pool(nn.Module):
-    """The contract: one vector per row, (B, S, D) to (B, D)."""
+    """The interface of a pooling: one vector per row."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
 
     def forward(self, encoded: Padded) -> Tensor:
-        """(B, S, D) to (B, D)."""
+        """Return (B, D) for (B, S, D)."""
         raise NotImplementedError
 
 
@@ -81,7 +81,7 @@ class FirstPool(Pool):
 
 
 class LastPool(Pool):
-    """The vector of the last position; of two directions each at its own end."""
+    """The vector of the last position; for two directions, of the end of each."""
 
     def forward(self, encoded: Padded) -> Tensor:
         if encoded.summary is not None:
@@ -92,7 +92,7 @@ class LastPool(Pool):
 
 
 class AttentionPool(Pool):
-    """A weighted mean that is learned: softmax over v . tanh(W h) (Yang et al. 2016, eq. 5-7)."""
+    """A learned weighted mean: softmax over v . tanh(W h) (Yang et al. 2016, eq. 5-7)."""
 
     heads = 1
 
@@ -118,7 +118,7 @@ POOLS: dict[PoolKind, type[Pool]] = {
 
 
 class LabelHead(nn.Module):
-    """Each label on its own: a linear map."""
+    """Independent labels: a linear layer."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
@@ -126,12 +126,12 @@ class LabelHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, h: Tensor) -> Outputs:
-        """(..., D) to (..., C)."""
+        """Return (..., C) for (..., D)."""
         return Outputs(self.linear(h))
 
 
 class CrfHead(nn.Module):
-    """A linear map, and a score for each pair of neighboring labels (Lample et al. 2016)."""
+    """A linear layer, and a score per pair of neighboring labels (Lample et al. 2016)."""
 
     def __init__(self, width: int, outputs: int) -> None:
         super().__init__()
@@ -140,12 +140,12 @@ class CrfHead(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, h: Tensor) -> Outputs:
-        """(B, S, D) to (B, S, C)."""
+        """Return (B, S, C) for (B, S, D)."""
         return Outputs(self.linear(h), transitions=self.transitions)
 
 
 class TaggerOptions(SourceModelOptions):
-    """A label for each position."""
+    """Options of models with one label per position."""
 
     gives: ClassVar[str] = "labels"
     head: Literal["softmax", "crf"] = Field(
@@ -156,27 +156,27 @@ class TaggerOptions(SourceModelOptions):
         head = [{"part": "head", "kind": "crf"}] if self.head == "crf" else []
         return [*super().describe(), *head]
 
-    def usual_kind(self, stats: DataStats) -> tuple[str, str]:
-        return "recurrent", "an LSTM from both ends learns tags soonest"
+    def default_kind(self, stats: DataStats) -> tuple[str, str]:
+        return "recurrent", "a bidirectional LSTM converges fastest for tagging"
 
-    def usual_width(self, stats: DataStats) -> int:
+    def default_width(self, stats: DataStats) -> int:
         return 256
 
-    def usual_dropout(self, stats: DataStats, passes: float) -> float:
+    def default_dropout(self, stats: DataStats, passes: float) -> float:
         return 0.33
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
-        """The model of such sources for so many labels."""
+        """Return the model for this input and number of labels."""
         encoder: Any = self.encoder  # sizes must be filled
-        # The order in which parts draw their first weights is part of a model.
+        # The order of initialization determines the weights.
         frontend = build_frontend(self.frontend, encoder, shape)
         width = encoder.output(frontend.width)
         head = (CrfHead if self.head == "crf" else LabelHead)(width, outputs)
-        return EncoderModel(frontend, encoder.build(frontend.width), Each(), head)
+        return EncoderModel(frontend, encoder.build(frontend.width), NoPooling(), head)
 
 
 class PooledOptions(SourceModelOptions):
-    """One answer for the whole row."""
+    """Options of models with one output per row."""
 
     gives: ClassVar[str] = "labels"
     pooling: PoolKind | None = Field(None, description="pooling of the vectors of a row into one")
@@ -187,40 +187,43 @@ class PooledOptions(SourceModelOptions):
             *([{"part": "pool", "kind": self.pooling}] if self.pooling else []),
         ]
 
-    def usual_kind(self, stats: DataStats) -> tuple[str, str]:
+    def default_kind(self, stats: DataStats) -> tuple[str, str]:
         if stats.vectors:
             return "mlp", "vectors of numbers"
-        return "window", "phrases decide, wherever they stand"
+        return "window", "local phrases determine the label, independent of position"
 
-    def usual_width(self, stats: DataStats) -> int:
-        return 64 if stats.vectors else super().usual_width(stats)
+    def default_width(self, stats: DataStats) -> int:
+        return 64 if stats.vectors else super().default_width(stats)
 
-    def usual_dropout(self, stats: DataStats, passes: float) -> float:
+    def default_dropout(self, stats: DataStats, passes: float) -> float:
         texts = stats.labels and not stats.vectors
-        return 0.33 if texts else super().usual_dropout(stats, passes)
+        return 0.33 if texts else super().default_dropout(stats, passes)
 
-    def usual_tokens(self, stats: DataStats) -> int:
+    def default_batch_tokens(self, stats: DataStats) -> int:
         if stats.vectors:
             return 32 if stats.examples < 10_000 else 256
-        return super().usual_tokens(stats)
+        return super().default_batch_tokens(stats)
 
-    def few_epochs(self, stats: DataStats) -> float | None:
-        """Passes over texts with one answer each: they are soon known by heart."""
+    def default_epochs(self, stats: DataStats) -> float | None:
+        """Return 3 to 8 epochs for texts, which are overfitted quickly."""
         return None if stats.vectors else max(3.0, min(8.0, round(1_000_000 / stats.tokens)))
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized:
-            yield from self.auto_settings(stats.reason, pooling=self.sides["encoder"].usual_pool)
+            yield from self.auto_settings(
+                stats.reason, pooling=self.sides["encoder"].default_pooling
+            )
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
-        """The model of such sources for so many outputs."""
+        """Return the model for this input and number of outputs."""
         encoder: Any = self.encoder  # sizes must be filled
         assert self.pooling
-        if shape.kind == "text" and self.pooling in encoder.blind:
+        if shape.kind == "text" and self.pooling in encoder.positions_without_context:
             raise UserError(
-                f"model.pooling={self.pooling}: with this encoder that token knows nothing of the "
-                "others, so every text would get the same answer; choose mean, max or attention"
+                f"model.pooling={self.pooling}: with encoder {encoder.kind} this token does not "
+                "depend on the rest of the text",
+                help="use mean, max or attention",
             )
         frontend = build_frontend(self.frontend, encoder, shape)
         body, width = encoder.build(frontend.width), encoder.output(frontend.width)

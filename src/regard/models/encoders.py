@@ -10,16 +10,16 @@ from pydantic import Field, model_validator
 
 from regard.core.data_stats import DataStats
 from regard.core.options import AutoSetting, DerivedSetting, Options
-from regard.inputs import Frontends, usual_frontend
-from regard.models.contracts import what_is_lost
+from regard.inputs import Frontends, default_frontend
+from regard.models.contracts import incompatibility
 from regard.models.model_options import ModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
-from regard.models.window import Linear, Mlp, Window
+from regard.models.window import LinearEncoderOptions, MlpEncoderOptions, WindowEncoderOptions
 
 
-class Auto(Options):
-    """The kind is chosen from the data, or is that of the other side where that is given."""
+class AutoOptions(Options):
+    """The kind is set from the data, or to that of the other side if that is set."""
 
     is_auto: ClassVar[bool] = True
     gives: ClassVar[str] = "steps"
@@ -30,28 +30,33 @@ class Auto(Options):
 
 
 Encoder = Annotated[
-    Auto | TransformerEncoderOptions | RecurrentEncoderOptions | Linear | Mlp | Window,
+    AutoOptions
+    | TransformerEncoderOptions
+    | RecurrentEncoderOptions
+    | LinearEncoderOptions
+    | MlpEncoderOptions
+    | WindowEncoderOptions,
     Field(discriminator="kind"),
 ]
 
 
 class SourceModelOptions(ModelOptions):
-    """What models that read sources have in common."""
+    """Base class of the options of models with a source."""
 
     frontend: Frontends | None = Field(None, description="how sources become vectors")
-    encoder: Encoder = Auto()
+    encoder: Encoder = AutoOptions()
 
     @model_validator(mode="after")
-    def _nothing_is_lost(self) -> "SourceModelOptions":
+    def _check_frontend(self) -> "SourceModelOptions":
         encoder: Any = self.encoder
         if self.frontend is None or encoder.is_auto:
             return self
-        if refusal := what_is_lost(self.frontend, encoder):
-            raise ValueError(refusal)
+        if problem := incompatibility(self.frontend, encoder):
+            raise ValueError(problem)
         return self
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         yield from super().propose(stats, config)
         if self.is_sized and self.frontend is None:
-            usual = usual_frontend(stats.source).model_dump()
-            yield DerivedSetting("frontend", usual, "the kind of the sources")
+            usual = default_frontend(stats.source).model_dump()
+            yield DerivedSetting("frontend", usual, "default for this kind of source")

@@ -17,7 +17,9 @@ from regard.nn.fast import fast
 class Ensemble(nn.Module):
     """Generators with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
 
-    hidden = "several models that answer together are inspected one by one"  # from inspection
+    why_not_inspectable = (
+        "several models that answer together are inspected one by one"  # from inspection
+    )
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()

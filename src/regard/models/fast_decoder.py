@@ -19,9 +19,9 @@ class FastDecoder(ABC):
     """
 
     @abstractmethod
-    def begin(self, memory: Padded, past: Tree) -> State:
+    def start(self, memory: Padded, past: Tree) -> State:
         """The state before the first token; past: as the decoder begins."""
 
     @abstractmethod
-    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """One token for each row (R, 1) to vectors (R, D), and the new state."""

@@ -20,7 +20,7 @@ from regard.models.fast_decoder import FastDecoder
 from regard.nn.attention_scores import FastScore
 from regard.nn.fast import claim, fast, padding_bias
 from regard.nn.fast_cells import FastCell, tanh
-from regard.nn.recurrent import Hidden, ends
+from regard.nn.recurrent import Hidden, final_states
 
 MOST = 1 << 22  # numbers of a table of what tokens add to gates
 
@@ -55,7 +55,7 @@ class FastRecurrentEncoder:
             gates = [cell.gates(x.flatten(0, 1)).view(*tokens.shape, -1) for cell in cells]
             x = x + _read(cells, gates, mask)
         found = Padded(x.transpose(0, 1).contiguous(), source.mask)
-        return found._replace(summary=ends(found, self.both))
+        return found._replace(summary=final_states(found, self.both))
 
 
 def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -> Tensor:
@@ -88,9 +88,9 @@ class FastRecurrentDecoder(FastDecoder):
         weight = join.weight.detach()
         self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
-    def begin(self, memory: Padded, past: Tree) -> State:
+    def start(self, memory: Padded, past: Tree) -> State:
         """Keys and contexts are computed here; the bridge is crossed on the first call."""
-        keys, seen = self.score.begin(memory)
+        keys, seen = self.score.start(memory)
         bias = None if keys is None else padding_bias(memory.mask, memory.data)
         parts: dict[str, Any] = {
             "keys": keys,
@@ -99,7 +99,7 @@ class FastRecurrentDecoder(FastDecoder):
         }
         return State({"encoded": memory, **parts}, past)
 
-    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         hidden, last = state.past["hidden"], state.past["last"]
         if hidden is None:
             hidden = self.first(state.memory["encoded"], len(tokens))

@@ -67,7 +67,7 @@ class FastTransformerDecoder(FastDecoder):
         self._places: dict[int, Tensor] = {}
         self._run = compiled(decode)
 
-    def begin(self, memory: Padded, past: Tree) -> State:
+    def start(self, memory: Padded, past: Tree) -> State:
         """Keys are projected here."""
         keys = [self._projected(own, memory.data) for own in self.keys]
         bias = padding_bias(memory.mask, memory.data)
@@ -80,7 +80,7 @@ class FastTransformerDecoder(FastDecoder):
         both = both.view(B, S, 2, self.style.heads, -1).permute(2, 0, 3, 1, 4)
         return both.contiguous().unbind(0)
 
-    def row(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         memory, past = state.memory, state.past
         B, like = len(memory["encoded"].mask), memory["encoded"].data
         prepared, shared = self.kernel.prepare(past["shared"], len(tokens), B, 1, like)

@@ -14,8 +14,8 @@ from regard.inputs.frontend import Frontend
 from regard.inputs.input import InputShape
 from regard.models.contracts import build_frontend
 from regard.models.encoders import SourceModelOptions
-from regard.models.heads import Head
 from regard.models.model_options import TextModelOptions
+from regard.models.output_layer import OutputLayer
 
 
 class MaskedModel(nn.Module):
@@ -31,7 +31,7 @@ class MaskedModel(nn.Module):
         tokens = frontend.table.weight
         self.narrow = nn.Linear(width, tokens.shape[1])
         self.norm = nn.LayerNorm(tokens.shape[1])
-        self.head = Head(tokens, bias=True)
+        self.head = OutputLayer(tokens, bias=True)
 
     def forward(self, batch: Batch, chosen: Tensor) -> Outputs:
         """Logits (N, V) of the tokens at the chosen positions (B, S)."""

@@ -24,7 +24,7 @@ from regard.nn.capture_hooks import merge_steps
 from regard.nn.dropout import Dropout
 from regard.nn.fast import claim
 from regard.nn.fast_cells import fast_cells
-from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, ends
+from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, final_states
 
 
 class RecurrentEncoder(nn.Module):
@@ -41,7 +41,7 @@ class RecurrentEncoder(nn.Module):
         both = isinstance(self.body, Bidirectional)
         states = self.body(x, source.mask) if both else self.body(x)[0]
         found = Padded(self.dropout(states), source.mask)
-        return found._replace(summary=ends(found, both))
+        return found._replace(summary=final_states(found, both))
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
         """With a frontend that looks tokens up: all in one, if the layers are torch's own."""
@@ -136,8 +136,8 @@ class RecurrentOptions(NetworkOptions):
     """What recurrent encoders and decoders have in common; None is chosen from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
-    any_inputs: ClassVar[bool] = True
-    usual_layers: ClassVar[int] = 2
+    accepts_any_width: ClassVar[bool] = True
+    default_layers: ClassVar[int] = 2
     recurrent: ClassVar[bool] = True
     kind: Literal["recurrent"] = "recurrent"
     cell: Cell = "lstm"
@@ -178,7 +178,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
         return self
 
     @property
-    def blind(self) -> frozenset[str]:
+    def positions_without_context(self) -> frozenset[str]:
         return frozenset() if self.bidirectional else frozenset({"first"})
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
@@ -192,7 +192,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
 class RecurrentDecoderOptions(RecurrentOptions):
     """Recurrent layers with attention to the source."""
 
-    usual_layers: ClassVar[int] = 1
+    default_layers: ClassVar[int] = 1
     cross: RecurrentCross | None = Field(
         None, description="attention to the source; none: only the summary vector of the encoder"
     )
@@ -202,10 +202,10 @@ class RecurrentDecoderOptions(RecurrentOptions):
     def features(self) -> dict[str, Any]:
         return super().features | {"attention": self.cross and self.cross.kind}
 
-    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+    def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Attention by a product if data is large, since that is faster."""
         cross = "bilinear" if stats.is_large else "additive"
-        return super().usual_sizes(stats, width) | {"cross": cross}
+        return super().default_sizes(stats, width) | {"cross": cross}
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
         """The decoder over memory of this width, of vectors of size `inputs` or of its width."""

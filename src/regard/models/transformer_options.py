@@ -67,10 +67,10 @@ class TransformerOptions(NetworkOptions):
             )
         return self
 
-    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+    def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         """Heads of 64, or the nearest divisor; encoders are deeper than decoders if data is small:
         they cost the same to train, and decoding stays fast."""
-        layers = self.usual_layers if stats.tokens < 50_000_000 else DEEP
+        layers = self.default_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
         return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
 
@@ -117,7 +117,7 @@ class TransformerOptions(NetworkOptions):
 class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
     """Self-attention over the source."""
 
-    usual_layers: ClassVar[int] = 3
+    default_layers: ClassVar[int] = 3
 
     @model_validator(mode="after")
     def _attends_both_ways(self) -> "TransformerEncoderOptions":
@@ -141,10 +141,10 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
         return TransformerEncoder(layers, self.order(), self.final_norm(), self.dropout)
 
 
-class CausalTransformer(TransformerOptions):
+class CausalTransformerOptions(TransformerOptions):
     """Masked self-attention: GPT (Radford et al. 2018)."""
 
-    usual_layers: ClassVar[int] = 4
+    default_layers: ClassVar[int] = 4
     carries: ClassVar[bool] = False  # nothing into the next batch: positions begin there anew
 
     @model_validator(mode="after")
@@ -163,10 +163,10 @@ class CausalTransformer(TransformerOptions):
         return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
 
 
-class TransformerDecoderOptions(CausalTransformer):
+class TransformerDecoderOptions(CausalTransformerOptions):
     """Masked self-attention and attention to the source."""
 
-    usual_layers: ClassVar[int] = 2
+    default_layers: ClassVar[int] = 2
     cross: Attention = Field(Softmax(), description="kind of attention to the source")
 
     @model_validator(mode="after")

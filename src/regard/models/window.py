@@ -89,21 +89,21 @@ class Memoryless(EncoderOptions):
         return 1.0
 
     @property
-    def blind(self) -> frozenset[str]:
+    def positions_without_context(self) -> frozenset[str]:
         return frozenset({"first", "last"})
 
 
-class Linear(Memoryless):
+class LinearEncoderOptions(Memoryless):
     """No hidden layer: linear, logistic and softmax regression."""
 
     direct: ClassVar[bool] = True
     linear: ClassVar[bool] = True
     kind: Literal["linear"] = "linear"
 
-    def usual_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
+    def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
         return {"width": width}
 
-    def usual_dropout(self, stats: DataStats, config: Any) -> float:
+    def default_dropout(self, stats: DataStats, config: Any) -> float:
         return 0.0 if stats.vectors else 0.3
 
     def output(self, inputs: int) -> int:
@@ -115,7 +115,7 @@ class Linear(Memoryless):
         return LinearEncoder(self.dropout)
 
 
-class Mlp(Memoryless):
+class MlpEncoderOptions(Memoryless):
     """Hidden layers at each position on its own."""
 
     direct: ClassVar[bool] = True
@@ -130,20 +130,22 @@ class Mlp(Memoryless):
         return MlpEncoder(sizes, self.activation, self.dropout)
 
 
-class Window(Mlp):
+class WindowEncoderOptions(MlpEncoderOptions):
     """Hidden layers over each position and its neighbors."""
 
     direct: ClassVar[bool] = False
-    usual_pool: ClassVar[str] = "max"
+    default_pooling: ClassVar[str] = "max"
     kind: Literal["window"] = "window"  # type: ignore[assignment]
     window: int = Field(2, ge=0, description="number of neighbors on each side")
 
     @property
-    def blind(self) -> frozenset[str]:
+    def positions_without_context(self) -> frozenset[str]:
         return frozenset()
 
     def build(self, inputs: int | None = None) -> WindowEncoder:  # type: ignore[override]
         """The encoder; sizes must be filled."""
         assert self.width
-        mlp = Mlp(**self.model_dump(include={"width", "layers", "activation", "dropout"}))
+        mlp = MlpEncoderOptions(
+            **self.model_dump(include={"width", "layers", "activation", "dropout"})
+        )
         return WindowEncoder(self.window, mlp.build((2 * self.window + 1) * self.width))

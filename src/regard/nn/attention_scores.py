@@ -43,10 +43,10 @@ class Score(nn.Module, ABC):
 
 
 class FastScore(NamedTuple):
-    """begin: a memory to keys (B, S, any), None if no scores are needed, and values (B, S, M);
+    """start: a memory to keys (B, S, any), None if no scores are needed, and values (B, S, M);
     scores: states (R, D) and keys to (B, k, S), up to what is the same for all positions."""
 
-    begin: Callable[[Padded], tuple[Tensor | None, Tensor]]
+    start: Callable[[Padded], tuple[Tensor | None, Tensor]]
     scores: Callable[[Tensor, Tensor], Tensor]
 
 
@@ -61,10 +61,10 @@ class FixedContext(Score):
         return context.unsqueeze(1).expand(-1, h.shape[1], -1), None, None
 
     def fast(self) -> FastScore | None:
-        def begin(memory: Padded) -> tuple[None, Tensor]:
+        def start(memory: Padded) -> tuple[None, Tensor]:
             return None, memory.pooled().unsqueeze(1)
 
-        return FastScore(begin, _product)
+        return FastScore(start, _product)
 
 
 class ScoredContext(Score):
@@ -95,7 +95,7 @@ class ScoredContext(Score):
         scores = self.score(h, keys)
         return scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(-1)
 
-    def _begin(self, memory: Padded) -> tuple[Tensor, Tensor]:
+    def _start(self, memory: Padded) -> tuple[Tensor, Tensor]:
         """What a fast step needs of the memory: keys and values."""
         return self.project(memory), memory.data
 
@@ -133,7 +133,7 @@ class AdditiveScore(ScoredContext):
             query = torch.addmm(bias, x, weight).view(len(keys), -1, 1, len(weigh))
             return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
 
-        return FastScore(self._begin, scores)
+        return FastScore(self._start, scores)
 
 
 class DotScore(ScoredContext):
@@ -148,7 +148,7 @@ class DotScore(ScoredContext):
 
     def fast(self) -> FastScore | None:
         scores = lambda x, keys: _product(x * self.factor, keys)  # noqa: E731
-        return FastScore(self._begin, scores)
+        return FastScore(self._start, scores)
 
 
 class BilinearScore(ScoredContext):
@@ -165,7 +165,7 @@ class BilinearScore(ScoredContext):
         return h @ keys.transpose(1, 2)
 
     def fast(self) -> FastScore | None:
-        return FastScore(self._begin, _product)
+        return FastScore(self._start, _product)
 
 
 class ScoreOptions(Options):

@@ -30,7 +30,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return F.dropout(x, self.rate)
-        generator = own_generator()
+        generator = thread_generator()
         if x.numel() > POOL // 2:
             keep = torch.empty_like(x).bernoulli_(1 - self.rate, generator=generator)
             return x * keep.div_(1 - self.rate)
@@ -45,12 +45,12 @@ class Dropout(nn.Module):
 GENERATOR: Slot[torch.Generator | None] = Slot("generator", None)
 
 
-def own_generator() -> torch.Generator | None:
+def thread_generator() -> torch.Generator | None:
     """Where this thread draws its noise from; None: torch's generator."""
     return GENERATOR.get()
 
 
-def drawing_from(generator: torch.Generator) -> contextlib.AbstractContextManager[None]:
+def use_generator(generator: torch.Generator) -> contextlib.AbstractContextManager[None]:
     """Within, this thread draws its noise from a generator of its own.
 
     Threads that shared torch's would take its numbers in an order that differs each time.

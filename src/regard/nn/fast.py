@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.core import parallel
 
 
-def own_class(module: nn.Module) -> type:
+def unsharded_class(module: nn.Module) -> type:
     """The class of a module, without the one that sharding puts in front of it."""
     if parallel.world_size() == 1:
         return type(module)
@@ -28,7 +28,7 @@ def claim(part: nn.Module, name: str, *given: Any) -> Any:
 
     An inherited one does not count: a subclass may compute something else, and must repeat it.
     """
-    if name not in vars(own_class(part)):
+    if name not in vars(unsharded_class(part)):
         return None
     own = getattr(part, name)
     return own(*given) if callable(own) else own

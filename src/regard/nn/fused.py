@@ -22,7 +22,7 @@ from regard.nn.residual import Residual
 TILE = 1 << 19  # numbers of int8 turned back into fp32 at a time: two megabytes, a cache holds them
 NOTHING = torch.empty(0)  # in place of a tensor that a kind does not have
 
-Map = list[Tensor]  # of W x + b: (O, I) weights, (O,) bias, and of int8 (O,) scales
+LinearWeights = list[Tensor]  # of W x + b: (O, I) weights, (O,) bias, and of int8 (O,) scales
 
 
 class FusedTable(NamedTuple):
@@ -39,11 +39,11 @@ class FusedBranch(NamedTuple):
     keys: of cross-attention the map of the memory.
     """
 
-    first: Map
-    second: Map
+    first: LinearWeights
+    second: LinearWeights
     heads: int = 0
     activation: str = ""
-    keys: Map | None = None
+    keys: LinearWeights | None = None
 
 
 class Style(NamedTuple):
@@ -62,15 +62,15 @@ class FusedLayer(NamedTuple):
 
     style: Style
     weights: list[Tensor]
-    keys: Map
+    keys: LinearWeights
 
 
-def fused_map(module: nn.Module) -> Map | None:
+def fused_map(module: nn.Module) -> LinearWeights | None:
     """A linear map, torch's or one that says it is; None for others."""
     if type(module) is nn.Linear:
         weight, bias = module.weight.detach(), module.bias
         return None if bias is None else [weight, bias.detach(), NOTHING]
-    found: Map | None = claim(module, "fused")
+    found: LinearWeights | None = claim(module, "fused")
     return found
 
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from regard.core.errors import UserError
 from regard.nn.capture_hooks import record_input
-from regard.nn.fused import TILE, FusedTable, Map
+from regard.nn.fused import TILE, FusedTable, LinearWeights
 
 LARGEST = 127  # of int8 on both sides of zero
 
@@ -110,7 +110,7 @@ class Int8Linear(Int8):
         """(..., I) to (..., O)."""
         return self.matrix.times(x, self.bias)
 
-    def fused(self) -> Map | None:
+    def fused(self) -> LinearWeights | None:
         """Its numbers for the fused step."""
         if self.bias is None:
             return None

@@ -33,7 +33,7 @@ class TransformerLayer(nn.Module):
         self.look = residuals[1] if cross is not None else None
         self.feed = residuals[-1]
         for residual, part in self.branches():
-            residual.begin(part)
+            residual.init_branch(part)
 
     def branches(self) -> list[tuple[Residual, nn.Module]]:
         """Its parts in their residual branches, first to last."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.core.options import Options
 
-Layout = Literal["interleaved", "halves"]
+SinusoidLayout = Literal["interleaved", "halves"]
 
 
 class Position(nn.Module):
@@ -55,9 +55,9 @@ class SinusoidalPosition(Position):
 
     adds: ClassVar[bool] = True
 
-    def __init__(self, layout: Layout = "interleaved") -> None:
+    def __init__(self, layout: SinusoidLayout = "interleaved") -> None:
         super().__init__()
-        self.layout: Layout = layout
+        self.layout: SinusoidLayout = layout
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
         T, D = x.shape[1:]
@@ -66,7 +66,7 @@ class SinusoidalPosition(Position):
 
 
 @lru_cache(maxsize=16)
-def sinusoids(length: int, width: int, layout: Layout = "interleaved") -> Tensor:
+def sinusoids(length: int, width: int, layout: SinusoidLayout = "interleaved") -> Tensor:
     """The table (length, width) of sinusoidal positions."""
     steps = torch.arange(0, width, 2, dtype=torch.float64)
     angles = torch.arange(length)[:, None] * torch.exp(steps * (-math.log(10000.0) / width))
@@ -120,7 +120,7 @@ class Sinusoidal(PositionOptions):
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["sinusoidal"] = "sinusoidal"
-    layout: Layout = Field("interleaved", description="halves: all sines, then all cosines")
+    layout: SinusoidLayout = Field("interleaved", description="halves: all sines, then all cosines")
 
     def build(self, width: int, heads: int) -> Position:
         return SinusoidalPosition(self.layout)

@@ -7,23 +7,23 @@ from regard.core.errors import UserError
 from regard.nn.int8 import Int8, Int8Linear, Int8Matrix, Int8Recurrent, Weights
 
 
-class Own(Weights):
+class ModelWeights(Weights):
     """The numbers that a model has itself."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.names = {id(weight): name for name, weight in model.named_parameters()}
         for weight in model.parameters():
-            refuse_elsewhere(weight.device)
+            check_cpu(weight.device)
 
     def read_matrix(self, weight: Tensor) -> Int8Matrix:
-        return rounded(self.names[id(weight)], weight)
+        return round_to_int8(self.names[id(weight)], weight)
 
     def tensor(self, weight: Tensor) -> Tensor:
         return weight.detach()
 
 
-def refuse_elsewhere(device: torch.device) -> None:
+def check_cpu(device: torch.device) -> None:
     """No int8 but on a CPU."""
     if device.type != "cpu":
         raise UserError(
@@ -32,7 +32,7 @@ def refuse_elsewhere(device: torch.device) -> None:
         )
 
 
-def rounded(name: str, weight: Tensor) -> Int8Matrix:
+def round_to_int8(name: str, weight: Tensor) -> Int8Matrix:
     """A weight in int8; refused where no number stands for it."""
     if not bool(weight.isfinite().all()):
         raise UserError(f"int8: {name} holds numbers that are not finite; train the model anew")
@@ -46,7 +46,7 @@ def quantize(model: nn.Module, weights: Weights | None = None) -> nn.Module:
     Linear and recurrent layers are replaced by twins, and so is every module with a method `int8`,
     which gives its own twin. weights: where the numbers are, if not in the model.
     """
-    weights = weights or Own(model)
+    weights = weights or ModelWeights(model)
     model = _replaced(model, weights).eval()
     if not weights.known:
         raise UserError("int8: this model has no weight matrices, so nothing would be gained")

@@ -108,7 +108,7 @@ class Bidirectional(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """x (B, S, inputs) to (B, S, D)."""
-        flip = reversal(mask).unsqueeze(-1)  # (B, S, 1)
+        flip = reverse_indices(mask).unsqueeze(-1)  # (B, S, 1)
         for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             seen = self.dropout(x) if i > 0 else x
             left, _ = ahead(seen)  # (B, S, D/2)
@@ -126,14 +126,14 @@ class Bidirectional(nn.Module):
         return [[layer for one in side for layer in one.layers] for side in stacks]
 
 
-def reversal(mask: Tensor) -> Tensor:
+def reverse_indices(mask: Tensor) -> Tensor:
     """(B, S) places that turn each row round within its real length; padding stays behind."""
     places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
     mirrored = mask.sum(1, keepdim=True) - 1 - places
     return torch.where(mask, mirrored, places)
 
 
-def ends(x: Padded, both: bool) -> Tensor:
+def final_states(x: Padded, both: bool) -> Tensor:
     """(B, D): the state after the last real token; for two directions each at its own end."""
     last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
     final = x.data.gather(1, last).squeeze(1)  # (B, D)

@@ -34,7 +34,7 @@ class Residual(nn.Module, ABC):
     def leave(self, x: Tensor, branch: Tensor, real: Tensor | None = None) -> Tensor:
         """The sum of the stream and the branch."""
 
-    def begin(self, branch: nn.Module) -> None:
+    def init_branch(self, branch: nn.Module) -> None:
         """Called once when the branch is built: for kinds that scale its first weights."""
 
     def fused(self) -> tuple[bool, FusedNorm] | None:

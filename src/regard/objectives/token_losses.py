@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.special import MASK, PAD, SPECIALS
-from regard.nn.dropout import own_generator
+from regard.nn.dropout import thread_generator
 from regard.objectives.cross_entropy import CrossEntropy, SmoothedLoss
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
@@ -88,7 +88,7 @@ def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Te
 
 def _drawn(like: Tensor) -> Tensor:
     """Random numbers from 0 to 1, as many as there are places."""
-    return torch.rand(like.shape, device=like.device, generator=own_generator())
+    return torch.rand(like.shape, device=like.device, generator=thread_generator())
 
 
 def _hash(tokens: Tensor) -> Tensor:

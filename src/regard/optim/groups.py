@@ -7,7 +7,7 @@ from torch import nn
 
 from regard.core import parallel
 from regard.inputs.frontend import Embedding
-from regard.models.heads import Head
+from regard.models.output_layer import OutputLayer
 from regard.nn.positions import LearnedPosition
 
 Factors = dict[str, float]  # by name: the share of the learning rate, where it is not 1
@@ -21,7 +21,7 @@ def trained(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 def embedded(model: nn.Module) -> set[int]:
     """The ids of the weights of embeddings and learned places, and of heads tied to one."""
-    tables = (Embedding, Head, LearnedPosition)
+    tables = (Embedding, OutputLayer, LearnedPosition)
     parts = (part for part in model.modules() if isinstance(part, tables))
     return {id(weight) for part in parts for weight in part.parameters()}
 

@@ -115,7 +115,7 @@ class Training(Options):
             auto_settings.append(AutoSetting("optimizer.kind", optimizer.kind, reason))
         if not optimizer.stepwise:
             return auto_settings
-        values: dict[str, Any] = {"batch_tokens": config.model.usual_tokens(stats)}
+        values: dict[str, Any] = {"batch_tokens": config.model.default_batch_tokens(stats)}
         if convex:
             tokens = min(stats.examples, 4096)
             steps = max(400, -(-stats.examples // tokens))
@@ -127,7 +127,7 @@ class Training(Options):
         """The learning rate, and how long to train where nothing is said."""
         if not self.optimizer.stepwise:
             return
-        lr, epochs = self.optimizer.default_lr(model.usual_lr(stats)), model.few_epochs(stats)
+        lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
         yield from self.auto_settings(stats.reason, lr=float(f"{lr:.3g}"))
         if epochs is not None and not self.steps:
             yield from self.auto_settings(stats.reason, epochs=epochs)

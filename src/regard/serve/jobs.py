@@ -62,7 +62,7 @@ class PredictHandler:
         if not jobs:
             return
         task, threads = self.model.task, torch.get_num_threads()
-        rows = rows_together(len(jobs), threads) if task.spreads else len(jobs)
+        rows = rows_together(len(jobs), threads) if task.uses_threads else len(jobs)
         work = PredictWork(
             indices=[job.index for job in jobs],
             step_callback=partial(_notify, jobs, deadline),

@@ -15,7 +15,7 @@ from regard.core import parallel
 from regard.core.files import write_bytes
 from regard.core.memory import trim_malloc
 from regard.nn.int8 import Int8Matrix, Weights
-from regard.nn.quantize import quantize, refuse_elsewhere, rounded
+from regard.nn.quantize import check_cpu, quantize, round_to_int8
 from regard.storage.weights import check_fit, once, reading
 
 SCALE = ".scale"
@@ -28,7 +28,7 @@ def weights_file(folder: Path) -> Path:
     return exported if exported.is_file() else folder / FILE
 
 
-class Stored(Weights):
+class FileWeights(Weights):
     """The numbers of a model that lie in a file, in fp32 or in int8; read one by one."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
@@ -49,7 +49,7 @@ class Stored(Weights):
         if name in self._scaled:
             found = Int8Matrix(self._read(name).clone(), self._read(name + SCALE).clone())
         else:
-            found = rounded(name, self._read(name))
+            found = round_to_int8(name, self._read(name))
         self.matrices[name] = found
         return found
 
@@ -69,7 +69,7 @@ class Stored(Weights):
 
 def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
     """The model that `build` gives, its weights read from a file, in int8."""
-    refuse_elsewhere(parallel.device())
+    check_cpu(parallel.device())
     model, _ = _read(build, path)
     trim_malloc()
     return model
@@ -84,8 +84,8 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
     write_bytes(out, save(tensors))
 
 
-def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, Stored]:
+def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, FileWeights]:
     """The model in int8, and what was read for it."""
     model = build()  # its random weights go as those of the file come
-    stored = Stored(model, path)
+    stored = FileWeights(model, path)
     return quantize(model, stored), stored

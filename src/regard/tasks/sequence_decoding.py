@@ -32,7 +32,7 @@ class SequenceDecoding:
         ("constraints", "alignment", "alternatives", "stream", "score pairs")
     )
     abilities = frozenset(("predict", "nbest")) | step_abilities
-    exportable = spreads = True
+    exportable = uses_threads = True
     source: Input
     target: Tokenizer
     ratio: float

@@ -57,7 +57,7 @@ class Task(ABC):
     abilities: frozenset[str] = frozenset({"predict"})
     step_abilities: frozenset[str] = frozenset()
     exportable = False  # whether other engines than torch can run its models
-    spreads = False  # whether threads and processes share the batches of predictions
+    uses_threads = False  # whether threads and processes share the batches of predictions
     empty_prediction: Prediction | None = (
         None  # of a source without any position, which no model reads
     )

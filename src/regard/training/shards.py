@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from regard.core.threads import thread_map
 from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_cat
-from regard.nn.dropout import drawing_from
+from regard.nn.dropout import use_generator
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
 LEAST = 8  # rows of a part
@@ -44,7 +44,7 @@ def backward(
 
     def work(part: tuple[Batch, int]) -> tuple[Loss, tuple[Tensor | None, ...]]:
         piece, seed = part
-        with drawing_from(torch.Generator().manual_seed(seed)), _products(precision):
+        with use_generator(torch.Generator().manual_seed(seed)), _products(precision):
             loss = objective(model, piece, context)
             return loss, torch.autograd.grad(loss.sum / count, weights, allow_unused=True)
 

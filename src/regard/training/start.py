@@ -14,7 +14,7 @@ from regard.core.files import read_json
 from regard.core.options import AutoSetting
 from regard.data.corpus.corpora import Corpus
 from regard.data.reading.read import Pair
-from regard.models.max_length import limited, refuse_long_corpus
+from regard.models.max_length import check_corpus_lengths, has_max_length
 from regard.storage.run_files import read_config
 from regard.tasks.task import Task
 from regard.training.checkpoint import load_checkpoint
@@ -109,9 +109,9 @@ def _assemble(
     torch.manual_seed(training.seed)
     device = parallel.device()
     model = task.build(config.model)
-    refuse_long_corpus(model, corpus)
-    if limited(model):  # else they need not be made numbers yet
-        refuse_long_corpus(model, task.corpus(dev))
+    check_corpus_lengths(model, corpus)
+    if has_max_length(model):  # else they need not be made numbers yet
+        check_corpus_lengths(model, task.corpus(dev))
     training.init.apply(model)
     names = list(loaded) if origin is None else load_matching_weights(model, origin)
     model = model.to(device)

@@ -12,7 +12,7 @@ from torch import Tensor
 from regard.core.errors import UserError
 from regard.core.options import kinds_of
 from regard.data.tensors.padded import Edges, Padded, SharedRows
-from regard.inputs import Frontends, Inputs, check_frontend, fit_input, usual_frontend
+from regard.inputs import Frontends, Inputs, check_frontend, default_frontend, fit_input
 from regard.inputs.frontend import Frontend, FrontendOptions
 from regard.inputs.input import Input, InputShape
 from regard.inputs.text import Text
@@ -20,7 +20,7 @@ from regard.models.contracts import EncoderOptions, build_frontend
 from regard.models.encoders import SourceModelOptions
 from regard.models.recurrent import RecurrentEncoderOptions
 from regard.models.transformer_options import TransformerEncoderOptions
-from regard.models.window import Linear
+from regard.models.window import LinearEncoderOptions
 
 D = 8
 SIZES = {"width": D, "layers": 1, "dropout": 0.0}
@@ -28,7 +28,7 @@ INPUTS: Any = list(kinds_of(Inputs).values())
 FRONTENDS: Any = list(kinds_of(Frontends).values())
 ENCODERS: list[EncoderOptions] = [
     TransformerEncoderOptions(heads=2, feedforward_width=8, **SIZES),
-    Linear(width=D, dropout=0.0),  # takes vectors as they are
+    LinearEncoderOptions(width=D, dropout=0.0),  # takes vectors as they are
 ]
 
 each_input = pytest.mark.parametrize("kind", INPUTS, ids=[one().kind for one in INPUTS])
@@ -159,7 +159,7 @@ def test_a_frontend_of_another_input_is_refused(kind: Any) -> None:
         if frontend.reads == read:
             check_frontend(frontend(), read)
             continue
-        wanted = usual_frontend(read).kind
+        wanted = default_frontend(read).kind
         said = f"kind={frontend().kind} reads .*sources here are {read}; choose {wanted}"
         with pytest.raises(UserError, match=said):
             check_frontend(frontend(), read)
@@ -188,12 +188,12 @@ class Linked(FrontendOptions):
     ids=["transformer", "recurrent", "linear"],
 )
 def test_what_an_encoder_cannot_use_is_refused(encoder: EncoderOptions, lost: str) -> None:
-    said = rf"model\.encoder\.kind={encoder.kind} cannot use the {lost} that .*kind=linked gives"
+    said = rf"model\.encoder\.kind={encoder.kind} does not support the {lost} of .*kind=linked"
     with pytest.raises(UserError, match=said):
         build_frontend(Linked(), encoder, InputShape("vectors", 3))
     read = SourceModelOptions.model_construct(frontend=Linked(), encoder=encoder)
     with pytest.raises(ValueError, match=said):  # and before that when the settings are read
-        read._nothing_is_lost()
+        read._check_frontend()
 
 
 def test_edges_and_bias_go_with_their_rows() -> None:

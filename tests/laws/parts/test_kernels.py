@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.core.options import kinds_of
 from regard.data.tensors.state import State
 from regard.models.transformer_options import (
-    CausalTransformer,
+    CausalTransformerOptions,
     TransformerDecoderOptions,
     TransformerEncoderOptions,
 )
@@ -245,7 +245,7 @@ def test_cross_attention_is_weights_times_values_for_every_beam(kind: KernelOpti
 
 REFUSED = {
     "bidirectional": (TransformerEncoderOptions, "attention", "an encoder attends both ways"),
-    "causal": (CausalTransformer, "attention", "sees the future, which a decoder must not"),
+    "causal": (CausalTransformerOptions, "attention", "sees the future, which a decoder must not"),
     "cross": (TransformerDecoderOptions, "cross", "attends only within one sequence"),
 }
 

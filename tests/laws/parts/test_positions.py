@@ -10,7 +10,7 @@ from regard.core.errors import UserError
 from regard.core.options import kinds_of
 from regard.data.tensors.padded import Padded
 from regard.models.transformer_options import (
-    CausalTransformer,
+    CausalTransformerOptions,
     TransformerDecoderOptions,
     TransformerEncoderOptions,
 )
@@ -80,7 +80,7 @@ def test_nothing_is_longer_than_it_can_take(kind: PositionOptions) -> None:
 @torch.no_grad()
 def test_a_decoder_that_reads_in_pieces(position: Position) -> None:
     torch.manual_seed(0)
-    decoder = CausalTransformer(**SIZES).build().eval()
+    decoder = CausalTransformerOptions(**SIZES).build().eval()
     decoder.positions = position
     whole, _ = decoder(vectors(), decoder.start(None))
     state, found = decoder.start(None), []

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.core.options import not_exported
 from regard.data.tensors.special import BOS, EOS, UNK
-from regard.inference.packages import need
+from regard.inference.packages import import_package
 from regard.inference.predictor import Predictor
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.nn.positions import Position
@@ -61,7 +61,7 @@ def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
 
     CTranslate2 quantizes weights in place.
     """
-    transformer_spec = need("ctranslate2.specs.transformer_spec")
+    transformer_spec = import_package("ctranslate2.specs.transformer_spec")
     into = Filler(copy)
     encoder = transformer_spec.TransformerEncoderSpec(
         options.encoder.layers, options.encoder.heads, **_kind(options.encoder)
@@ -86,7 +86,7 @@ def spec_of(options: Any, model: EncoderDecoder, copy: bool = True) -> Any:
 
 def _kind(part: Any) -> dict[str, Any]:
     """Return the spec options of one side."""
-    common_spec = need("ctranslate2.specs.common_spec")
+    common_spec = import_package("ctranslate2.specs.common_spec")
     return {
         "pre_norm": part.norm_position.kind == "pre",
         "rms_norm": part.norm.kind == "rms",

@@ -22,7 +22,7 @@ from regard.exchange.export.onnx_encoder import encode
 from regard.exchange.export.onnx_graph import Graph
 from regard.exchange.export.onnx_layers import embed, linear
 from regard.inference.onnx_engine import OnnxEngine
-from regard.inference.packages import need
+from regard.inference.packages import import_package
 from regard.inference.predictor import Predictor
 from regard.models.encoder_decoder import EncoderDecoder
 from regard.search.forced_decoding import Stepper
@@ -50,7 +50,7 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
             "torch"
         )
     for package in ("onnx", "onnxruntime"):
-        need(package)
+        import_package(package)
     quantized = quantize == "int8"
     folder.mkdir(parents=True, exist_ok=True)
     write_graphs(model, folder, shared=not quantized)
@@ -87,7 +87,7 @@ def _quantize(folder: Path) -> None:
     They are unsigned: without VNNI, processors add pairs of products in sixteen bits, which
     overflow if a factor is signed.
     """
-    quantization = need("onnxruntime.quantization")
+    quantization = import_package("onnxruntime.quantization")
     level = logging.root.level
     for name in GRAPHS:
         path = folder / f"{name}.onnx"

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.core.files import write_bytes
-from regard.inference.packages import need
+from regard.inference.packages import import_package
 
 OPSET = 20  # the first with Gelu
 IR_VERSION = 9  # that of the opset
@@ -94,7 +94,7 @@ class Graph:
 
     def save(self, path: Path) -> None:
         """Write the graph; weights too large for one file become external data."""
-        onnx = need("onnx")
+        onnx = import_package("onnx")
         for node in self.nodes:
             for values in (node.input, node.output):
                 values[:] = [self._names.get(one, one) for one in values]
@@ -133,4 +133,4 @@ class Graph:
 
 def helper() -> Any:
     """Return onnx.helper."""
-    return need("onnx").helper
+    return import_package("onnx").helper

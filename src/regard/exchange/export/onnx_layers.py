@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from regard.core.errors import UserError
 from regard.exchange.export.onnx_graph import Graph, Value
 from regard.inputs.frontend import Embedding
-from regard.models.heads import Head
+from regard.models.output_layer import OutputLayer
 from regard.nn.attention import CrossAttention, SelfAttention
 from regard.nn.fast import claim
 from regard.nn.feedforward import FeedForward
@@ -36,7 +36,7 @@ def unsupported(part: object) -> UserError:
     return UserError(f"{name}: cannot be exported to ONNX; use engine torch")
 
 
-def linear(graph: Graph, layer: nn.Linear | Head, x: Value) -> Value:
+def linear(graph: Graph, layer: nn.Linear | OutputLayer, x: Value) -> Value:
     """Add a linear layer: (N, inputs) to (N, outputs)."""
     bias = [] if layer.bias is None else [graph.weight(layer.bias)]
     return graph("Gemm", x, graph.weight(layer.weight), *bias, transB=1)

@@ -32,10 +32,11 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
         return {}  # only search can flip near-ties
     engines, search = (predictor.engine, Predictor.load(folder).engine), Beam()
     most = min(
-        (e.source_places for e in engines if e.source_places is not None), default=MAX_LENGTH
+        (e.max_source_length for e in engines if e.max_source_length is not None),
+        default=MAX_LENGTH,
     )
     rows = [row[-most:] for row in some_rows(task, predictor.folder)]
-    places = [e.target_places for e in engines if e.target_places is not None]
+    places = [e.max_target_length for e in engines if e.max_target_length is not None]
     limits = [min(MAX_LENGTH, *places, task.max_output_length(len(row), search)) for row in rows]
     least = MIN_EQUAL[engines[1].name] if quantize in (None, "float32") else MIN_EQUAL_QUANTIZED
     facts: dict[str, Any] = {"sources": len(rows)}

@@ -105,7 +105,7 @@ class PartialOutput:
         self.done, self.size = record["done"], record["bytes"]
         self.warnings.restore(record["warnings"])
         if self.engine is not None:
-            self.engine.take(record["engine"])
+            self.engine.restore_choice(record["engine"])
         if self.done:
             info(f"resuming: {self.done:,} sources already done ({self.path})")
         return str(record["digest"])
@@ -159,7 +159,7 @@ class PartialOutput:
 
     def _record(self) -> None:
         record = {"format": FORMAT_VERSION, "options": self.options, "done": self.done}
-        record["engine"] = None if self.engine is None else self.engine.taken()
+        record["engine"] = None if self.engine is None else self.engine.save_choice()
         record |= {"bytes": self.size, "digest": self.digest.hexdigest()}
         record["warnings"] = self.warnings.record()
         write_json(self.record_path, record)

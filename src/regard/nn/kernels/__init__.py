@@ -1,4 +1,4 @@
-"""Inner attentions, one file each; the union of their options is the registry."""
+"""Attention kernels, one file each; the union of their options is the registry."""
 
 from regard.nn.kernels.softmax import Softmax
 

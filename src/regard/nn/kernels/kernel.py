@@ -1,7 +1,7 @@
-"""The contract of an inner attention, a kernel: from queries, keys and values to what is found.
+"""The interface of an attention kernel: from queries, keys and values to outputs.
 
-A kernel owns its past: what it keeps of earlier positions, and what selecting rows means for it.
-The stack around it only hands that through.
+A kernel owns its past, such as a cache, and defines how rows of it are selected. The stack around
+it only passes it on.
 
 B sentences, k beams, R = k * B rows, T new positions, S positions attended to, H heads,
 K head width.
@@ -20,18 +20,18 @@ from regard.nn.positions import Position
 
 
 class Supports(NamedTuple):
-    """What a kernel can do; what it cannot is refused when the configuration is read."""
+    """The features of a kernel; a configuration that needs others is an error."""
 
-    causal: bool = True  # hides the future: decoders, language models
-    bidirectional: bool = True  # sees both ways: encoders
+    causal: bool = True  # masks the future: decoders, language models
+    bidirectional: bool = True  # attends in both directions: encoders
     cross: bool = True  # attends to another sequence
-    bias: bool = True  # takes numbers that are added to its scores
+    bias: bool = True  # accepts a bias that is added to its scores
     rotary: bool = True  # its scores are products q . k, so that both can be rotated
-    edges: bool = False  # takes the edges of a graph
+    edges: bool = False  # accepts the edges of a graph
 
 
 class Shape(NamedTuple):
-    """What a kernel is built for. causal is said here, once, and never implied by a mask."""
+    """The sizes of a kernel. causal is set here only, and never implied by a mask."""
 
     width: int
     heads: int
@@ -39,9 +39,9 @@ class Shape(NamedTuple):
 
 
 class AttentionMask(NamedTuple):
-    """What all layers of a stack share in one pass. real: (B, S), True for keys that are not
-    padding, None: all are; bias: (B|1, H|1, S, S), numbers that the input adds to scores; edges: of
-    a graph; at: the position of the first query; sentences: B; prepared: by `Kernel.prepare`."""
+    """The mask that all layers share in one pass. real: (B, S), True for keys that are not
+    padding, None: all are; bias: (B|1, H|1, S, S), from the input, added to scores; edges: of a
+    graph; at: the position of the first query; sentences: B; prepared: by `Kernel.prepare`."""
 
     positions: Position
     sentences: int
@@ -53,9 +53,9 @@ class AttentionMask(NamedTuple):
 
 
 class Kernel(nn.Module, ABC):
-    """The contract. reads: which projections of x it wants; traceable: whether `weights` works for
-    steps as well, from what it keeps; fuses: whether the fused step computes what it computes, not
-    inherited (`claim`); length: the longest input it takes, None: any."""
+    """The interface. reads: the projections of x that it needs; traceable: whether `weights` also
+    works step by step, from its past; fuses: whether the fused step computes the same, not
+    inherited (`claim`); length: the maximum input length, None: any."""
 
     reads: ClassVar[tuple[str, ...]] = ("query", "key", "value")
     traceable: ClassVar[bool] = True
@@ -65,10 +65,10 @@ class Kernel(nn.Module, ABC):
     def prepare(
         self, shared: Tree, rows: int, sentences: int, new: int, like: Tensor
     ) -> tuple[Any, Tree]:
-        """Once for all layers of a pass: what they share (`mask.prepared`), and its next state.
+        """Return, once per pass, what all layers share (`mask.prepared`), and its next state.
 
-        shared: that state after the last pass, None before the first; new: T; like: any tensor of
-        the numbers wanted.
+        shared: that state after the last pass, None before the first; new: T; like: a tensor with
+        the dtype and device to use.
         """
         return None, None
 
@@ -76,42 +76,42 @@ class Kernel(nn.Module, ABC):
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
     ) -> tuple[Tensor, Tree]:
-        """q, k and v (R, H, T, K) to (R, H, T, K), and the past after it.
+        """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the new past.
 
-        What it does not read is empty. past: None before the first pass; always None where the
-        kernel is not causal.
+        Projections that it does not read are empty. past: None before the first pass; always None
+        if the kernel is not causal.
         """
 
     @abstractmethod
     def weights(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Tree
     ) -> tuple[Tensor, Tensor]:
-        """The same as an explicit map (R, H, T, S) and values (R, H, S, K): map @ values is what
-        `forward` gives. S counts all positions so far, in order. Slow: for recording and laws."""
+        """Return the attention (R, H, T, S) and values (R, H, S, K) whose product is the output of
+        `forward`. S counts all positions so far, in order. Slow: for recording and tests."""
 
     def memory(self, k: Tensor, v: Tensor, real: Tensor) -> Tree:
-        """What is kept of another sequence: k and v (B, H, S, K), once a sentence."""
+        """Return the memory of another sequence with k and v (B, H, S, K), once per sentence."""
         raise NotImplementedError
 
     def attend(self, q: Tensor, memory: Tree, real: Tensor) -> Tensor:
-        """q (R, H, T, K) to (R, H, T, K), from the memory of B sentences; real: (B, S)."""
+        """Return the output (R, H, T, K) for q, from the memory of B sentences; real: (B, S)."""
         raise NotImplementedError
 
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
-        """`attend` as an explicit map (R, H, T, S), and values (R, H, S, K)."""
+        """Return the attention (R, H, T, S) of `attend`, and the values (R, H, S, K)."""
         raise NotImplementedError
 
     def advance(self, step: int, generator: torch.Generator) -> None:
-        """Called after each update: for features that are redrawn."""
+        """Called after each update, for random features that are sampled again."""
 
 
 class KernelOptions(Options):
-    """What the options of all kernels can do. exports: engines that compute it."""
+    """Base class of kernel options. exports: engines that support it."""
 
     supports: ClassVar[Supports] = Supports()
     exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
     def build(self, shape: Shape) -> Kernel:
-        """The kernel of one layer."""
+        """Return the kernel of one layer."""
         raise NotImplementedError

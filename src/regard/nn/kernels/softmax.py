@@ -1,4 +1,4 @@
-"""Softmax attention, the full kind.
+"""Full softmax attention.
 
 B sentences, k beams, R = k * B rows, H heads, T queries, S keys, n entries of a cache,
 K head width.
@@ -12,35 +12,36 @@ from torch import Tensor
 
 from regard.data.tensors.state import fold, unfold
 from regard.data.tensors.tree import Tree
-from regard.nn.kernels.cache import Cache, alive, sight
+from regard.nn.kernels.cache import Cache, beam_attention_mask, live_entries
 from regard.nn.kernels.kernel import AttentionMask, Kernel, KernelOptions, Shape
 
-PRUNE = 16  # entries of a cache beyond twice those in use, from which it is pruned
+PRUNE_MARGIN = 16  # a cache is pruned at twice its live entries and this many more
 
 
 class Shared(NamedTuple):
-    """What all layers remember of a search. entries: of their caches; room: entries from which on
-    they are pruned; seen: (R, n), 0 for entries that a beam sees and -inf elsewhere, or None."""
+    """The state that all layers share in a search. entries: size of their caches; max_entries:
+    size at which they are pruned; beam_mask: (R, n), 0 for entries that a beam attends to and
+    -inf otherwise, or None."""
 
     entries: int = 0
-    room: int = PRUNE
-    seen: Tensor | None = None
+    max_entries: int = PRUNE_MARGIN
+    beam_mask: Tensor | None = None
 
 
 class Prepared(NamedTuple):
-    """What all layers of a pass need. take: (B, m), the entries that are left of a cache, None:
-    all; mask: (B, 1, k*T, n + k*T) for beams that share a cache, None: all see all before them;
-    own: (R, n + k*T), the entries that each beam sees."""
+    """The input of all layers in a pass. take: (B, m), the entries to keep in a cache, None: all;
+    mask: (B, 1, k*T, n + k*T) for beams that share a cache, None: only causal; beam_mask:
+    (R, n + k*T), 0 for the entries that each beam attends to."""
 
     take: Tensor | None = None
     mask: Tensor | None = None
-    seen: Tensor | None = None
+    beam_mask: Tensor | None = None
 
 
 class SoftmaxAttention(Kernel):
     """softmax(q k^T / sqrt(K)) v (Vaswani et al. 2017, eq. 1), by torch's fused kernel.
 
-    The beams of a sentence share one cache, so that beams that change places cost nothing.
+    The beams of a sentence share one cache, so reordering beams is free.
     """
 
     fuses: ClassVar[bool] = True
@@ -52,55 +53,56 @@ class SoftmaxAttention(Kernel):
     def prepare(
         self, shared: Shared | None, rows: int, sentences: int, new: int, like: Tensor
     ) -> tuple[Prepared, Shared]:
-        """Decides once a step for all layers what is pruned, and what each beam sees."""
-        entries, room, seen = shared or Shared()
+        """Decide once per step for all layers what is pruned and what each beam attends to."""
+        entries, max_entries, beam_mask = shared or Shared()
         beams, take, mask = rows // sentences, None, None
-        if seen is not None and entries > room:
-            take = alive(seen, beams)  # (B, m)
+        if beam_mask is not None and entries > max_entries:
+            take = live_entries(beam_mask, beams)  # (B, m)
             entries = take.shape[1]
-            room = 2 * entries + PRUNE
-            seen = seen.gather(1, take.repeat_interleave(beams, 0))
-        if beams > 1 or seen is not None:
-            mask, seen = sight(seen, entries, beams, like, rows, new)
-        return Prepared(take, mask, seen), Shared(entries + beams * new, room, seen)
+            max_entries = 2 * entries + PRUNE_MARGIN
+            beam_mask = beam_mask.gather(1, take.repeat_interleave(beams, 0))
+        if beams > 1 or beam_mask is not None:
+            mask, beam_mask = beam_attention_mask(beam_mask, entries, beams, like, rows, new)
+        shared = Shared(entries + beams * new, max_entries, beam_mask)
+        return Prepared(take, mask, beam_mask), shared
 
     def forward(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Cache | None]:
-        """q, k and v (R, H, T, K) to (R, H, T, K), and the keys and values so far."""
+        """Return the output (R, H, T, K) for q, k and v (R, H, T, K), and the cache."""
         queries, keys, values, after = self._entries(q, k, v, mask, past)
         T, S = queries.shape[2], keys.shape[2]
-        hidden = self._mask(q, T, S, mask)
-        whole = self.causal and hidden is None and T == S and T > 1
-        if self.causal and hidden is None and 1 < T < S:
-            hidden = _before(T, S, q)
+        attn_mask = self._mask(q, T, S, mask)
+        is_causal = self.causal and attn_mask is None and T == S and T > 1
+        if self.causal and attn_mask is None and 1 < T < S:
+            attn_mask = _causal_mask(T, S, q)
         out = F.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=hidden, is_causal=whole
+            queries, keys, values, attn_mask=attn_mask, is_causal=is_causal
         )
         return _unfolded(out, q), after
 
     def weights(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Tensor]:
-        """The attention itself (R, H, T, S), and the values (R, H, S, K)."""
+        """Return the attention (R, H, T, S) and the values (R, H, S, K)."""
         queries, keys, values, _ = self._entries(q, k, v, mask, past)
         T, S = queries.shape[2], keys.shape[2]
-        hidden = self._mask(q, T, S, mask)
-        if self.causal and hidden is None:
-            hidden = _before(T, S, q)
-        found = _unfolded(_softmax(queries, keys, hidden), q)  # (R, H, T, S)
+        attn_mask = self._mask(q, T, S, mask)
+        if self.causal and attn_mask is None:
+            attn_mask = _causal_mask(T, S, q)
+        found = _unfolded(_softmax(queries, keys, attn_mask), q)  # (R, H, T, S)
         values = values.repeat_interleave(len(q) // len(values), 0)  # (R, H, S, K)
-        if mask.prepared is None or mask.prepared.seen is None:
+        if mask.prepared is None or mask.prepared.beam_mask is None:
             return found, values
-        own = mask.prepared.seen == 0  # (R, S), as many in each row: all beams are as long
-        places = own.nonzero()[:, 1].view(len(q), 1, -1).expand(-1, q.shape[1], -1)  # in order
-        found = found.gather(-1, places[:, :, None].expand(-1, -1, q.shape[2], -1))
-        return found, values.gather(2, places[..., None].expand(-1, -1, -1, values.shape[-1]))
+        attended = mask.prepared.beam_mask == 0  # (R, S), the same number in each row
+        indices = attended.nonzero()[:, 1].view(len(q), 1, -1).expand(-1, q.shape[1], -1)
+        found = found.gather(-1, indices[:, :, None].expand(-1, -1, q.shape[2], -1))
+        return found, values.gather(2, indices[..., None].expand(-1, -1, -1, values.shape[-1]))
 
     def _entries(
         self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, past: Cache | None
     ) -> tuple[Tensor, Tensor, Tensor, Cache | None]:
-        """Queries (B, H, k*T, K), keys and values (B, H, n, K) of all so far, and their cache."""
+        """Return queries (B, H, k*T, K), all keys and values (B, H, n, K), and their cache."""
         if not self.causal:
             return q, k, v, None
         q, k, v = (_folded(x, mask.sentences) for x in (q, k, v))
@@ -111,60 +113,60 @@ class SoftmaxAttention(Kernel):
         return q, after.keys, after.values, after
 
     def _mask(self, q: Tensor, T: int, S: int, mask: AttentionMask) -> Tensor | None:
-        """What hides keys (boolean) or is added to scores; None: at most the future is hidden."""
-        shared = None if mask.prepared is None else mask.prepared.mask  # hides the future as well
-        numbers = [] if shared is None else [shared]
-        numbers += [] if mask.bias is None else [mask.bias]
+        """Return a boolean mask, or a bias to add to scores; None: only the causal mask, if any."""
+        shared = None if mask.prepared is None else mask.prepared.mask  # includes the causal mask
+        biases = [] if shared is None else [shared]
+        biases += [] if mask.bias is None else [mask.bias]
         if mask.positions.biases:
-            numbers.append(self._positions_bias(q, S, mask))
+            biases.append(self._positions_bias(q, S, mask))
         visible = None if mask.real is None else mask.real[:, None, None, :]  # (B, 1, 1, S)
-        if self.causal and shared is None and (numbers or visible is not None):
-            before = _before(T, S, q)
-            visible = before if visible is None else visible & before
-        if not numbers:
+        if self.causal and shared is None and (biases or visible is not None):
+            causal = _causal_mask(T, S, q)
+            visible = causal if visible is None else visible & causal
+        if not biases:
             return visible
-        added = sum(numbers[1:], numbers[0])
+        added = sum(biases[1:], biases[0])
         return added if visible is None else added.masked_fill(~visible, float("-inf"))
 
     def _positions_bias(self, q: Tensor, entries: int, mask: AttentionMask) -> Tensor:
-        """(B|1, H, k*T, n): what the positions add to the scores.
+        """Return the bias (B|1, H, k*T, n) of the positions.
 
-        Of a cache that beams share, the position of an entry for a beam is how many entries
-        before it the beam sees.
+        In a cache that beams share, the position of an entry for a beam is the number of earlier
+        entries that the beam attends to.
         """
         at_q = torch.arange(mask.at, mask.at + q.shape[2], device=q.device)
         at_k = torch.arange(entries, device=q.device)[None]
-        if mask.prepared is not None and mask.prepared.seen is not None:
-            at_k = (mask.prepared.seen == 0).cumsum(-1) - 1  # (R, n)
+        if mask.prepared is not None and mask.prepared.beam_mask is not None:
+            at_k = (mask.prepared.beam_mask == 0).cumsum(-1) - 1  # (R, n)
         bias = mask.positions.bias(q, at_q, at_k)  # (R|1, H, T, n)
         assert bias is not None
         return bias if len(bias) == 1 else _folded(bias, mask.sentences)
 
     def memory(self, k: Tensor, v: Tensor, real: Tensor) -> Tree:
-        """The keys and values (B, H, S, K) themselves."""
+        """Return the keys and values (B, H, S, K) unchanged."""
         return k, v
 
     def attend(self, q: Tensor, memory: Tree, real: Tensor) -> Tensor:
-        """q (R, H, T, K) to (R, H, T, K)."""
+        """Return the output (R, H, T, K) for q (R, H, T, K)."""
         k, v = memory
         mask = real[:, None, None, :]  # (B, 1, 1, S)
         out = F.scaled_dot_product_attention(_folded(q, len(real)), k, v, attn_mask=mask)
         return _unfolded(out, q)
 
     def memory_weights(self, q: Tensor, memory: Tree, real: Tensor) -> tuple[Tensor, Tensor]:
-        """The attention (R, H, T, S) to another sequence, and its values (R, H, S, K)."""
+        """Return the attention (R, H, T, S) to another sequence, and its values (R, H, S, K)."""
         k, v = memory
         found = _softmax(_folded(q, len(real)), k, real[:, None, None, :])
         return _unfolded(found, q), v.repeat_interleave(len(q) // len(v), 0)
 
 
-def _before(T: int, S: int, like: Tensor) -> Tensor:
-    """(T, S): True for what is not after each of the last T of S positions."""
+def _causal_mask(T: int, S: int, like: Tensor) -> Tensor:
+    """Return (T, S): True if a key is not after the query; the queries are the last T of S."""
     return torch.ones(T, S, dtype=torch.bool, device=like.device).tril(S - T)
 
 
 def _softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
-    """The explicit attention; mask: boolean (True is visible), or numbers to add."""
+    """Return the explicit attention; mask: boolean (True is visible), or a bias to add."""
     scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
     if mask is not None and mask.dtype == torch.bool:
         scores = scores.masked_fill(~mask, float("-inf"))
@@ -174,14 +176,14 @@ def _softmax(q: Tensor, k: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _folded(x: Tensor, sentences: int) -> Tensor:
-    """(R, H, T, K) as (B, H, k*T, K)."""
+    """Return (R, H, T, K) as (B, H, k*T, K)."""
     if len(x) == sentences:
         return x
     return fold(x.transpose(1, 2), sentences).transpose(1, 2)
 
 
 def _unfolded(x: Tensor, like: Tensor) -> Tensor:
-    """(B, H, k*T, K) as (R, H, T, K), for like (R, H, T, K)."""
+    """Return (B, H, k*T, K) as (R, H, T, K), the shape of like."""
     if len(x) == len(like):
         return x
     return unfold(x.transpose(1, 2), like.transpose(1, 2)).transpose(1, 2)

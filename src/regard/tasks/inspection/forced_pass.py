@@ -115,7 +115,7 @@ class InspectionRequest:
     @cached_property
     def model(self) -> Any:
         """The torch module, in evaluation mode."""
-        return self.predictor.engine.inside().eval()
+        return self.predictor.engine.torch_module().eval()
 
     def check_length(self, side: str, count: int, advice: str) -> None:
         """Raise TooLong if a side has more than `max_tokens` tokens."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.data.tensors.padded import Padded, shifted
 from regard.data.tensors.special import BOS, EOS, SPECIALS
-from regard.models.max_length import refuse_longer
+from regard.models.max_length import check_length
 from regard.search.explore import SearchTree
 from regard.search.forced_decoding import score_targets
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
@@ -51,7 +51,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
     names = task.source.names(text)
     request.check_length("text", len(names), "shorten the text")
     engine.check(len(names))
-    search_request = engine.own(task.search_request(task.rows([text]), [0], request.search))
+    search_request = engine.fit_request(task.search_request(task.rows([text]), [0], request.search))
     search_request = replace(search_request, on_step=lambda rows, outputs: request.on_step())
     best, tree = request.search.explain(engine.stepper(), search_request)
     if request.target is None:
@@ -60,7 +60,7 @@ def transducer_pass(request: InspectionRequest) -> TransducerPass:
         notes = [Note("sampled.tree")] if tree is None else []
     else:
         target = encode_text(task.target, request.target)
-        refuse_longer(request.model, "decoder", len(target.ids) + 1)
+        check_length(request.model, "decoder", len(target.ids) + 1)
         best, notes = _score_target(request, search_request.source, target, tree)
         request.check_length("target", len(target.ids) + 1, "shorten the target")
     tokens = (*target.names, SPECIALS[EOS])

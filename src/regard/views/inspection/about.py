@@ -17,7 +17,7 @@ def describe_model(predictor: Predictor) -> dict[str, Any]:
         "task": predictor.task.kind,
         "description": description(parts),
         "parts": parts,
-        "parameters": num_parameters(predictor.engine.inside()),
+        "parameters": num_parameters(predictor.engine.torch_module()),
     }
 
 

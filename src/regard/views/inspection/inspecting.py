@@ -57,7 +57,7 @@ def inspect_with_options(
 
 def check_inspectable(predictor: Predictor) -> None:
     """Raise UserError if the engine of a model does not expose its internals."""
-    if message := predictor.engine.hidden(predictor.folder):
+    if message := predictor.engine.why_not_inspectable(predictor.folder):
         raise UserError(message)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from regard.data.tensors.padded import Padded
-from regard.models.transformer_options import CausalTransformer
+from regard.models.transformer_options import CausalTransformerOptions
 from regard.models.transformer_options import TransformerDecoderOptions as Decoder
 from regard.models.transformer_options import TransformerEncoderOptions as Encoder
 from regard.views.figures.style import COLORS, GRID, PAPER, hide_frame, new_figure, panels
@@ -37,7 +37,7 @@ def maps() -> dict[str, tuple[Tensor, tuple[str, ...], tuple[str, ...]]]:
     target = torch.randn(1, len(TARGET), 8, requires_grad=True)
     real = torch.arange(len(SOURCE))[None] < REAL
     encoded = Encoder(**SIZES).build()(Padded(source, real))
-    causal: Any = CausalTransformer(**SIZES).build()
+    causal: Any = CausalTransformerOptions(**SIZES).build()
     alone, _ = causal(target, causal.start(None))
     decoder = Decoder(**SIZES).build(8)
     memory = Padded(encoded.data.detach().requires_grad_(), real)

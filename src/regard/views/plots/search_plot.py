@@ -65,7 +65,7 @@ def _of_model(run: Path, text: str, beam: int | None) -> "Figure":
     if "alternatives" not in predictor.abilities:
         raise UserError(f"{run}: a {task.kind} model searches no outputs; a transducer does")
     search, engine = predictor.search_options(kind="beam", beam=beam), predictor.engine
-    request = engine.own(task.search_request(task.rows([text]), [0], search))
+    request = engine.fit_request(task.search_request(task.rows([text]), [0], search))
     found = search.explain(engine.stepper(), request).tree
     ids = {token for key in found.nodes for token in key} - {EOS}
     return _figure(found, {id: task.target.name(id) for id in ids}, text)

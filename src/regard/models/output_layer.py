@@ -14,7 +14,7 @@ from regard.nn.int8 import Int8Linear, Weights
 LARGE = 1 << 18  # numbers of a matrix
 
 
-class Head(nn.Module):
+class OutputLayer(nn.Module):
     """Vectors to logits; tied to an embedding (Press and Wolf 2017) or with its own weights."""
 
     def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
