@@ -74,8 +74,8 @@
         ["text", regard.say("app.copy.text"), texts],
         ["link", regard.say("app.copy.link"), link],
         ["curl", "curl", each((body) => `${app.curlCommand("predict", body)}\n`)],
-        ["python", "Python", each((body) => app.urllibCode("predict", body))],
-        ["regard", "regard", each(app.regardCode)],
+        ["python", "Python (urllib)", each((body) => app.urllibCode("predict", body))],
+        ["regard", "Python (regard)", each(app.regardCode)],
       ];
     });
   }

@@ -10,8 +10,10 @@
     return schema.$ref.split("/").slice(1).reduce((node, key) => node?.[key], api) || {};
   }
 
-  const choices = (api, schema) =>
-    (schema.anyOf || schema.oneOf || [schema]).map((one) => resolve(api, one));
+  function choices(api, schema) {
+    const nested = schema.anyOf || schema.oneOf;
+    return nested ? nested.flatMap((one) => choices(api, resolve(api, one))) : [schema];
+  }
 
   function bounds(one) {
     const low = one.minimum ?? one.minLength ?? one.minItems;
