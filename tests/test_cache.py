@@ -1,4 +1,4 @@
-"""The cache of large data: found again, made anew when damaged, safe with several writers."""
+"""The cache of large data: found again, rebuilt if corrupted, safe with several writers."""
 
 import os
 import subprocess
@@ -77,16 +77,16 @@ def other_facts(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_short, changed, missing, no_header, other_facts])
-def test_a_damaged_one_is_made_anew_and_it_is_said(
+def test_a_corrupted_entry_is_rebuilt_with_a_warning(
     damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = Made()
     folder, facts = cached("things", "key", made)
-    assert "damaged" not in capsys.readouterr().err
+    assert "corrupted" not in capsys.readouterr().err
     damage(folder)
     assert cached("things", "key", made) == (folder, facts)
     assert made.count == 2
-    assert "damaged" in capsys.readouterr().err
+    assert "corrupted" in capsys.readouterr().err
     assert os.listdir(folder.parent) == ["key"]
 
 

@@ -39,7 +39,7 @@ class Toy:
     model: nn.Module
     state: TrainingState = field(default_factory=TrainingState)
     average: Average = field(default_factory=Average)
-    kept: list = field(default_factory=list)
+    previous_gradients: list = field(default_factory=list)
     carry: object = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
 
@@ -129,7 +129,7 @@ FILES = ("model.safetensors", "training.safetensors", "state.json", "checksums.j
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("damage", ["flip", "cut", "remove", "empty"])
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+def test_a_corrupted_checkpoint_falls_back_to_the_previous_one(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, damage: str
 ) -> None:
     two(tmp_path)
@@ -143,18 +143,18 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(
     again = loaded(tmp_path)
     assert again.state.step == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"warning: {tmp_path / 'checkpoint'}") and "damaged" in said
+    assert said.startswith(f"warning: {tmp_path / 'checkpoint'}") and "falling back" in said
     assert said.endswith("going on from the checkpoint before it, of step 1\n")
     save_checkpoint(again.move(1))
     assert loaded(tmp_path).state.step == 2 and capsys.readouterr().err == ""
 
 
-def test_two_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
+def test_two_corrupted_checkpoints_are_an_error(tmp_path: Path) -> None:
     two(tmp_path)
     for name in ("checkpoint", "checkpoint.prev"):
         (tmp_path / name / "training.safetensors").write_bytes(b"torn")
     with pytest.raises(
-        UserError, match=r"checkpoint/training.*checkpoint\.prev/training.*No whole checkpoint"
+        UserError, match=r"no intact checkpoint.*checkpoint/training.*checkpoint\.prev/training"
     ):
         loaded(tmp_path)
 
@@ -238,7 +238,7 @@ def test_weights_that_are_cut_short(tmp_path: Path, share: float) -> None:
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     model = build(2)
-    with pytest.raises(UserError, match="safetensors: damaged or cut short"):
+    with pytest.raises(UserError, match="safetensors: corrupted or truncated"):
         load_weights(model, path)
     assert same(model, build(2))
 

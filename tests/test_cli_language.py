@@ -124,7 +124,7 @@ def test_an_ngram_is_counted_in_one_step(command: Command, models: Any) -> None:
     rows = command("score", "run", LIKELY, NOISE).out.splitlines()[1:]
     assert float(rows[0].split("\t")[0]) < float(rows[1].split("\t")[0])
     again = command("train", "--resume", "--out", "run")
-    assert again.err == "run: finished after 1 steps; nothing is left to do\n"
+    assert again.err == "run: already finished (1 steps)\n"
 
 
 def test_documents_are_scored_one_by_one(command: Command, models: Any) -> None:

@@ -166,7 +166,7 @@ def test_what_is_no_export_is_not_replaced(exported: Any, command: Any, tmp_path
     model, folder = exported("pre")
     (tmp_path / "mine").mkdir()
     words = ("export", model.folder_, "--to", "ctranslate2", "--out", tmp_path / "mine", "--force")
-    assert "only an exported model" in command(*words).err
+    assert "only overwrites exports" in command(*words).err
     assert "exported already" in command("export", folder, *words[2:5], tmp_path / "new").err
     assert "expected, 'tflite' found" in command("export", folder, "--to", "tflite", *words[4:]).err
     said = command(*words[:5], tmp_path / "new", "--quantize", "int3")
@@ -280,5 +280,5 @@ def test_corruption_is_an_error(exported: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="corrupted; export the model again"):
         read_model(copy / "ctranslate2")
     (copy / "export.json").write_text('{"format": 99, "engine": "ctranslate2", "version": "9.9"}')
-    with pytest.raises(UserError, match=r"exported by regard 9\.9, which is newer"):
+    with pytest.raises(UserError, match=r"exported by a newer version, regard 9\.9"):
         regard.load(copy)

@@ -135,7 +135,7 @@ def test_files_that_are_missing(folder: Path, name: str, message: str) -> None:
         ("config.json", b"[1]", "config.json: expected an object"),
         ("target.spm", b"nonsense", "target.spm: subword model damaged"),
         ("vocab.json", b'{"a": 0}', "the required token <pad> is missing"),
-        ("model.safetensors", b"nonsense", "model.safetensors: damaged or cut short"),
+        ("model.safetensors", b"nonsense", "model.safetensors: corrupted or truncated"),
     ],
 )
 def test_files_that_are_damaged(folder: Path, name: str, content: bytes, message: str) -> None:

@@ -128,8 +128,8 @@ def test_data_that_are_not_there(command: Command, words: list[str], message: st
         (["--recipe", "list.yaml"], "list.yaml: sections (task, model, training, ...) expected"),
         (["--recipe", "good.tsv"], "good.tsv line 1: not valid YAML"),
         (["--resume", "--force"], "--resume and --force exclude each other"),
-        (["--resume"], "--resume: no run of good.tsv under runs/"),
-        (["--out", "good.tsv"], "good.tsv: a file, where a folder for the run is expected"),
+        (["--resume"], "--resume: no run in runs/ (data good.tsv)"),
+        (["--out", "good.tsv"], "good.tsv: expected a folder, found a file"),
         (["--out", "good.tsv/run"], "good.tsv"),
     ],
 )
@@ -170,7 +170,7 @@ def model(trained: Any) -> Path:
 def broken_weights(model: Path) -> str:
     path = model / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    return "model/model.safetensors: damaged or cut short"
+    return "model/model.safetensors: corrupted or truncated"
 
 
 def no_weights(model: Path) -> str:
@@ -189,13 +189,13 @@ def newer(model: Path) -> str:
     facts |= {"format": 99, "version": "9.0"}
     (model / "run.json").write_text(json.dumps(facts))
     (model / "config.yaml").write_text("telepathy: {kind: strong}\n")
-    return "model: made by regard 9.0, which is newer than this one; update"
+    return "model: created by regard 9.0, which is newer"
 
 
 def empty_folder(model: Path) -> str:
     shutil.rmtree(model)
     model.mkdir()
-    return "model: not a model folder (no config.yaml in it)"
+    return "model: not a model folder (contains no config.yaml)"
 
 
 def no_folder(model: Path) -> str:
@@ -206,7 +206,7 @@ def no_folder(model: Path) -> str:
 def a_file(model: Path) -> str:
     shutil.rmtree(model)
     model.write_text("hello")
-    return "model: a file, where the folder of a model is expected"
+    return "model: expected a model folder such as"
 
 
 def broken_config(model: Path) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from regard.storage.model_folder import SHOWN, not_a_model_message
+from regard.storage.model_folder import MAX_SHOWN, not_a_model_message
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_folder_of_models_names_them(runs: Path) -> None:
     assert "not a model folder" in said and "more" not in said
     assert str(runs / "words-1") in said and str(runs / "words-2") in said
     assert str(runs / "other") not in said
-    for number in range(SHOWN):
+    for number in range(MAX_SHOWN):
         (runs / f"z{number}").mkdir()
         (runs / f"z{number}" / "config.yaml").touch()
     assert not_a_model_message(runs).endswith(" and 2 more")
@@ -40,4 +40,4 @@ def test_a_file_is_called_one(runs: Path, command: Any) -> None:
     for words in (("predict", "x"), ("evaluate", "x"), ("inspect", "x"), ("diagnose",)):
         said = command(words[0], runs / "pairs.tsv", *words[1:])
         assert (said.code, said.out) == (2, ""), words
-        assert "pairs.tsv: a file, where the folder of a model is expected" in said.err
+        assert "pairs.tsv: expected a model folder" in said.err

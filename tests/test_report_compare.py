@@ -225,7 +225,7 @@ def test_a_damaged_run_is_left_out_by_name(command: Command, two: Any) -> None:
         (["runs/a", "runs/c", "--out", "p.html"], "runs/c: classify, accuracy"),
         (["runs/a", "runs/d", "--out", "p.html"], "runs/d: transduce, bleu"),
         (["nowhere"], "nowhere: no such folder"),
-        (["empty"], "empty: no run in it"),
+        (["empty"], "empty: contains no run"),
         (["runs/a", "--out", "empty"], "--out empty: a folder, where a file for the page"),
         (["runs/a", "runs/broken", "--out", "p.html"], "fewer than two runs are left"),
         (["runs/a", "--out", "no/where.html"], "no/where.html: cannot write"),

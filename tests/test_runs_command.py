@@ -111,7 +111,7 @@ def test_folders_without_runs_are_named(command: Command) -> None:
     Path("runs/plans/config.yaml").write_text("a: 1")  # one such file is no run yet
     Path("runs/.hidden").mkdir()
     said = command("runs")
-    assert said.err == "runs/plans: no run in it, left out\n"
+    assert said.err == "skipped: runs/plans (contains no run)\n"
     assert len(listed(said)) == 1
 
 

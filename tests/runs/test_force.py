@@ -15,7 +15,7 @@ def test_an_existing_run_is_kept_unless_forced(train: Command) -> None:
     before = files("run")
     said = train("--steps", "3", "--out", "run")
     assert said.code == 2 and files("run") == before
-    assert said.err.startswith("error: run: holds a run already; go on with it (--resume), replace")
+    assert said.err.startswith("error: run: already contains a run")
 
     assert train("--steps", "3", "--out", "run", "--force").code == 0
     assert progress("run")["step"] == 3 and files("run").keys() == FILES

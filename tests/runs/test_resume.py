@@ -22,7 +22,7 @@ import regard
 from regard.data.sources.open import DataSpec
 from regard.storage.output_folder import run_lock
 from regard.training import session
-from regard.training.display import Plain
+from regard.training.display import PlainDisplay
 from regard.training.train_folder import TrainArgs, choose_folder
 
 Command = Callable[..., Any]
@@ -70,12 +70,12 @@ def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], w
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130 and out == "" and "Traceback" not in err
-    (said,) = re.findall(r"stopped at step (\d+); everything is saved in my run\. (.*)\n", err)
+    (said,) = re.findall(r"interrupted at step (\d+); checkpoint saved in my run\n(.*)\n", err)
     assert said[0] == "12" and progress("my run")["step"] == 12
 
     assert command("predict", "my run", "abc").code == 0  # it can be used as it is
     assert ">not finished<" in Path("my run/report.html").read_text()
-    _, *words = shlex.split(said[1].removeprefix("Go on with: "))
+    _, *words = shlex.split(said[1].removeprefix("help: resume with "))
     resumed = command(*words)
     assert resumed.code == 0 and "resumed at step 12" in resumed.err
     assert progress("my run")["step"] == 100 and same_weights(Path("my run"), whole)
@@ -104,12 +104,12 @@ def test_what_came_after_the_checkpoint_is_logged_once(
     class Killed(BaseException):
         pass
 
-    def die(display: Plain, run: Any, record: Any, speed: float) -> None:
+    def die(display: PlainDisplay, run: Any, record: Any, speed: float) -> None:
         if record.step == 29:
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Plain, "step", die)
+        patch.setattr(PlainDisplay, "step", die)
         train(*every, "--out", "run")
     assert [record["step"] for record in records("run", "train")] == [10, 20]
     with open("run/metrics.jsonl", "a") as file:
@@ -123,13 +123,13 @@ def test_what_came_after_the_checkpoint_is_logged_once(
 def interrupted(train: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of 30 steps that Ctrl-C ended after step 12."""
     with monkeypatch.context() as patch:
-        patch.setattr(Plain, "step", interrupt_at_12)
+        patch.setattr(PlainDisplay, "step", interrupt_at_12)
         assert train("--steps", "30", "--out", "run").code == 130
     assert progress("run")["step"] == 12
     return Path("run")
 
 
-def interrupt_at_12(display: Plain, run: Any, record: Any, speed: float) -> None:
+def interrupt_at_12(display: PlainDisplay, run: Any, record: Any, speed: float) -> None:
     if record.step == 12:
         signal.raise_signal(signal.SIGINT)
 
@@ -137,12 +137,12 @@ def interrupt_at_12(display: Plain, run: Any, record: Any, speed: float) -> None
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        (["--steps", "40"], "training.steps is 30 in run, 40 was asked for"),
-        (["--seed", "7"], "training.seed is 1 in run, 7 was asked for"),
-        (["--budget", "1m"], "training.budget is None in run, 60.0 was asked for"),
+        (["--steps", "40"], "training.steps is 30 in run, got 40"),
+        (["--seed", "7"], "training.seed is 1 in run, got 7"),
+        (["--budget", "1m"], "training.budget is None in run, got 60.0"),
         (["--set", "model.encoder.layers=4"], "model.encoder.layers is "),
-        (["--set", "training.lr=0.1"], "training.lr is 0.02 in run, 0.1 was asked for"),
-        (["--recipe", "recipe.yaml"], "search.beam is 5 in run, 2 was asked for"),
+        (["--set", "training.lr=0.1"], "training.lr is 0.02 in run, got 0.1"),
+        (["--recipe", "recipe.yaml"], "search.beam is 5 in run, got 2"),
     ],
 )
 def test_resume_keeps_its_settings(
@@ -158,7 +158,7 @@ def test_resume_keeps_its_settings(
 def test_a_default_is_a_changed_setting_too(command: Command, train: Command) -> None:
     assert train("--steps", "3", "--seed", "5", "--out", "run").code == 0
     said = command("train", "--resume", "--out", "run", "--seed", "1")
-    assert said.code == 2 and "training.seed is 5 in run, 1 was asked for" in said.err
+    assert said.code == 2 and "training.seed is 5 in run, got 1" in said.err
 
 
 def test_resume_with_the_same_settings_and_data(train: Command, interrupted: Path) -> None:
@@ -166,17 +166,17 @@ def test_resume_with_the_same_settings_and_data(train: Command, interrupted: Pat
     assert said.code == 0 and "resumed at step 12" in said.err and progress("run")["step"] == 30
     before = files("run")
     again = train("--steps", "30", "--out", "run", "--resume")
-    assert again == (0, "", "run: finished after 30 steps; nothing is left to do\n")
+    assert again == (0, "", "run: already finished (30 steps)\n")
     assert files("run") == before
 
 
 def test_resume_begins_where_there_is_no_run_yet(train: Command, command: Command) -> None:
     """So that one command, given again and again, starts a run and goes on with it."""
     said = train("--steps", "2", "--out", "run", "--resume")
-    assert said.code == 0 and said.err.startswith("run: no run yet; it begins now\n")
+    assert said.code == 0 and said.err.startswith("run: no run to resume; starting a new one\n")
     assert progress("run")["step"] == 2
     said = command("train", "--resume", "--out", "nowhere")
-    assert said.code == 2 and said.err.startswith("error: --resume: no run in nowhere;")
+    assert said.code == 2 and said.err.startswith("error: --resume: no run in nowhere")
     shutil.copytree("run", "half")
     os.remove("half/run.json")  # killed while an older run was deleted, or before it was described
     Path("half/.check.json.7.new").write_text("{")
@@ -201,7 +201,7 @@ def test_only_one_process_trains_in_a_folder(train: Command, interrupted: Path) 
         before = files("run")
         for how in ("--resume", "--force"):
             said = train("--steps", "30", "--out", "run", how)
-            assert said.code == 2 and "run: another process is training in it" in said.err
+            assert said.code == 2 and "run: locked by another training process" in said.err
         assert files("run") == before
 
 
@@ -217,7 +217,7 @@ def test_resume_finds_the_newest_run_of_the_data(train: Command, command: Comman
         assert train("--steps", "2").code == 0
     shutil.copytree("runs/words-1", "runs/words-old-1")
     said = command("train", "words.tsv", "--resume")
-    assert said.err == "runs/words-2: finished after 2 steps; nothing is left to do\n"
+    assert said.err == "runs/words-2: already finished (2 steps)\n"
 
 
 def test_resume_with_other_data_is_refused(command: Command, interrupted: Path) -> None:
@@ -225,7 +225,7 @@ def test_resume_with_other_data_is_refused(command: Command, interrupted: Path) 
         file.write("new\twen\n")
     before = files("run")
     said = command("train", "--resume", "--out", "run")
-    assert said.code == 2 and "the training data are not those this run began with" in said.err
+    assert said.code == 2 and "the training data changed since this run started" in said.err
     assert files("run") == before
 
 
@@ -259,7 +259,7 @@ def test_ctrl_c_in_the_last_validation_is_heard(
     with monkeypatch.context() as patch:
         patch.setattr(session, "validate", impatient)
         said = train("--steps", "4", "--set", "training.validate_every=9", "--out", "run")
-    assert said.code == 130 and "stopped at step 4; everything is saved" in said.err
+    assert said.code == 130 and "interrupted at step 4; checkpoint saved" in said.err
     assert not Path("run/scores.json").exists()
     assert command("train", "--resume", "--out", "run").code == 0
     assert Path("run/scores.json").exists() and same_weights(Path("run"), Path("whole"))
@@ -277,10 +277,10 @@ def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Com
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("run.json", '{"format": 3}', "data"),
-        ("run.json", '{"format": 1, "version": "0.0.9"}', "made by regard 0.0.9, whose settings"),
-        ("checkpoint/state.json", '{"stepp": 3}', "state.json: damaged, its checksum"),
-        ("checkpoint/checksums.json", "[1", "checksums.json: cannot be read"),
+        ("run.json", '{"format": 4}', "data"),
+        ("run.json", '{"format": 1, "version": "0.0.9"}', "created by regard 0.0.9: expected"),
+        ("checkpoint/state.json", '{"stepp": 3}', "state.json: checksum mismatch"),
+        ("checkpoint/checksums.json", "[1", "checksums.json: cannot read"),
     ],
 )
 def test_a_damaged_run_is_not_resumed(

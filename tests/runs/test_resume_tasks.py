@@ -10,7 +10,7 @@ import corpora
 import pytest
 from folders import files, progress, stop_at_7
 
-from regard.training.display import Plain
+from regard.training.display import PlainDisplay
 
 Command = Callable[..., Any]
 TASKS = ("tag", "classify", "regress", "language-model")
@@ -24,7 +24,7 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_been(
     whole, train, dev, _ = models(task)
     words = ("train", train, "--dev", dev, *corpora.small(task), "--out", "run")
     with monkeypatch.context() as patch:
-        patch.setattr(Plain, "step", stop_at_7)
+        patch.setattr(PlainDisplay, "step", stop_at_7)
         assert command(*words).code == 130
     assert progress("run")["step"] == 7
     assert command("evaluate", "run", dev).code == 0  # it can be used as it is
@@ -43,7 +43,7 @@ def test_a_finished_run_stays_as_it_is(command: Command, models: Any, task: str)
     before = files("run")
     said = command("train", "--resume", "--out", "run")
     steps = corpora.STEPS[task]
-    assert said == (0, "", f"run: finished after {steps} steps; nothing is left to do\n")
+    assert said == (0, "", f"run: already finished ({steps} steps)\n")
     assert files("run") == before
 
 
@@ -67,9 +67,9 @@ def test_other_data_and_other_settings_are_refused(
     run, _, dev, _ = models(task)
     shutil.copytree(run, "run")
     said = command("train", dev, "--dev", dev, "--out", "run", "--resume")
-    assert said.code == 2 and "the training data are not those this run began with" in said.err
+    assert said.code == 2 and "the training data changed since this run started" in said.err
     said = command("train", "--out", "run", "--resume", "--set", "training.lr=0.5")
-    assert said.code == 2 and "training.lr is 0.01 in run, 0.5 was asked for" in said.err
+    assert said.code == 2 and "training.lr is 0.01 in run, got 0.5" in said.err
     other = TASKS[TASKS.index(task) - 1]
     said = command("train", "--out", "run", "--resume", "--task", other)
-    assert said.code == 2 and f"task.kind is {task} in run, {other} was asked for" in said.err
+    assert said.code == 2 and f"task.kind is {task} in run, got {other}" in said.err

@@ -13,7 +13,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 import regard
 from regard.core.errors import UserError
-from regard.training.display import Plain
+from regard.training.display import PlainDisplay
 from regard.training.tensorboard import Tail, TensorBoard, curves, table
 
 Command = Callable[..., Any]
@@ -111,7 +111,7 @@ class Killed(BaseException):
     pass
 
 
-def die_at_25(display: Plain, run: Any, record: Any, speed: float) -> None:
+def die_at_25(display: PlainDisplay, run: Any, record: Any, speed: float) -> None:
     if record.step == 25:  # after a checkpoint of step 15 and a line of the log of step 20
         raise Killed
 
@@ -120,7 +120,7 @@ def test_a_resumed_run_has_each_point_once(
     command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Plain, "step", die_at_25)
+        patch.setattr(PlainDisplay, "step", die_at_25)
         train("--steps", "30", *WANTED, "--out", "run")
     assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20]
     assert command("train", "--resume", "--out", "run").code == 0
@@ -133,7 +133,7 @@ def test_one_who_looks_on_forgets_what_is_done_again(
     command: Command, train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(Plain, "step", die_at_25)
+        patch.setattr(PlainDisplay, "step", die_at_25)
         train("--steps", "30", *WANTED, "--out", "run")
     looking = events("run")
     assert command("train", "--resume", "--out", "run").code == 0
@@ -141,7 +141,7 @@ def test_one_who_looks_on_forgets_what_is_done_again(
     assert [point.step for point in looking.Scalars("train/loss")] == [10, 15, 20, 30]
 
 
-def stop_at_20(display: Plain, run: Any, record: Any, speed: float) -> None:
+def stop_at_20(display: PlainDisplay, run: Any, record: Any, speed: float) -> None:
     if record.step == 20:
         signal.raise_signal(signal.SIGINT)
 
@@ -149,7 +149,7 @@ def stop_at_20(display: Plain, run: Any, record: Any, speed: float) -> None:
 def test_an_interrupted_run_is_written_to_its_last_line(
     train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plain, "step", stop_at_20)
+    monkeypatch.setattr(PlainDisplay, "step", stop_at_20)
     assert train("--steps", "40", *WANTED, "--out", "run").code == 130
     assert [step for step, _ in points("run")["train/loss"]] == [10, 15, 20]
     assert_same("run")

@@ -166,7 +166,7 @@ def test_texts_are_shown_as_they_are(command: Command, tiny: list[str]) -> None:
     Path("dev.tsv").write_text("[b]\t:100:\n:b:\t[red]:smile:\n")
     said = command("train", "marks.tsv", "--dev", "dev.tsv", "--steps", "1", *tiny)
     assert said.code == 0
-    assert "wanted: :100:" in said.err and "wanted: [red]:smile:" in said.err
+    assert "expected: :100:" in said.err and "expected: [red]:smile:" in said.err
 
 
 def test_what_is_left_out_or_unknown_is_counted(command: Command, tiny: list[str]) -> None:

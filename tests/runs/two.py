@@ -103,7 +103,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
 
 
 def refused(kind: str, folder: Path) -> str:
-    """What is said of an optimizer that needs whole matrices."""
+    """What is said of an optimizer that does not support sharded matrices."""
     RUNS[kind] = ("transformer", {"parallel": "fsdp", "optimizer": {"kind": kind}})
     try:
         begin(kind, folder, 1)

@@ -67,7 +67,7 @@ def train(
     options = {"budget": budget, "steps": steps, "epochs": epochs, "seed": seed}
     limits = [f"training.{key}={value}" for key, value in options.items() if value is not None]
     args = TrainArgs(
-        place=DataSpec(data, source, target, source_column, target_column),
+        data=DataSpec(data, source, target, source_column, target_column),
         dev=DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-"),
         recipe=recipe,
         settings=[*([f"task.kind={task}"] if task else []), *(settings or []), *limits],

@@ -123,8 +123,8 @@ class Estimator:
             raise UserError(f"{folder}: already contains a run; choose another `out`")
         display = self._display(config.training)  # raises before anything is written
         start: Any = getattr(init_from, "folder_", init_from)
-        origin = read_pretrained(Path(start), read_config(Path(start))) if start else None
-        run = start_run(folder, config, pairs, held_out, origin)
+        pretrained = read_pretrained(Path(start), read_config(Path(start))) if start else None
+        run = start_run(folder, config, pairs, held_out, pretrained)
         describe(run, {})
         with closing(display):
             finished = train_run(run, display)

@@ -61,10 +61,10 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     check_followers(config.training)
     _check_pseudo_labeling(args, config)
     folder = args.out or Path()
-    origin = None
+    pretrained = None
     if args.init_from is not None:
-        origin = read_pretrained(args.init_from, read_config(args.init_from))
-    data = parallel.main_process_first(lambda: config.task.open(args.place, args.dev))
+        pretrained = read_pretrained(args.init_from, read_config(args.init_from))
+    data = parallel.main_process_first(lambda: config.task.open(args.data, args.dev))
     for note in data.notes:
         info(note)
     pseudo_labels: list[tuple[Pair, float]] = []
@@ -77,7 +77,7 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
             teacher, args.unlabeled, config.task.kind, config.task.get_pseudo_label_threshold()
         )
     train = [*data.train, *(pair for pair, _ in pseudo_labels)] if pseudo_labels else data.train
-    run = start_run(folder, config, train, data.dev, origin)
+    run = start_run(folder, config, train, data.dev, pretrained)
     if print_config:
         if parallel.is_main_process():
             print(run.config.dump(), end="")
@@ -89,7 +89,7 @@ def _start(args: TrainArgs, print_config: bool) -> Run | None:
     about = {
         "started": now,
         "command": command,
-        "data": asdict(args.place.absolute()),
+        "data": asdict(args.data.absolute()),
         "dev": asdict(args.dev.absolute()),
         "init_from": str(args.init_from) if args.init_from else None,
         "unlabeled": args.unlabeled,

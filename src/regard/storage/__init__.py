@@ -1,1 +1,1 @@
-"""The run folder: which files are in it, and how they are read and written."""
+"""Run folders and exports: which files they contain, and how to read and write them."""

@@ -1,4 +1,4 @@
-"""All that answers depend on, as a record that can be compared with another one."""
+"""Digests of the files that predictions depend on."""
 
 import hashlib
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from pathlib import Path
 
 from regard.core.version import __version__
 
-FILES = ("config.yaml", "model.safetensors", "export.json")  # of a model: what answers depend on
+FILES = ("config.yaml", "model.safetensors", "export.json")
 FOLDERS = ("vocabulary", "regard", "ctranslate2", "onnx")
 BLOCK = 1 << 20
 
 
 def model_digest(folder: Path) -> str:
-    """A digest of the files that make up a model, wherever it lies."""
+    """Return a digest of the files of a model, independent of its location."""
     digest = hashlib.blake2b(__version__.encode(), digest_size=16)
     for path in _files(folder):
         digest.update(f"{path.relative_to(folder)}\0{path.stat().st_size}\0".encode())
@@ -23,7 +23,7 @@ def model_digest(folder: Path) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """A digest of what is in a file."""
+    """Return a digest of the content of a file."""
     return hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest()
 
 

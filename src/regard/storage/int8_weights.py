@@ -1,7 +1,7 @@
-"""Weights in int8 from a file and to a file, matrix by matrix.
+"""Read and write int8 weights, matrix by matrix.
 
-In a file of int8 weights each matrix is under its usual name, and its scales are under that name
-and `.scale`.
+A file of int8 weights stores each matrix under its usual name, and its scales under that name plus
+`.scale`.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ FILE = "model.safetensors"
 
 
 def weights_file(folder: Path) -> Path:
-    """Where the weights of a run folder are, or those of an export in int8."""
+    """Return the path of the weights of a run folder or an int8 export."""
     exported = folder / "regard" / FILE
     return exported if exported.is_file() else folder / FILE
 
@@ -34,17 +34,17 @@ class FileWeights(Weights):
     def __init__(self, model: nn.Module, path: Path) -> None:
         super().__init__()
         self.path = path
-        self.matrices: dict[str, Int8Matrix] = {}  # what was read, by name
+        self.matrices: dict[str, Int8Matrix] = {}  # that were read, by name
         self.others: dict[str, Tensor] = {}
-        self._names = {id(tensor): name for name, tensor in once(model).items()}
-        with reading(path), safe_open(path, framework="pt") as file:
+        self._names = {id(tensor): name for name, tensor in unique_tensors(model).items()}
+        with readable_errors(path), safe_open(path, framework="pt") as file:
             shapes = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118
         self._scaled = {name for name in shapes if name + SCALE in shapes}
         scales = {name + SCALE for name in self._scaled}
-        check_fit(model, {n: shape for n, shape in shapes.items() if n not in scales}, path)
+        check_shapes(model, {n: shape for n, shape in shapes.items() if n not in scales}, path)
 
     def read_matrix(self, weight: Tensor) -> Int8Matrix:
-        """A weight matrix in int8, rounded here if the file has it in fp32."""
+        """Return a weight matrix in int8; quantize it if the file stores fp32."""
         name = self._names[id(weight)]
         if name in self._scaled:
             found = Int8Matrix(self._read(name).clone(), self._read(name + SCALE).clone())
@@ -54,15 +54,15 @@ class FileWeights(Weights):
         return found
 
     def tensor(self, weight: Tensor) -> Tensor:
-        """A weight or table that stays as it is."""
+        """Return a weight or buffer that is not quantized."""
         name = self._names[id(weight)]
         self.others[name] = self._read(name).clone()
         return self.others[name]
 
     def _read(self, name: str) -> Tensor:
-        """A tensor that is a window of the file. Opened anew each time: else all that was read
-        so far would count as memory in use."""
-        with reading(self.path), safe_open(self.path, framework="pt") as file:
+        """Return a tensor that maps the file. The file is reopened each time: otherwise all pages
+        read so far would count as used memory."""
+        with readable_errors(self.path), safe_open(self.path, framework="pt") as file:
             found: Tensor = file.get_tensor(name)
             return found
 
@@ -76,7 +76,7 @@ def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
 
 
 def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
-    """Writes the weights of a file, of the model that `build` gives, in int8."""
+    """Write the weights of a file, for the model of `build`, in int8."""
     _, stored = _read(build, path)
     tensors = dict(stored.others)
     for name, matrix in stored.matrices.items():

@@ -1,4 +1,4 @@
-"""The folder that a run is written into: a free one, which nobody else writes into, and clean."""
+"""The folder that a run is written to: new or cleared, and locked."""
 
 import contextlib
 import os
@@ -10,22 +10,22 @@ from pathlib import Path
 from regard.core.errors import UserError
 from regard.data.reading.lines import stem
 
-PSEUDO_LABELS = "pseudo_labels.jsonl"  # what a teacher labeled, and how surely
+PSEUDO_LABELS = "pseudo_labels.jsonl"  # with their confidence
 TENSORBOARD = "tensorboard"
-RUN_FILES = (  # all that training writes; the first one says that a run is there
+RUN_FILES = (  # all that training writes; the first one marks a run
     *("run.json", "config.yaml", "settings.json", "check.json", "vocabulary"),
     *("model.safetensors", "checkpoint", "checkpoint.tmp", "checkpoint.prev"),
     *("metrics.jsonl", "samples.jsonl", "scores.json", "report.html", PSEUDO_LABELS, TENSORBOARD),
-    "diagnosis.json",  # of regard diagnose
-    "shortlist.safetensors",  # of regard shortlist
-    "version.txt",  # the first that is written and the last that is deleted: the folder is ours
+    "diagnosis.json",  # by regard diagnose
+    "shortlist.safetensors",  # by regard shortlist
+    "version.txt",  # written first and deleted last: marks a folder of regard
 )
 RUNS = Path("runs")
-HALF_WRITTEN = r"\..+\.new"
+TEMPORARY = r"\..+\.new"
 
 
 def next_run_folder(name: str) -> Path:
-    """The next free folder under runs/, made at once, so that no other run takes it."""
+    """Create and return the next free folder under runs/."""
     number = 1
     while True:
         folder = RUNS / f"{stem(name)}-{number}"
@@ -37,23 +37,23 @@ def next_run_folder(name: str) -> Path:
 
 
 def is_abandoned(folder: Path) -> bool:
-    """Whether all that lies in a folder is certainly what an unfinished start left there."""
+    """Return whether a folder contains only files of a run that was killed before its start."""
     names = {entry.name for entry in folder.iterdir()}
-    marked = "version.txt" in names or all(re.fullmatch(HALF_WRITTEN, name) for name in names)
+    marked = "version.txt" in names or all(re.fullmatch(TEMPORARY, name) for name in names)
     return marked and not foreign_files(folder)
 
 
 def foreign_files(folder: Path) -> list[str]:
-    """What lies in a run folder that training did not write."""
+    """Return the names of files in a run folder that regard did not create."""
     names = sorted(entry.name for entry in folder.iterdir())
-    return [n for n in names if n not in RUN_FILES and not re.fullmatch(HALF_WRITTEN, n)]
+    return [n for n in names if n not in RUN_FILES and not re.fullmatch(TEMPORARY, n)]
 
 
 def delete_run(folder: Path) -> None:
-    """Deletes all that an earlier run left; first what says that a run is there."""
+    """Delete the files of an earlier run; first the one that marks a run."""
     if folder.is_dir():
-        halves = [e.name for e in folder.iterdir() if re.fullmatch(HALF_WRITTEN, e.name)]
-        for path in [folder / name for name in (*RUN_FILES, *halves)]:
+        temporary = [e.name for e in folder.iterdir() if re.fullmatch(TEMPORARY, e.name)]
+        for path in [folder / name for name in (*RUN_FILES, *temporary)]:
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -62,13 +62,13 @@ def delete_run(folder: Path) -> None:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Only this process writes into the folder; a new one that nothing was put into goes away.
+    """Lock the folder inside the block; remove it afterwards if it is new and empty.
 
-    The system lets go of it when the process ends, however it ends.
+    The system releases the lock when the process ends, however it ends.
     """
-    fresh = [place for place in (folder, *folder.parents) if not place.exists()]
-    if folder.parent == RUNS:  # made when its number was chosen
-        fresh = [folder, RUNS]
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
+    if folder.parent == RUNS:  # created by next_run_folder
+        created = [folder, RUNS]
     try:
         import fcntl
     except ImportError:  # not on Windows
@@ -80,13 +80,13 @@ def run_lock(folder: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise UserError(f"{folder}: another process is training in it; wait for its end") from None
+        raise UserError(f"{folder}: locked by another training process") from None
     except OSError:  # a file system without locks
         pass
     try:
         yield
     finally:
         os.close(handle)
-        for place in fresh:
-            with contextlib.suppress(OSError):  # something lies in it
-                place.rmdir()
+        for path in created:
+            with contextlib.suppress(OSError):  # not empty
+                path.rmdir()

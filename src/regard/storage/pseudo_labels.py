@@ -1,4 +1,4 @@
-"""The examples that a teacher labeled for a run, in its folder."""
+"""Pseudo-labeled examples in a run folder."""
 
 import json
 from pathlib import Path
@@ -9,11 +9,11 @@ from regard.data.reading.read import Pair
 from regard.storage.output_folder import PSEUDO_LABELS
 
 
-def write_pseudo_labels(folder: Path, found: list[tuple[Pair, float]]) -> None:
-    """One JSON object an example, to be looked at and to resume with."""
+def write_pseudo_labels(folder: Path, examples: list[tuple[Pair, float]]) -> None:
+    """Write one JSON object per example, for inspection and for resuming."""
     rows = [
-        {"source": pair.source, "target": pair.target, "confidence": round(sure, 6)}
-        for pair, sure in found
+        {"source": pair.source, "target": pair.target, "confidence": round(confidence, 6)}
+        for pair, confidence in examples
     ]
     write_text(
         folder / PSEUDO_LABELS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
@@ -21,7 +21,7 @@ def write_pseudo_labels(folder: Path, found: list[tuple[Pair, float]]) -> None:
 
 
 def read_pseudo_labels(folder: Path) -> list[Pair]:
-    """The examples that `write_pseudo_labels` wrote; none where there is no file."""
+    """Return the examples of `write_pseudo_labels`; none without a file."""
     path = folder / PSEUDO_LABELS
     if not path.exists():
         return []

@@ -1,4 +1,4 @@
-"""What a run folder says of itself: its configuration, its version, its data."""
+"""Configuration, version and data of a run folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,31 +11,32 @@ from regard.data.sources.builtin import is_builtin
 from regard.data.sources.open import DataSpec
 from regard.storage.model_folder import not_a_model_message
 
-FORMAT = 3  # of the run folder: one with another number is not understood
+FORMAT_VERSION = 4  # of the run folder; other versions are not supported
 
 
 def _check_version(folder: Path) -> None:
-    """Refuses a run folder of another regard, whose settings and files have other names."""
+    """Raise UserError for a run folder of another format version."""
     path = folder / "run.json"
-    facts = read_json(path) if path.exists() else {}
-    form, made = facts.get("format", FORMAT), f"{folder}: made by regard {facts.get('version')}"
-    if form > FORMAT:
-        raise UserError(f"{made}, which is newer than this one; update with pip install -U regard")
-    if form < FORMAT:
+    metadata = read_json(path) if path.exists() else {}
+    found = metadata.get("format", FORMAT_VERSION)
+    created = f"{folder}: created by regard {metadata.get('version')}"
+    if found > FORMAT_VERSION:
+        raise UserError(f"{created}, which is newer", help="pip install -U regard")
+    if found < FORMAT_VERSION:
         raise UserError(
-            f"{made}, whose settings and files have other names (format {form}, {FORMAT} expected);"
-            " use it with that version, or train it again"
+            f"{created}: expected run folder format {FORMAT_VERSION}, found {found}",
+            help="use it with that version, or train it again",
         )
 
 
 def trained_on(folder: Path) -> dict[str, Any]:
-    """Where the training data of a run lay, and its columns, as far as that is known."""
+    """Return the paths and columns of a run's training data, as far as they are known."""
     path = folder / "run.json"
     return (read_json(path).get("data") or {}) if path.exists() else {}
 
 
 def trained_columns(place: DataSpec, folder: Path) -> DataSpec:
-    """The place with the columns that a run was trained on, where the user names none."""
+    """Return the data spec with the columns of the training data, unless the user names some."""
     named = place.source_column or place.target_column
     if named or place.data is None or is_builtin(place.data):
         return place
@@ -45,12 +46,12 @@ def trained_columns(place: DataSpec, folder: Path) -> DataSpec:
 
 
 def read_config(folder: Path) -> Config:
-    """The filled configuration of a run folder; refused where it is of another version."""
+    """Return the complete configuration of a run folder."""
     path = folder / "config.yaml"
     if not path.is_file():
         raise UserError(not_a_model_message(folder))
     _check_version(folder)
     tree = read_yaml(path)
     if not tree:
-        raise UserError(f"{path}: empty, so the model folder is damaged; copy it anew")
+        raise UserError(f"{path}: empty", help="the model folder is corrupted; copy it again")
     return check_config(tree, str(path))

@@ -1,4 +1,4 @@
-"""What a run folder holds, as plain data. A run that was killed early has less of it."""
+"""The content of a run folder as plain data. A run that was killed early has less of it."""
 
 import json
 import math
@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The readable parts of a run folder; `notes` says what could not be read."""
+    """The readable parts of a run folder; `notes` lists what could not be read."""
 
     facts: Record  # run.json
     train: list[Record]  # metrics.jsonl, by kind
@@ -27,14 +27,14 @@ class RunFolder:
     notes: list[str]
 
     def most(self, key: str) -> float | None:
-        """The largest number under a key in the log, such as the last step."""
+        """Return the largest number under a key in the log, such as the last step."""
         return max(numbers([*self.train, *self.dev, self.final], key), default=None)
 
 
 def read_folder(folder: Path) -> RunFolder:
-    """The content of a run folder; missing files give empty parts, broken ones a note."""
+    """Return the content of a run folder; missing files are empty, corrupted ones add a note."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such run folder.")
+        raise UserError(f"{folder}: no such run folder")
     notes: list[str] = []
     metrics = _read_lines(folder / "metrics.jsonl", notes)
     samples = _read_lines(folder / "samples.jsonl", notes)
@@ -57,21 +57,21 @@ def read_folder(folder: Path) -> RunFolder:
 
 
 def number(value: object) -> float | None:
-    """The value as a finite number, or None: NaN and infinity cannot be plotted."""
+    """Return the value as a finite number, or None: NaN and infinity cannot be plotted."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def numbers(records: list[Record], key: str) -> list[float]:
-    """The finite numbers under a key."""
+    """Return the finite numbers under a key."""
     return [value for record in records if (value := number(record.get(key))) is not None]
 
 
 def points(records: list[Record], *path: str, over: str = "step") -> list[tuple[float, float]]:
-    """(step, value) of each record that has a finite number under the keys of `path`.
+    """Return (step, value) of each record with a finite number under the keys of `path`.
 
-    `over` is the key of another number to stand in place of the step.
+    over: the key of another number to use instead of the step.
     """
     found = []
     for record in records:
@@ -92,7 +92,7 @@ def _read_object(path: Path, notes: list[str]) -> Record:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        notes.append(f"{path.name} could not be read and was left out.")
+        notes.append(f"{path.name} could not be read; skipped.")
         return {}
     return content
 
@@ -113,5 +113,5 @@ def _read_lines(path: Path, notes: list[str]) -> list[Record]:
         else:
             broken += 1
     if broken:
-        notes.append(f"{path.name}: {broken} unreadable line(s) left out.")
+        notes.append(f"{path.name}: {broken} unreadable lines skipped.")
     return records

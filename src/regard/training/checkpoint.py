@@ -1,7 +1,7 @@
-"""Checkpoints: weights, optimizer, averages and progress, in plain formats, with checksums.
+"""Checkpoints: weights, optimizer, averages and training state, with checksums.
 
-Nothing here is a pickle: tensors lie in safetensors files, the rest in JSON. There is no random
-state: the noise of each batch follows from the seed and the number of the batch.
+Nothing is pickled: tensors are stored as safetensors, the rest as JSON. No random state is saved:
+the randomness of each batch depends only on the seed and the batch index.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from regard.core import parallel
 from regard.core.errors import UserError, warn
 from regard.core.files import read_json, write_bytes, write_json
 from regard.data.tensors.tree import leaves, tree_of
-from regard.storage.weights import load_weights, once, read_tensors, save_weights
+from regard.storage.weights import load_weights, read_tensors, save_weights, unique_tensors
 from regard.training.run import Run, TrainingState
 
 FILES = ("model.safetensors", "training.safetensors", "state.json")
@@ -29,80 +29,82 @@ FILES = ("model.safetensors", "training.safetensors", "state.json")
 def save_checkpoint(run: Run) -> None:
     """Write `checkpoint/` atomically and keep the previous one as `checkpoint.prev/`."""
     folder = run.folder
-    fresh, last, old = (
+    new, current, previous = (
         folder / name for name in ("checkpoint.tmp", "checkpoint", "checkpoint.prev")
     )
     tensors = dict(_tensors(run))
     if not parallel.is_main_process():
-        save_weights(run.model, fresh)  # its part of them
+        save_weights(run.model, new)  # joins the gathering of shards
         return
-    shutil.rmtree(fresh, ignore_errors=True)
+    shutil.rmtree(new, ignore_errors=True)
     try:
-        fresh.mkdir(parents=True)
-        save_weights(run.model, fresh / FILES[0])
-        write_bytes(fresh / FILES[1], save(tensors))
-        write_json(fresh / FILES[2], asdict(run.state))
-        write_json(fresh / "checksums.json", {name: _checksum(fresh / name) for name in FILES})
+        new.mkdir(parents=True)
+        save_weights(run.model, new / FILES[0])
+        write_bytes(new / FILES[1], save(tensors))
+        write_json(new / FILES[2], asdict(run.state))
+        write_json(new / "checksums.json", {name: _checksum(new / name) for name in FILES})
     except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)  # on a full disk it would be in the way
+        shutil.rmtree(new, ignore_errors=True)  # free the disk space
         raise
-    if last.exists():
-        shutil.rmtree(old, ignore_errors=True)
-        os.rename(last, old)
-    os.rename(fresh, last)
+    if current.exists():
+        shutil.rmtree(previous, ignore_errors=True)
+        os.rename(current, previous)
+    os.rename(new, current)
 
 
 def load_checkpoint(run: Run) -> None:
-    """Puts the newest whole checkpoint back; a run that has none yet begins."""
-    place = parallel.broadcast(_newest(run.folder))
-    if place is None:
+    """Restore the newest intact checkpoint; a run without one starts from step 0."""
+    path = parallel.broadcast(_newest(run.folder))
+    if path is None:
         return
-    load_weights(run.model, place / FILES[0])
+    load_weights(run.model, path / FILES[0])
     groups: dict[str, dict[str, Tensor]] = {}
-    for full, value in read_tensors(place / FILES[1]).items():
+    for full, value in read_tensors(path / FILES[1]).items():
         kind, name = full.split("/", 1)
         groups.setdefault(kind, {})[name] = value
     _restore_optimizers(run, groups.get("optimizer", {}))
     weights = run.weights()
     saved: list[Any] = []
-    for name, value in sorted(groups.get("average", {}).items(), key=lambda item: _places(item[0])):
-        part, place_in_part = _places(name)
-        if part == len(saved):
+    for name, value in sorted(
+        groups.get("average", {}).items(), key=lambda item: _indices(item[0])
+    ):
+        group, index = _indices(name)
+        if group == len(saved):
             saved.append([])
-        saved[part].append(parallel.shard_like(value, weights[place_in_part]))
+        saved[group].append(parallel.shard_like(value, weights[index]))
     run.average.restore(saved)
     if gradients := groups.get("previous_gradients", {}):
         run.previous_gradients = [
             parallel.shard_like(gradients[str(i)], weight) for i, weight in enumerate(weights)
         ]
-    carried = groups.get("carry", {})
-    run.carry = tree_of({n: parallel.shard_rows(t).to(run.device) for n, t in carried.items()})
+    carry = groups.get("carry", {})
+    run.carry = tree_of({n: parallel.shard_rows(t).to(run.device) for n, t in carry.items()})
     try:
-        run.state = TrainingState(**read_json(place / FILES[2]))
+        run.state = TrainingState(**read_json(path / FILES[2]))
     except TypeError as error:
-        raise UserError(f"{place / FILES[2]}: damaged: {error}") from error
+        raise UserError(f"{path / FILES[2]}: corrupted: {error}") from error
 
 
 def _tensors(run: Run) -> Iterator[tuple[str, Tensor]]:
-    """All tensors of training but the weights, by name, whole."""
-    names = {id(p): name for name, p in once(run.model).items()}
+    """Yield all tensors of training except the weights, by name, unsharded."""
+    names = {id(p): name for name, p in unique_tensors(run.model).items()}
     for optimizer in run.optimizers:
         for parameter, values in optimizer.state.items():
             for key, value in ((k, v) for k, v in values.items() if v is not None):
                 full = parallel.full_tensor(torch.as_tensor(value)).contiguous()
                 yield f"optimizer/{key}/{names[id(parameter)]}", full
-    for number, part in enumerate(run.average.saved()):
-        for place, value in enumerate(part):
-            yield f"average/{number}/{place}", parallel.full_tensor(value).contiguous()
-    for place, value in enumerate(run.previous_gradients):
-        yield f"previous_gradients/{place}", parallel.full_tensor(value).contiguous()
+    for group, tensors in enumerate(run.average.saved()):
+        for index, value in enumerate(tensors):
+            yield f"average/{group}/{index}", parallel.full_tensor(value).contiguous()
+    for index, value in enumerate(run.previous_gradients):
+        yield f"previous_gradients/{index}", parallel.full_tensor(value).contiguous()
     for path, value in leaves(run.carry).items():
         yield f"carry/{path}", parallel.all_gather_rows(value).contiguous()
 
 
 def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
-    """Puts the state of each parameter back into the optimizer that owns it."""
-    own = once(run.model)
+    """Restore the state of each parameter in the optimizer that owns it."""
+    parameters = unique_tensors(run.model)
     owners = {
         id(parameter): optimizer
         for optimizer in run.optimizers
@@ -111,55 +113,55 @@ def _restore_optimizers(run: Run, tensors: dict[str, Tensor]) -> None:
     }
     for full, value in tensors.items():
         key, name = full.split("/", 1)
-        parameter = own[name]
+        parameter = parameters[name]
         owners[id(parameter)].state[parameter][key] = parallel.shard_like(value, parameter)
 
 
-def _places(name: str) -> tuple[int, int]:
-    """The two numbers of a name such as 0/12."""
-    part, place = name.split("/")
-    return int(part), int(place)
+def _indices(name: str) -> tuple[int, int]:
+    """Return the two numbers of a name such as 0/12."""
+    group, index = name.split("/")
+    return int(group), int(index)
 
 
 def _newest(folder: Path) -> Path | None:
-    """The newest checkpoint that is whole; says so where that is not the newest of all."""
+    """Return the newest intact checkpoint; warn if it is not the newest one."""
     if not parallel.is_main_process():
         return None
-    wrong: list[str] = []
-    for place in (folder / "checkpoint", folder / "checkpoint.prev"):
-        if not place.exists():
+    problems: list[str] = []
+    for path in (folder / "checkpoint", folder / "checkpoint.prev"):
+        if not path.exists():
             continue
-        damage = _damage(place)
-        if not damage:
-            if wrong:
-                step = read_json(place / FILES[2])["step"]
-                warn(f"{wrong[0]}; going on from the checkpoint before it, of step {step}")
-            return place
-        wrong.append(damage)
-    if wrong:
+        problem = _problem(path)
+        if not problem:
+            if problems:
+                step = read_json(path / FILES[2])["step"]
+                warn(f"{problems[0]}; falling back to the previous checkpoint (step {step})")
+            return path
+        problems.append(problem)
+    if problems:
         raise UserError(
-            f"{'; '.join(wrong)}. No whole checkpoint is left; model.safetensors, the best model "
-            "so far, can still be used, or trained further with --init-from"
+            f"{folder}: no intact checkpoint ({'; '.join(problems)})",
+            help=f"the best model so far is usable; continue from it with --init-from {folder}",
         )
     return None
 
 
-def _damage(place: Path) -> str:
-    """What is wrong with a checkpoint; nothing where it is whole."""
+def _problem(folder: Path) -> str:
+    """Return why a checkpoint is corrupted, or an empty string if it is intact."""
     try:
-        sums = read_json(place / "checksums.json")
+        sums = read_json(folder / "checksums.json")
         for name in FILES:
-            if _checksum(place / name) != sums[name]:
-                return f"{place / name}: damaged, its checksum is not the one written with it"
+            if _checksum(folder / name) != sums[name]:
+                return f"{folder / name}: checksum mismatch"
     except (UserError, OSError, KeyError, TypeError) as error:
-        return f"{place}: damaged ({error})"
+        return f"{folder}: corrupted ({error})"
     return ""
 
 
 def _checksum(path: Path) -> str:
-    """A fingerprint of a file."""
-    mark = hashlib.blake2b(digest_size=16)
+    """Return a checksum of a file."""
+    digest = hashlib.blake2b(digest_size=16)
     with open(path, "rb") as file:
         while block := file.read(1 << 22):
-            mark.update(block)
-    return mark.hexdigest()
+            digest.update(block)
+    return digest.hexdigest()

@@ -7,7 +7,7 @@ from regard.config.load import changed
 from regard.core import parallel
 from regard.core.files import write_json, write_text
 from regard.core.version import __version__
-from regard.storage.run_files import FORMAT
+from regard.storage.run_files import FORMAT_VERSION
 from regard.training.checkpoint import save_checkpoint
 from regard.training.run import Run, examples_of, fingerprints
 
@@ -24,7 +24,7 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "metric": run.task.metric,
         "parameters": run.parameters,
         "device": str(run.device),
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "version": __version__,
         "fingerprints": fingerprints(run),
         "examples": examples_of(run),

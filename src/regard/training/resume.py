@@ -1,4 +1,4 @@
-"""`regard train --resume`: a run goes on from its newest whole checkpoint."""
+"""`regard train --resume`: continue a run from its newest intact checkpoint."""
 
 import json
 import math
@@ -19,69 +19,72 @@ from regard.views.report import write_report
 
 
 def resume(args: TrainArgs, print_config: bool) -> Run | None:
-    """The run of a folder, as it was saved; None where it is finished."""
+    """Return the run of a folder as it was saved, or None if it is finished."""
     folder = args.out
     assert folder is not None
     config = read_config(folder)
-    facts = read_json(folder / "run.json")
-    if facts.get("imported"):
+    metadata = read_json(folder / "run.json")
+    if metadata.get("imported"):
         raise UserError(
-            f"--resume: {folder} was imported, not trained here, so there is nothing to go on "
-            f"with; train it further with --init-from {folder}"
+            f"--resume: {folder} was imported and has no training state",
+            help=f"train it further with --init-from {folder}",
         )
-    _refuse_changes(args, folder, config, facts.get("processes", 1))
-    _refuse_others(args, folder, facts)
+    _check_settings(args, folder, config, metadata.get("processes", 1))
+    _check_inputs(args, folder, metadata)
     if print_config:
         if parallel.is_main_process():
             print(config.dump(), end="")
         return None
-    place = args.place if args.place.is_given() else DataSpec(**facts.get("data", {}))
-    dev = args.dev if args.dev.is_given() else DataSpec(**facts.get("dev", {}))
-    data = parallel.main_process_first(lambda: config.task.open(place, dev))
-    surely = read_pseudo_labels(folder)
-    run = resume_run(folder, [*data.train, *surely] if surely else data.train, data.dev)
+    train = args.data if args.data.is_given() else DataSpec(**metadata.get("data", {}))
+    dev = args.dev if args.dev.is_given() else DataSpec(**metadata.get("dev", {}))
+    data = parallel.main_process_first(lambda: config.task.open(train, dev))
+    pseudo_labels = read_pseudo_labels(folder)
+    run = resume_run(
+        folder, [*data.train, *pseudo_labels] if pseudo_labels else data.train, data.dev
+    )
     if run.state.finished and (folder / "scores.json").exists():
-        info(f"{folder}: finished after {run.state.step} steps; nothing is left to do")
+        info(f"{folder}: already finished ({run.state.step} steps)")
         if parallel.is_main_process():
             write_report(folder)  # it may have been killed before that
         return None
     if parallel.is_main_process():
-        for half in folder.glob(".*.new"):
-            half.unlink()
+        for temporary in folder.glob(".*.new"):
+            temporary.unlink()
         for name in ("metrics.jsonl", "samples.jsonl"):
-            _forget(folder / name, run.state)
+            _truncate_log(folder / name, run.state)
     return run
 
 
-def _refuse_others(args: TrainArgs, folder: Path, facts: dict[str, Any]) -> None:
-    """A resumed run started from what it started from."""
-    asked = {"init_from": args.init_from and str(args.init_from), "unlabeled": args.unlabeled}
+def _check_inputs(args: TrainArgs, folder: Path, metadata: dict[str, Any]) -> None:
+    """Raise UserError if --init-from or --unlabeled differ from those of the run."""
+    options = {"init_from": args.init_from and str(args.init_from), "unlabeled": args.unlabeled}
     for name, option in (("init_from", "--init-from"), ("unlabeled", "--unlabeled")):
-        if asked[name] and asked[name] != facts.get(name):
+        if options[name] and options[name] != metadata.get(name):
             raise UserError(
-                f"--resume: {folder} began {option} {facts.get(name)}, {asked[name]} was asked "
-                "for. Start anew with another --out to change that"
+                f"--resume: {folder} started with {option} {metadata.get(name)}, "
+                f"got {options[name]}",
+                help="start a new run with another --out",
             )
 
 
-def _forget(path: Path, state: TrainingState) -> None:
-    """Drops the lines of a log after a checkpoint: a killed run does that part again."""
+def _truncate_log(path: Path, state: TrainingState) -> None:
+    """Drop the lines of a log after the checkpoint: a killed run repeats that part."""
     text = path.read_text("utf-8") if path.exists() else ""
-    whole = text.split("\n")[:-1]  # what follows the last line end was cut short
-    kept = "".join(f"{line}\n" for line in whole if _step(line) <= _last(line, state))
+    lines = text.split("\n")[:-1]  # what follows the last line end is incomplete
+    kept = "".join(f"{line}\n" for line in lines if _step(line) <= _last(line, state))
     if kept != text:
         write_text(path, kept)
 
 
 def _last(line: str, state: TrainingState) -> int:
-    """The last step whose line of this kind was there when the checkpoint was written."""
-    trains = '"kind": "train"' in line
-    there = not state.log_window if trains else state.validated_step == state.step
-    return state.step if there else state.step - 1
+    """Return the last step whose line of this kind precedes the checkpoint."""
+    is_train = '"kind": "train"' in line
+    is_logged = not state.log_window if is_train else state.validated_step == state.step
+    return state.step if is_logged else state.step - 1
 
 
 def _step(line: str) -> float:
-    """The step of a line of a log; infinite for one that cannot be read, and for final scores."""
+    """Return the step of a log line; infinite for final scores and unreadable lines."""
     try:
         record = json.loads(line)
         return math.inf if record.get("kind") == "final" else float(record["step"])
@@ -89,24 +92,25 @@ def _step(line: str) -> float:
         return math.inf
 
 
-def _refuse_changes(args: TrainArgs, folder: Path, config: Config, processes: int) -> None:
-    """A resumed run keeps its settings: those the user names must be the same.
+def _check_settings(args: TrainArgs, folder: Path, config: Config, processes: int) -> None:
+    """Raise UserError if a setting differs from that of the run.
 
-    Only the batches of one process in an update may change where the number of processes does.
+    Only training.accumulation_steps may change, with the number of processes.
     """
-    wanted = flatten(load_config(args.recipe, args.settings).model_dump(mode="json"))
+    requested = flatten(load_config(args.recipe, args.settings).model_dump(mode="json"))
     named = read_recipe(args.recipe) if args.recipe else {}
     for setting in args.settings:
         put(named, setting)
-    ours = flatten(config.model_dump(mode="json"))
+    saved = flatten(config.model_dump(mode="json"))
     for key in flatten(named):
-        value = wanted.get(key)
+        value = requested.get(key)
         if key == "training.budget" and args.unlabeled and not args.teacher and value:
-            value /= 2  # the other half was the teacher's
+            value /= 2  # the teacher used the other half
         if key == "training.accumulation_steps" and value:
             value = value * parallel.world_size() / processes
-        if value not in (None, "auto") and ours.get(key) != value:
+        if value not in (None, "auto") and saved.get(key) != value:
             raise UserError(
-                f"--resume: {key} is {ours.get(key)} in {folder}, {value} was asked for; a resumed "
-                "run keeps its settings. Start anew with another --out to change them"
+                f"--resume: {key} is {saved.get(key)} in {folder}, got {value}; settings cannot "
+                "change on resume",
+                help="start a new run with another --out",
             )

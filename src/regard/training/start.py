@@ -1,4 +1,4 @@
-"""How a run begins, and how it goes on from its last checkpoint."""
+"""Create a new run, or restore one from its last checkpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,24 +33,24 @@ def start_run(
     config: Config,
     train: Sequence[Pair],
     dev: Sequence[Pair],
-    origin: PretrainedModel | None = None,
+    pretrained: PretrainedModel | None = None,
 ) -> Run:
-    """A new run: vocabularies, sizes and model, of its own or of `origin`. Nothing is written."""
+    """Return a new run, optionally initialized from a pretrained model. Nothing is written."""
     if not dev:
-        raise UserError("the dev part is empty; training needs it to know its best model")
-    taken: list[AutoSetting] = []
-    if origin is not None:
-        config, taken = inherit_options(config, origin)
-    like = origin.task if origin is not None else None
+        raise UserError("the dev set is empty: it is needed to select the best model")
+    inherited: list[AutoSetting] = []
+    if pretrained is not None:
+        config, inherited = inherit_options(config, pretrained)
+    like = pretrained.task if pretrained is not None else None
     fitted = parallel.main_process_first(lambda: _fit(config, train, like))
     task, corpus, options, auto_settings, notes = fitted
     config = config.model_copy(update={"task": options})
     config, more = fill_defaults(config, task.stats(corpus))
-    run = _assemble(folder, config, task, corpus, dev, origin)
-    run.auto_settings, run.notes = taken + auto_settings + more, notes
-    if origin is not None:
+    run = _assemble(folder, config, task, corpus, dev, pretrained)
+    run.auto_settings, run.notes = inherited + auto_settings + more, notes
+    if pretrained is not None:
         run.notes.append(
-            f"{len(run.pretrained_weights):,} weight matrices taken from {origin.folder}"
+            f"initialized {len(run.pretrained_weights):,} weight tensors from {pretrained.folder}"
         )
     run.check = parallel.main_process_first(lambda: task.check(train, dev))
     return run
@@ -59,7 +59,7 @@ def start_run(
 def _fit(
     config: Config, train: Sequence[Pair], like: Task | None
 ) -> tuple[Task, Corpus, Any, list[AutoSetting], list[str]]:
-    """The task of the training examples, they as numbers, and what was chosen and left out."""
+    """Return the task, the corpus, the options, automatic settings and notes."""
     task, options, auto_settings = config.task.fit(
         config.task.trainable(train)[0], config.model, like
     )
@@ -68,28 +68,34 @@ def _fit(
 
 
 def resume_run(folder: Path, train: Sequence[Pair], dev: Sequence[Pair]) -> Run:
-    """A run as its last checkpoint left it; refused where the data are not the same."""
+    """Return a run as its last checkpoint left it; raise UserError if the data changed."""
     config = read_config(folder)
-    about = read_json(folder / "run.json")
+    metadata = read_json(folder / "run.json")
     task = config.task.load(folder)
     kept, _ = config.task.trainable(train, task)
     run = _assemble(
-        folder, config, task, task.corpus(kept), dev, loaded=about.get("pretrained_weights", [])
+        folder,
+        config,
+        task,
+        task.corpus(kept),
+        dev,
+        weight_names=metadata.get("pretrained_weights", []),
     )
-    facts = about.get("fingerprints", {})
-    for name, mark in fingerprints(run).items():
-        if facts.get(name) != mark:
-            then, now = about.get("examples", {}).get(name), examples_of(run)[name]
+    saved = metadata.get("fingerprints", {})
+    for name, digest in fingerprints(run).items():
+        if saved.get(name) != digest:
+            then, now = metadata.get("examples", {}).get(name), examples_of(run)[name]
             counts = f" ({then:,} examples then, {now:,} now)" if then and then != now else ""
             raise UserError(
-                f"{folder}: the {name} data are not those this run began with{counts}; resume with "
-                "the same files, or start anew with another --out"
+                f"{folder}: the {name} data changed since this run started{counts}",
+                help="resume with the same files, or start a new run with another --out",
             )
-    run.batches = config.training.accumulation_steps * about.get("processes", 1)
+    run.batches = config.training.accumulation_steps * metadata.get("processes", 1)
     if run.batches % parallel.world_size():
         raise UserError(
-            f"{folder}: an update has {run.batches} batches, which cannot be divided evenly over "
-            f"{parallel.world_size()} processes; start as many processes as divide it"
+            f"{folder}: {run.batches} batches per update do not divide evenly among "
+            f"{parallel.world_size()} processes",
+            help=f"use a divisor of {run.batches}",
         )
     load_checkpoint(run)
     return run
@@ -101,10 +107,10 @@ def _assemble(
     task: Task,
     corpus: Corpus,
     dev: Sequence[Pair],
-    origin: PretrainedModel | None = None,
-    loaded: Sequence[str] = (),
+    pretrained: PretrainedModel | None = None,
+    weight_names: Sequence[str] = (),
 ) -> Run:
-    """Model and optimizer of a filled configuration, seeded."""
+    """Return a run with model and optimizer of a complete configuration, seeded."""
     training = config.training
     torch.manual_seed(training.seed)
     device = parallel.device()
@@ -113,13 +119,14 @@ def _assemble(
     if has_max_length(model):  # else they need not be made numbers yet
         check_corpus_lengths(model, task.corpus(dev))
     training.init.apply(model)
-    names = list(loaded) if origin is None else load_matching_weights(model, origin)
+    names = list(weight_names) if pretrained is None else load_matching_weights(model, pretrained)
     model = model.to(device)
     freeze(model, training.freeze)
     if not any(True for _ in model.parameters()) and training.optimizer.stepwise:
         raise UserError(
-            f"training.optimizer.kind={training.optimizer.kind}: this model is counted, not "
-            "trained step by step; leave the optimizer open"
+            f"training.optimizer.kind={training.optimizer.kind}: not supported for a count-based "
+            "model",
+            help="drop training.optimizer",
         )
     if (
         training.parallel == "fsdp"
@@ -127,8 +134,9 @@ def _assemble(
         and not training.optimizer.divisible
     ):
         raise UserError(
-            f"training.optimizer.kind={training.optimizer.kind}: needs whole matrices, and with "
-            "training.parallel=fsdp each process has a part; choose adamw, or parallel=ddp"
+            f"training.optimizer.kind={training.optimizer.kind}: not supported with "
+            "training.parallel=fsdp, which shards matrices",
+            help="use adamw, or training.parallel=ddp",
         )
     engine = parallel.wrap(model, training.parallel)
     config.objective.ready(trained_model)

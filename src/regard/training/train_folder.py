@@ -1,4 +1,4 @@
-"""Which run `regard train` means: a new one in a free folder, or one that goes on."""
+"""The run folder of `regard train`: a new one, or one to resume."""
 
 import re
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ from regard.storage.output_folder import RUNS, foreign_files, is_abandoned, next
 
 @dataclass(frozen=True)
 class TrainArgs:
-    """What the user asked `train` for."""
+    """The arguments of `regard train`."""
 
-    place: DataSpec
+    data: DataSpec
     dev: DataSpec
     recipe: str | None
     settings: list[str]
@@ -29,27 +29,27 @@ class TrainArgs:
 
 
 def choose_folder(args: TrainArgs, print_config: bool) -> tuple[Path, bool]:
-    """Where the run lies or will lie, and whether it goes on. The first process decides."""
+    """Return the run folder and whether to resume it; the main process decides."""
     if not parallel.is_main_process():
         return Path(), False
     if parallel.restart_count() and not args.resume:
-        folder = _of_this_job(args)
+        folder = _run_of_this_job(args)
         if folder is not None:
             return folder, True
     elif args.resume:
-        folder = args.out or _newest_run(args.place)
+        folder = args.out or _newest_run(args.data)
         if folder and (folder / "run.json").exists():
             return folder, True
-        if not (args.out and args.place.is_given()):
-            of = f"of {args.place.data or args.place.source} " if args.place.is_given() else ""
-            where = f"in {args.out}" if args.out else f"{of}under runs/"
-            raise UserError(f"--resume: no run {where}; name its folder with --out")
-        info(f"{folder}: no run yet; it begins now")
+        if not (args.out and args.data.is_given()):
+            name = args.data.data or args.data.source
+            where = args.out or (f"runs/ (data {name})" if name else "runs/")
+            raise UserError(f"--resume: no run in {where}", help="name the run folder with --out")
+        info(f"{folder}: no run to resume; starting a new one")
     return (Path() if print_config else _new_folder(args)), False
 
 
-def _of_this_job(args: TrainArgs) -> Path | None:
-    """The run that this job began before torchrun started it again."""
+def _run_of_this_job(args: TrainArgs) -> Path | None:
+    """Return the run that this job started before torchrun restarted it."""
     runs = [args.out] if args.out else sorted(RUNS.glob("*"))
     for folder in runs:
         path = folder / "run.json"
@@ -59,35 +59,37 @@ def _of_this_job(args: TrainArgs) -> Path | None:
 
 
 def _new_folder(args: TrainArgs) -> Path:
-    """The folder for a new run; one with a run in it only by force."""
+    """Return the folder for a new run; overwrite a run only with --force."""
     if args.out is None:
-        return next_run_folder(args.place.data or args.place.source or "run")
+        return next_run_folder(args.data.data or args.data.source or "run")
     if args.out.is_file():
-        raise UserError(f"{args.out}: a file, where a folder for the run is expected")
+        raise UserError(f"{args.out}: expected a folder, found a file")
     if args.out.exists() and any(args.out.iterdir()):
         again = args.resume or args.force or parallel.restart_count()
-        begun = (args.out / "run.json").exists()
-        if not begun and again and is_abandoned(args.out):
-            return args.out  # a run that was killed before it began
+        is_run = (args.out / "run.json").exists()
+        if not is_run and again and is_abandoned(args.out):
+            return args.out  # a run that was killed before its start
         if not all((args.out / name).exists() for name in ("config.yaml", "run.json")):
-            raise UserError(f"{args.out}: not empty and not a run folder; choose another --out")
+            raise UserError(
+                f"{args.out}: not empty and not a run folder", help="choose another --out"
+            )
         if not args.force:
             raise UserError(
-                f"{args.out}: holds a run already; go on with it (--resume), replace it (--force) "
-                "or choose another --out"
+                f"{args.out}: already contains a run",
+                help="--resume it, overwrite it with --force, or choose another --out",
             )
-        if strange := foreign_files(args.out):
+        if foreign := foreign_files(args.out):
+            names = f"{', '.join(foreign[:3])}{' and more' if len(foreign) > 3 else ''}"
             raise UserError(
-                f"{args.out}: --force would delete {', '.join(strange[:3])}"
-                f"{' and more' if len(strange) > 3 else ''}, which is no part of a run; move it "
-                "away or choose another --out"
+                f"{args.out}: --force would delete files regard did not create: {names}",
+                help="move them away, or choose another --out",
             )
     return args.out
 
 
-def _newest_run(place: DataSpec) -> Path | None:
-    """The newest run of this data under runs/."""
-    data = place.data or place.source
+def _newest_run(spec: DataSpec) -> Path | None:
+    """Return the newest run of this data under runs/."""
+    data = spec.data or spec.source
     name = f"{re.escape(stem(data))}-[0-9]+" if data else ".*"
     runs = RUNS.iterdir() if RUNS.is_dir() else []
     found = [p for p in runs if re.fullmatch(name, p.name) and (p / "run.json").exists()]

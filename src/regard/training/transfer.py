@@ -1,4 +1,4 @@
-"""Starting from another model: its vocabulary, its settings and the weights that fit."""
+"""Initialize a run from another model: its vocabulary, settings and matching weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from regard.tasks.task import Task
 
 @dataclass(frozen=True)
 class PretrainedModel:
-    """The model that another one starts from."""
+    """The model that a run is initialized from."""
 
     folder: Path
     config: Config
@@ -26,58 +26,64 @@ class PretrainedModel:
 
 
 def read_pretrained(folder: Path, config: Config) -> PretrainedModel:
-    """The model of a run folder, whose configuration was read already."""
+    """Return the model of a run folder with this configuration."""
     if (folder / "export.json").exists():
         raise UserError(
-            f"{folder}: an exported model, which cannot be trained; start from the run folder that "
-            "it was made from"
+            f"{folder}: an exported model cannot be trained",
+            help="use the run folder it was exported from",
         )
     task = config.task.load(folder)
     return PretrainedModel(folder, config, task, read_tensors(folder / "model.safetensors"))
 
 
 def trained_model(folder: str) -> nn.Module:
-    """The model of a run folder with its weights, fixed: for objectives that learn from it."""
+    """Return the trained model of a run folder, frozen, for objectives that learn from it."""
     config = read_config(Path(folder))
     model = config.task.load(Path(folder)).build(config.model)
     load_weights(model, Path(folder) / "model.safetensors")
     return model.to(parallel.device()).eval().requires_grad_(False)
 
 
-def inherit_options(config: Config, origin: PretrainedModel) -> tuple[Config, list[AutoSetting]]:
-    """The configuration with the parts of the other model, where the user left them open."""
+def inherit_options(
+    config: Config, pretrained: PretrainedModel
+) -> tuple[Config, list[AutoSetting]]:
+    """Return the configuration with model settings of the pretrained model, unless set."""
     tree, auto_settings = config.model_dump(mode="json"), list[AutoSetting]()
-    usual = type(config.model)().model_dump(mode="json")
-    own = (
-        {"kind"} if type(config.model) is type(origin.config.model) else {"kind", "tie_embeddings"}
+    defaults = type(config.model)().model_dump(mode="json")
+    skipped = (
+        {"kind"}
+        if type(config.model) is type(pretrained.config.model)
+        else {"kind", "tie_embeddings"}
     )
-    for name, theirs in origin.config.model.model_dump(mode="json").items():
-        if name not in usual or name in own:
+    for name, theirs in pretrained.config.model.model_dump(mode="json").items():
+        if name not in defaults or name in skipped:
             continue
-        ours, default = tree["model"][name], usual[name]
+        ours, default = tree["model"][name], defaults[name]
         if isinstance(ours, dict):
             if ours.get("kind", "auto") not in ("auto", theirs.get("kind")):
-                continue  # the user wants another kind
-            said = {k: v for k, v in ours.items() if k != "kind" and v != default.get(k)}
-            tree["model"][name] = theirs | ({"dropout": None} if "dropout" in theirs else {}) | said
+                continue  # the user set another kind
+            changed = {k: v for k, v in ours.items() if k != "kind" and v != default.get(k)}
+            tree["model"][name] = (
+                theirs | ({"dropout": None} if "dropout" in theirs else {}) | changed
+            )
         elif theirs != ours == default:
             tree["model"][name] = theirs
         else:
             continue
         kind = theirs.get("kind", "the same") if isinstance(theirs, dict) else theirs
-        auto_settings.append(AutoSetting(f"model.{name}", kind, f"as in {origin.folder}"))
+        auto_settings.append(AutoSetting(f"model.{name}", kind, f"as in {pretrained.folder}"))
     return check_config(tree, "settings"), auto_settings
 
 
-def load_matching_weights(model: nn.Module, origin: PretrainedModel) -> list[str]:
-    """Puts the weights of the other model into this one, wherever name and shape are the same."""
+def load_matching_weights(model: nn.Module, pretrained: PretrainedModel) -> list[str]:
+    """Copy all weights with the same name and shape; return their names."""
     own = dict(model.named_parameters())
-    theirs = origin.tensors
+    theirs = pretrained.tensors
     fitting = [n for n, p in own.items() if n in theirs and theirs[n].shape == p.shape]
     body = [name for name in own if not name.startswith("head")] or list(own)
     if not set(fitting) & set(body):
         raise UserError(
-            f"--init-from {origin.folder}: no weight matches this model by name and shape",
+            f"--init-from {pretrained.folder}: no weight matches this model by name and shape",
             help="drop model.* settings, and use a model with the same tokenizer",
         )
     with torch.no_grad():
@@ -87,17 +93,17 @@ def load_matching_weights(model: nn.Module, origin: PretrainedModel) -> list[str
 
 
 def freeze(model: nn.Module, prefixes: list[str]) -> None:
-    """Keeps the weights whose names begin so as they are."""
+    """Freeze the weights whose names start with these prefixes."""
     for prefix in prefixes:
         found = [p for name, p in model.named_parameters() if f"{name}.".startswith(f"{prefix}.")]
         if not found:
             names = [name for name, _ in model.named_parameters()]
             tops = sorted({name.split(".")[0] for name in names})
             raise UserError(
-                f"training.freeze: no weight begins with {prefix!r}; this model has "
-                f"{', '.join(tops) or 'none'}, with names such as {', '.join(names[:1])}"
+                f"training.freeze: no weight name starts with {prefix!r}; available: "
+                f"{', '.join(tops) or 'none'} (names such as {', '.join(names[:1])})"
             )
         for parameter in found:
             parameter.requires_grad_(False)
     if prefixes and not any(p.requires_grad for p in model.parameters()):
-        raise UserError("training.freeze: every weight is frozen, so nothing can be learned")
+        raise UserError("training.freeze: all weights are frozen")

@@ -9,7 +9,7 @@ from regard.core.cache import cached, make_key
 from regard.core.errors import UserError, info
 from regard.exchange.export.parity import check_parity
 from regard.inference.predictor import Predictor
-from regard.storage.export_folder import FORMAT, fresh, write_export
+from regard.storage.export_folder import FORMAT_VERSION, atomic_folder, write_export
 from regard.storage.fingerprint import model_digest
 
 __all__ = ["EXPORTERS", "cached_export", "export_model"]
@@ -30,7 +30,7 @@ def export_model(
 
     The folder is written under a temporary name and renamed when it is complete and verified.
     """
-    with fresh(out, force) as folder:
+    with atomic_folder(out, force) as folder:
         return write_exported(predictor, to, folder, **options)
 
 
@@ -44,7 +44,7 @@ def write_exported(predictor: Predictor, to: str, folder: Path, **options: Any) 
 
 def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
     """Return the cached export of a model; create it if needed."""
-    key = make_key(to, quantize, FORMAT, model_digest(predictor.folder))
+    key = make_key(to, quantize, FORMAT_VERSION, model_digest(predictor.folder))
 
     def make(new: Path) -> dict[str, Any]:
         info(f"{to}{f' {quantize}' if quantize else ''}: exporting the model to the cache (once)")

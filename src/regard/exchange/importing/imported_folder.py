@@ -9,7 +9,7 @@ from regard.core.files import write_json, write_text
 from regard.core.version import __version__
 from regard.exchange.importing.marian_model import Imported
 from regard.storage.output_folder import foreign_files
-from regard.storage.run_files import FORMAT
+from regard.storage.run_files import FORMAT_VERSION
 from regard.storage.weights import save_weights
 
 
@@ -27,7 +27,7 @@ def write_imported(imported: Imported, folder: Path, out: Path) -> None:
         "task": imported.config.task.kind,
         "metric": imported.task.metric,
         "parameters": sum(weight.numel() for weight in imported.model.parameters()),
-        "format": FORMAT,
+        "format": FORMAT_VERSION,
         "version": __version__,
         "started": now,
         "imported": str(folder.resolve()),
