@@ -16,7 +16,7 @@ from regard.core.files import write_bytes
 from regard.core.memory import trim_malloc
 from regard.nn.int8 import Int8Matrix, Weights
 from regard.nn.quantize import check_cpu, quantize, round_to_int8
-from regard.storage.weights import check_fit, once, reading
+from regard.storage.weights import check_shapes, readable_errors, unique_tensors
 
 SCALE = ".scale"
 FILE = "model.safetensors"
