@@ -55,7 +55,7 @@ def select_head(page: Page, name: str) -> None:
 def open_tree(page: Page) -> None:
     """Scroll to the search tree, which is drawn when visible."""
     page.locator("section[data-part=tree]").scroll_into_view_if_needed()
-    expect(page.locator("[data-tree=room] [data-node]").first).to_be_visible()
+    expect(page.locator("[data-tree=pane] [data-node]").first).to_be_visible()
 
 
 def compare(page: Page, model: str) -> None:

@@ -67,7 +67,7 @@ def test_inspect_page(
     for section in page.locator("section[data-part]").all():
         section.scroll_into_view_if_needed()
         expect(section.locator("> :nth-child(2)")).to_be_attached()  # drawn when visible
-    expect(page.locator("[data-tree=room] [data-node]").first).to_be_visible()
+    expect(page.locator("[data-tree=pane] [data-node]").first).to_be_visible()
     assert violations(page) == []
 
 

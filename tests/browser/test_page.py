@@ -155,7 +155,7 @@ def test_search_tree(page: Page, server: Served) -> None:
     run_inspect(page)
     open_tree(page)
     tree = server.post("/inspect", {"text": "abcd"})["tree"]
-    nodes = page.locator("[data-tree=room] [data-node]")
+    nodes = page.locator("[data-tree=pane] [data-node]")
     page.locator("[data-pruned]").check()  # pruned branches are hidden at first
     expect(nodes).to_have_count(len(tree["nodes"]))
     page.locator("[data-pruned]").uncheck()

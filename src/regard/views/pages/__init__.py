@@ -1,5 +1,5 @@
-"""The look that all pages share: one style, and the scripts that draw inspections."""
+"""Assets of the HTML pages: shared style, and the scripts that render inspections."""
 
-from regard.views.pages.look import SCRIPTS, STYLES, assets
+from regard.views.pages.page_assets import SCRIPTS, STYLES, assets
 
 __all__ = ["SCRIPTS", "STYLES", "assets"]

@@ -1,16 +1,16 @@
 "use strict";
-// Attention of all layers and heads: tabs of parts, small maps of every head, one chosen large.
+// Attention of all layers and heads: a tab per part, a small map per head, the selected one large.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
   const PARTS = ["encoder", "decoder", "cross", "pooling"];
-  const TOPS = [0.05, 0.1, 0.2, 0.5, 1]; // where the scale of a part may end
+  const TOPS = [0.05, 0.1, 0.2, 0.5, 1]; // possible ends of a color scale
 
-  const alike = (matrices) => matrices.every((one) =>
+  const sameShape = (matrices) => matrices.every((one) =>
     one.rows === matrices[0].rows && one.columns === matrices[0].columns);
 
   // `loss` is lowest for the head whose ablation hurts most; for a regressor any change hurts.
-  const ofHead = (entry, head, number) => ({
+  const headMap = (entry, head, number) => ({
     key: `${entry.layer}.${head}`, layer: entry.layer, head, entry,
     entropy: entry.entropy ? entry.entropy[head] : null,
     delta: entry.ablation_delta ? entry.ablation_delta[head] : null,
@@ -18,72 +18,72 @@
     matrix: () => regard.matrix(entry.heads, head),
   });
 
-  // The pictures of a part: a list a layer of its heads, the mean of each layer, the mean of all.
-  const pictures = (data, part) => {
+  // The maps of a part: the heads of each layer, the mean of each layer, the mean of all.
+  const mapsOfPart = (data, part) => {
     const entries = data.attention.filter((entry) => entry.part === part)
       .sort((one, other) => one.layer - other.layer);
     const layers = entries.map((entry) => {
       const count = regard.numbers(entry.heads).shape[0];
-      const heads = Array.from({length: count}, (_, head) => ofHead(entry, head, data.model.task === "regress"));
+      const heads = Array.from({length: count}, (_, head) => headMap(entry, head, data.model.task === "regress"));
       const matrix = () => regard.mean(heads.map((one) => one.matrix()));
       const mean = count > 1 ? {key: `${entry.layer}.mean`, layer: entry.layer, head: "mean", entry, matrix} : null;
       return {layer: entry.layer, heads, mean};
     });
     const heads = layers.flatMap((layer) => layer.heads);
-    const every = () => heads.map((one) => one.matrix());
-    const all = layers.length > 1 && alike(every()) ? {
+    const allMatrices = () => heads.map((one) => one.matrix());
+    const all = layers.length > 1 && sameShape(allMatrices()) ? {
       key: "mean.mean", layer: "mean", head: "mean", entry: entries[0],
-      matrix: () => regard.mean(every()),
+      matrix: () => regard.mean(allMatrices()),
     } : null;
     const known = heads.filter((one) => Number.isFinite(one.delta));
     const main = known.reduce((best, one) => !best || one.loss < best.loss ? one : best, null);
     const most = Math.max(1e-9, ...known.map((one) => Math.abs(one.delta)));
-    // All heads of a part have one scale, so that they can be compared.
+    // All heads of a part share one scale, so that they can be compared.
     const weight = heads.reduce((most, one) => one.matrix().flat.reduce((a, b) => Math.max(a, b), most), 0);
     const top = TOPS.find((value) => value >= weight) || 1;
     return {part, layers, heads, all, top, main: known.length > 1 && main.loss < 0 ? main : null, most};
   };
 
-  regard.pictureName = ({layer, head}) => {
+  regard.mapName = ({layer, head}) => {
     if (layer === "mean") return regard.say("head.all");
     return regard.say(head === "mean" ? "head.mean" : "head.name", {layer, head});
   };
 
-  const title = (picture, main) => {
-    const facts = [regard.pictureName(picture)];
-    if (Number.isFinite(picture.entropy)) {
-      facts.push(regard.say("head.entropy", {value: regard.number(picture.entropy, 2)}));
+  const title = (map, main) => {
+    const parts = [regard.mapName(map)];
+    if (Number.isFinite(map.entropy)) {
+      parts.push(regard.say("head.entropy", {value: regard.number(map.entropy, 2)}));
     }
-    if (Number.isFinite(picture.delta)) {
-      facts.push(regard.say("head.ablation", {value: regard.signed(picture.delta)}));
+    if (Number.isFinite(map.delta)) {
+      parts.push(regard.say("head.ablation", {value: regard.signed(map.delta)}));
     }
-    if (main) facts.push(regard.say("head.main"));
-    return facts.join(regard.say("comma"));
+    if (main) parts.push(regard.say("head.main"));
+    return parts.join(regard.say("comma"));
   };
 
-  // One small map as a button; `caption` is what stands under it when heads are in another order.
-  const small = (group, picture, choose, caption) => {
+  // A small map as a button; `caption` is shown below it when heads are sorted.
+  const small = (group, map, choose, caption) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
-    const main = picture === group.main;
-    const effect = Number.isFinite(picture.delta) ? Math.abs(picture.delta) / group.most : null;
+    const main = map === group.main;
+    const effect = Number.isFinite(map.delta) ? Math.abs(map.delta) / group.most : null;
     const button = make("button", {
-      type: "button", class: `small${main ? " main" : ""}`, title: title(picture, main),
-      "aria-label": title(picture, main), data: {head: `${group.part}.${picture.key}`},
-      on: {click: () => choose(picture)},
+      type: "button", class: `small${main ? " main" : ""}`, title: title(map, main),
+      "aria-label": title(map, main), data: {head: `${group.part}.${map.key}`},
+      on: {click: () => choose(map)},
     }, canvas, main ? make("span", {class: "star", "aria-hidden": "true"}, "\u2605") : null,
     effect === null ? null : make("i", {class: "effect", style: {"--p": effect}}),
     caption ? make("span", {class: "small-caption"}, caption) : null);
-    return {button, picture, draw: () => regard.paint(canvas, picture.matrix(), {top: group.top})};
+    return {button, map, draw: () => regard.paint(canvas, map.matrix(), {top: group.top})};
   };
 
-  const inPlace = (group, choose) => {
+  const byLayer = (group, choose) => {
     const widest = Math.max(...group.layers.map((layer) => layer.heads.length));
     const means = group.layers.some((layer) => layer.mean);
     const head = (text, label) => make("span", {class: "grid-head", title: label}, text);
     const smalls = [];
-    const add = (picture) => {
-      if (!picture) return make("span", {});
-      const one = small(group, picture, choose);
+    const add = (map) => {
+      if (!map) return make("span", {});
+      const one = small(group, map, choose);
       smalls.push(one);
       return one.button;
     };
@@ -91,11 +91,11 @@
     const grid = make("div", {
       class: "heads", style: {"--count": count}, role: "group", "aria-label": regard.say("attention.heads"),
     },
-      head("", ""), Array.from({length: widest}, (_, place) => head(place, regard.say("head.number", {head: place}))),
+      head("", ""), Array.from({length: widest}, (_, index) => head(index, regard.say("head.number", {head: index}))),
       means ? head("\u00d8", regard.say("head.means")) : null,
       group.layers.map((layer) => [
         head(layer.layer, regard.say("head.layer", {layer: layer.layer})),
-        Array.from({length: widest}, (_, place) => add(layer.heads[place])),
+        Array.from({length: widest}, (_, index) => add(layer.heads[index])),
         means ? add(layer.mean) : null,
       ]),
       group.all ? [head("\u00d8", regard.say("head.all")),
@@ -103,7 +103,7 @@
     return {grid, smalls};
   };
 
-  const inOrder = (group, choose, order) => {
+  const sorted = (group, choose, order) => {
     const by = order === "entropy" ? "entropy" : "loss";
     const known = group.heads.filter((one) => Number.isFinite(one[by]))
       .sort((one, other) => one[by] - other[by]);
@@ -114,13 +114,13 @@
   };
 
   const orders = (group, state, redraw) => {
-    const choices = [["place", regard.say("order.place")]];
+    const choices = [["layer", regard.say("order.layer")]];
     for (const order of ["entropy", "ablation"]) {
       const known = group.heads.filter((one) => Number.isFinite(order === "entropy" ? one.entropy : one.delta));
       if (known.length > 1) choices.push([order, regard.say(`order.${order}`)]);
     }
     if (choices.length === 1) return null;
-    if (!choices.some(([value]) => value === state.order)) state.order = "place";
+    if (!choices.some(([value]) => value === state.order)) state.order = "layer";
     return make("div", {class: "control"}, make("span", {class: "label", "aria-hidden": "true"}, regard.say("order")),
       regard.segments(regard.say("order"), "order", choices, state.order, (order) => {
         state.order = order;
@@ -128,30 +128,30 @@
       }));
   };
 
-  // The left side: all heads. The right side: the chosen one.
+  // All heads on the left, the selected one on the right.
   const part = (context, group, body) => {
     const {state, bus} = context;
     const large = make("div", {class: "large", data: {large: "attention"}});
-    const left = make("div", {class: "heads-room"});
+    const left = make("div", {class: "heads-pane"});
     const everything = [...group.heads, ...group.layers.map((layer) => layer.mean), group.all].filter(Boolean);
     let smalls = [];
-    let chosen = everything.find((one) => one.key === state.heads[group.part])
+    let selected = everything.find((one) => one.key === state.heads[group.part])
       || group.main || group.all || group.layers[0].mean || group.heads[0];
-    const press = () => smalls.forEach(({button, picture}) =>
-      button.setAttribute("aria-pressed", String(picture.key === chosen.key)));
-    const choose = (picture) => {
-      chosen = picture;
-      state.heads[group.part] = picture.key;
+    const press = () => smalls.forEach(({button, map}) =>
+      button.setAttribute("aria-pressed", String(map.key === selected.key)));
+    const choose = (map) => {
+      selected = map;
+      state.heads[group.part] = map.key;
       press();
-      regard.head(context, large, picture, group);
+      regard.head(context, large, map, group);
     };
     const list = () => {
-      const made = state.order === "place" ? inPlace(group, choose) : inOrder(group, choose, state.order);
+      const made = state.order === "layer" ? byLayer(group, choose) : sorted(group, choose, state.order);
       smalls = made.smalls;
       press();
       regard.roving(made.grid, ".small");
       smalls.forEach((one) => one.draw());
-      const words = regard.say(state.order === "place" ? "attention.key" : "attention.keyOrdered");
+      const words = regard.say(state.order === "layer" ? "attention.key" : "attention.keyOrdered");
       const key = group.main ? make("p", {class: "note"}, words) : null;
       left.replaceChildren(...[made.grid, key].filter(Boolean));
     };
@@ -160,7 +160,7 @@
       ...(control ? [control] : []),
       make("div", {class: everything.length > 1 ? "attention" : "attention single"}, left, large));
     list();
-    choose(chosen);
+    choose(selected);
     bus.only("theme", "smalls", () => smalls.forEach((one) => one.draw()));
   };
 
@@ -179,7 +179,7 @@
       state.tab = name;
       tabs.forEach((tab) => tab.setAttribute("aria-selected", String(tab.dataset.tab === name)));
       body.setAttribute("aria-labelledby", `${id}-${name}`);
-      groups[name] = groups[name] || pictures(data, name);
+      groups[name] = groups[name] || mapsOfPart(data, name);
       part(context, groups[name], body);
     };
     open(state.tab);

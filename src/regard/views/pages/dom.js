@@ -1,5 +1,5 @@
 "use strict";
-// Small builders that every component uses: elements, tokens made visible, numbers, keys.
+// Helpers of all components: elements, visible tokens, number formats, keyboard navigation.
 (() => {
   const regard = window.regard = window.regard || {};
   const SVG = "http://www.w3.org/2000/svg";
@@ -20,14 +20,14 @@
     return node;
   };
 
-  // An element; attributes may have `on` (listeners), `data` and `style` (maps); text stays text.
+  // Create an element. Attributes: `on` (listeners), `data` and `style` are objects; text is escaped.
   regard.make = (tag, attributes, ...children) =>
     fill(document.createElement(tag), attributes, children);
   regard.shape = (tag, attributes, ...children) =>
     fill(document.createElementNS(SVG, tag), attributes, children);
   regard.fresh = (word) => `regard-${word}-${++count}`;
 
-  // Storage is refused in some windows (files, private mode): then nothing is remembered.
+  // Storage is not available in some windows (files, private mode); values are then not kept.
   regard.recall = (key) => {
     try { return window.localStorage.getItem(`regard.${key}`); } catch { return null; }
   };
@@ -38,14 +38,14 @@
   const SIGNS = {
     "</s>": "sign.end", "<eos>": "sign.end", "<s>": "sign.start", "<bos>": "sign.start",
     "<unk>": "sign.unknown", "<pad>": "sign.padding",
-    "<mask>": "sign.mask", "": "sign.nothing",
+    "<mask>": "sign.mask", "": "sign.empty",
   };
   const WHITE = {" ": "\u2423", "\u00a0": "\u237d", "\n": "\u21b5", "\t": "\u21e5", "\u3000": "\u25a1"};
   const quiet = (text) => regard.make("span", {class: "quiet"}, text);
-  const code = (letter) =>
-    `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+  const codePoint = (char) =>
+    `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-  // A token as a span in which white space, marks and signs such as </s> can be seen.
+  // A token as a span with visible white space, combining marks and special tokens such as </s>.
   regard.token = (text) => {
     const node = regard.make("span", {class: "token", dir: "auto"});
     if (SIGNS[text]) {
@@ -56,23 +56,23 @@
     }
     let plain = "";
     const flush = () => { if (plain) node.append(plain); plain = ""; };
-    [...text].forEach((letter, place) => {
-      const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u.test(letter) && letter !== "\u200d";
-      if (letter === "\u2581" || WHITE[letter] || hidden) {
+    [...text].forEach((char, index) => {
+      const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/u.test(char) && char !== "\u200d";
+      if (char === "\u2581" || WHITE[char] || hidden) {
         flush();
-        node.append(quiet(WHITE[letter] || (hidden ? code(letter) : letter)));
-      } else if (place === 0 && /\p{M}/u.test(letter)) plain += `\u25cc${letter}`;
-      else plain += letter;
+        node.append(quiet(WHITE[char] || (hidden ? codePoint(char) : char)));
+      } else if (index === 0 && /\p{M}/u.test(char)) plain += `\u25cc${char}`;
+      else plain += char;
     });
     flush();
     return node;
   };
 
-  // The same as plain text, for names of controls and titles.
+  // The same as plain text, for labels and titles.
   regard.plain = (text) => SIGNS[text] ? regard.say(SIGNS[text])
-    : [...text].map((letter) => WHITE[letter] || letter).join("");
+    : [...text].map((char) => WHITE[char] || char).join("");
 
-  // "rtl" where the first letter of the text is of a script that runs from right to left.
+  // "rtl" if the first letter belongs to a right-to-left script.
   regard.direction = (tokens) => {
     const letters = tokens.filter((text) => !SIGNS[text]).join("").match(/\p{L}/u);
     const right = /[\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/u;
@@ -113,7 +113,7 @@
     return best;
   };
 
-  // One tab stop for many controls: arrow keys go to the control that lies that way.
+  // Roving tabindex: one tab stop for a group; arrow keys move to the neighbor in that direction.
   regard.roving = (group, selector) => {
     const items = () => [...group.querySelectorAll(selector)];
     const stop = (node) => {
@@ -146,18 +146,18 @@
     return group;
   };
 
-  // A room that scrolls, and can be scrolled by keys when it does.
+  // A scrolling pane, focusable only while it overflows.
   regard.scroller = (name, child, attributes) => {
-    const room = regard.make("div", {class: "scroll", role: "group", "aria-label": name, ...attributes}, child);
+    const pane = regard.make("div", {class: "scroll", role: "group", "aria-label": name, ...attributes}, child);
     new ResizeObserver(() => {
-      const scrolls = room.scrollWidth > room.clientWidth || room.scrollHeight > room.clientHeight;
-      if (scrolls) room.setAttribute("tabindex", "0");
-      else room.removeAttribute("tabindex");
-    }).observe(room);
-    return room;
+      const scrolls = pane.scrollWidth > pane.clientWidth || pane.scrollHeight > pane.clientHeight;
+      if (scrolls) pane.setAttribute("tabindex", "0");
+      else pane.removeAttribute("tabindex");
+    }).observe(pane);
+    return pane;
   };
 
-  // A row of buttons of which one is pressed; `react` gets its value.
+  // A segmented control; `react` receives the value of the pressed button.
   regard.segments = (name, hook, choices, chosen, react) => {
     const buttons = choices.map(([value, label]) => regard.make("button", {
       type: "button", "aria-pressed": String(value === chosen), data: {[hook]: value},

@@ -1,11 +1,11 @@
 "use strict";
-// The gates of recurrent layers over time: the mean as a line, all units as a strip of colors.
+// The gates of recurrent layers over time: the mean as a line, all units as colors.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ORDER = ["input", "forget", "cell", "output", "reset", "update", "new", "hidden"];
   const SIGNED = ["cell", "new", "hidden"];
-  const LINES = 132; // of the strip, at most
+  const MAX_LINES = 132; // of a strip
 
   const groupsOf = (data) => {
     const groups = new Map();
@@ -14,8 +14,8 @@
       if (!groups.has(key)) groups.set(key, []);
       groups.get(key).push(gate);
     }
-    const place = (gate) => ORDER.indexOf(gate.gate);
-    for (const gates of groups.values()) gates.sort((one, other) => place(one) - place(other));
+    const rank = (gate) => ORDER.indexOf(gate.gate);
+    for (const gates of groups.values()) gates.sort((one, other) => rank(one) - rank(other));
     return groups;
   };
 
@@ -24,10 +24,10 @@
     direction: direction ? regard.say("comma") + regard.say(`gates.${direction}`) : "",
   });
 
-  // How many units share a line of the strip, which has no more pixels than lines.
-  const together = (units) => Math.ceil(regard.numbers(units).shape[1] / LINES);
+  // How many units share a line of the strip.
+  const unitsPerLine = (units) => Math.ceil(regard.numbers(units).shape[1] / MAX_LINES);
 
-  // Time across, units down, those with the highest mean on top.
+  // Columns are time, rows are units, sorted by mean.
   const strip = (units) => {
     const matrix = regard.matrix(units); // (T, D)
     const sums = Float32Array.from({length: matrix.columns}, (_, unit) => {
@@ -36,11 +36,11 @@
       return sum;
     });
     const order = regard.largest(sums, sums.length);
-    const group = together(units);
+    const group = unitsPerLine(units);
     const lines = Math.ceil(order.length / group);
     const flat = new Float32Array(lines * matrix.rows);
-    order.forEach((unit, place) => {
-      const line = Math.floor(place / group);
+    order.forEach((unit, index) => {
+      const line = Math.floor(index / group);
       const own = Math.min(group, order.length - line * group);
       for (let time = 0; time < matrix.rows; time += 1) {
         flat[line * matrix.rows + time] += regard.at(matrix, time, unit) / own;
@@ -49,8 +49,8 @@
     return {rows: lines, columns: matrix.rows, flat};
   };
 
-  // Gates are from 0 to 1; what they let through has a sign, and the memory of an LSTM no bounds.
-  const lookOf = (gate) => {
+  // Gates are in [0, 1]; states are signed, and the LSTM cell is unbounded.
+  const colorScale = (gate) => {
     if (!SIGNED.includes(gate.gate)) return {colors: "cool", scale: "even", top: 1};
     const known = gate.units.u16 || gate.units.length ? regard.numbers(gate.units).flat : gate.mean;
     const most = known.reduce((so, value) => Math.max(so, Math.abs(value)), 1);
@@ -67,35 +67,35 @@
       mean.length === 1 ? shape("path", {class: "line", d: `M0 ${y(mean[0])}H1`}) : null);
   };
 
-  const labels = (axis, tokens) => make("div", {class: `gate-names ${regard.standing(tokens)}`},
+  const labels = (axis, tokens) => make("div", {class: `gate-names ${regard.labelOrientation(tokens)}`},
     tokens.map((text, index) => make("span", {class: "map-label", data: {axis, index}}, regard.token(text))));
 
-  // All units as colors, or nothing where only the mean is known.
-  const colors = (bus, gate, look) => {
+  // All units as colors; null if only the mean is known.
+  const colors = (bus, gate, style) => {
     if (!gate.units.u16 && !gate.units.length) return null;
     const canvas = make("canvas", {"aria-hidden": "true"});
-    const draw = () => regard.paint(canvas, strip(gate.units), look);
+    const draw = () => regard.paint(canvas, strip(gate.units), style);
     canvas.style.setProperty("--units", regard.numbers(gate.units).shape[1]);
     bus.on("theme", draw);
     draw();
     return canvas;
   };
 
-  // What stands under the name of a gate: its meaning, and how units are put together.
+  // The explanation of a gate, and how many units share a line.
   const meaning = (gate, canvas) => {
-    const group = canvas ? together(gate.units) : 1;
+    const group = canvas ? unitsPerLine(gate.units) : 1;
     const more = group > 1 ? regard.say("comma") + regard.say("gates.together", {count: group}) : "";
     return make("p", {class: "note"}, regard.say(`gate.${gate.gate}.why`) + more);
   };
 
   const figure = (context, bus, gate) => {
     const tokens = context.axes[gate.rows];
-    const look = lookOf(gate);
+    const style = colorScale(gate);
     const average = gate.mean.reduce((sum, one) => sum + one, 0) / gate.mean.length;
     const rest = regard.say("gates.average", {value: regard.number(average, 2)});
     const value = make("span", {class: "note"}, rest);
     const down = make("div", {class: "mark-column", hidden: true});
-    const canvas = colors(bus, gate, look);
+    const canvas = colors(bus, gate, style);
     const point = (event) => {
       const box = plot.getBoundingClientRect();
       const index = Math.floor((event.clientX - box.left) / box.width * tokens.length);
@@ -104,8 +104,8 @@
     const plot = make("div", {
       class: "gate-plot", on: {pointermove: point, pointerdown: point, pointerleave: bus.leave},
     },
-      make("div", {class: "gate-line"}, line(gate.mean, look), make("span", {class: "high"}, String(look.top)),
-        make("span", {class: "low"}, look.scale === "both" ? `\u2212${look.top}` : "0")), canvas, down);
+      make("div", {class: "gate-line"}, line(gate.mean, style), make("span", {class: "high"}, String(style.top)),
+        make("span", {class: "low"}, style.scale === "both" ? `\u2212${style.top}` : "0")), canvas, down);
     bus.on("mark", (marks) => {
       const index = regard.marked(marks, gate.rows, "row") ?? regard.marked(marks, gate.rows, "column");
       const known = index !== null && index in gate.mean;
@@ -127,31 +127,31 @@
       {rows: tokens.length, columns: gates.length, flat}, regard.say("gates.table"));
   };
 
-  // One key for all gates of a scale, under their names.
+  // One legend per color scale, with the names of its gates.
   const legends = (gates) => {
-    const looks = new Map();
+    const styles = new Map();
     for (const gate of gates) {
-      const look = lookOf(gate);
-      const key = look.scale + look.top;
-      if (!looks.has(key)) looks.set(key, {look, names: []});
-      looks.get(key).names.push(regard.say(`gate.${gate.gate}`));
+      const style = colorScale(gate);
+      const key = style.scale + style.top;
+      if (!styles.has(key)) styles.set(key, {style, names: []});
+      styles.get(key).names.push(regard.say(`gate.${gate.gate}`));
     }
-    return [...looks.values()].map(({look, names}) => regard.legend(names.join(regard.say("comma")),
-      look.scale === "both" ? [-look.top, 0, look.top] : [0, 0.5, 1], look));
+    return [...styles.values()].map(({style, names}) => regard.legend(names.join(regard.say("comma")),
+      style.scale === "both" ? [-style.top, 0, style.top] : [0, 0.5, 1], style));
   };
 
   regard.gates = (context) => {
     const {data, state} = context;
     const groups = groupsOf(data);
     if (!groups.has(state.gates)) state.gates = [...groups.keys()][0];
-    const room = make("div", {});
+    const pane = make("div", {});
     const show = () => {
-      const bus = context.bus.room("gates");
+      const bus = context.bus.group("gates");
       bus.clear();
       const gates = groups.get(state.gates);
       const keys = legends(gates);
       keys.forEach((key) => bus.on("theme", key.draw));
-      room.replaceChildren(make("div", {class: "gates"}, gates.map((gate) => figure(context, bus, gate))),
+      pane.replaceChildren(make("div", {class: "gates"}, gates.map((gate) => figure(context, bus, gate))),
         make("div", {class: "gate-keys"}, keys.map((key) => key.element)), table(context, gates));
     };
     const id = regard.fresh("gates");
@@ -163,6 +163,6 @@
     return [make("p", {class: "lead"}, regard.say("gates.lead")),
       groups.size > 1
         ? make("div", {class: "control"}, make("label", {for: id, class: "label"}, regard.say("gates.layer")), select)
-        : make("h3", {}, nameOf(groups.get(state.gates)[0])), room];
+        : make("h3", {}, nameOf(groups.get(state.gates)[0])), pane];
   };
 })();

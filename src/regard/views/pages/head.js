@@ -1,5 +1,5 @@
 "use strict";
-// The chosen head, large: its numbers, as heat map or as lines, and as a table.
+// The selected head: statistics, heat map or lines, and a table of values.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
@@ -8,33 +8,33 @@
     make("dt", {}, regard.say(`fact.${key}`)),
     make("dd", {}, value, make("small", {}, regard.say(`fact.${key}.unit`))));
 
-  const facts = (picture, number) => {
+  const statistics = (map, number) => {
     const list = [];
-    if (Number.isFinite(picture.entropy)) {
-      list.push(fact("entropy", regard.number(picture.entropy, 2)));
-      list.push(fact("looks", regard.number(Math.exp(picture.entropy), 1)));
+    if (Number.isFinite(map.entropy)) {
+      list.push(fact("entropy", regard.number(map.entropy, 2)));
+      list.push(fact("effective", regard.number(Math.exp(map.entropy), 1)));
     }
-    if (Number.isFinite(picture.delta)) {
-      list.push(fact(number ? "number" : "ablation", regard.signed(picture.delta)));
+    if (Number.isFinite(map.delta)) {
+      list.push(fact(number ? "number" : "ablation", regard.signed(map.delta)));
     }
     return list.length ? make("dl", {class: "facts"}, list) : null;
   };
 
-  // Where `regard.capture` has the same numbers.
-  const where = ({entry, layer, head}) => {
+  // The module path of the same values in `regard.capture`.
+  const modulePath = ({entry, layer, head}) => {
     if (layer === "mean") return null;
     return make("code", {class: "where"}, head === "mean" ? entry.name : `${entry.name}[${head}]`);
   };
 
-  // Draws a picture into the room; what listened for the one before is let go.
-  regard.head = (context, room, picture, {main, top}) => {
+  // Draw a map into the pane and remove the listeners of the previous one.
+  regard.head = (context, pane, map, {main, top}) => {
     const {axes, state} = context;
-    const bus = context.bus.room("large");
-    const {entry} = picture;
+    const bus = context.bus.group("large");
+    const {entry} = map;
     const rows = {name: entry.rows, tokens: axes[entry.rows]};
     const columns = {name: entry.columns, tokens: axes[entry.columns]};
-    const matrix = picture.matrix();
-    const name = regard.pictureName(picture);
+    const matrix = map.matrix();
+    const name = regard.mapName(map);
     const view = make("div", {class: "view"});
     const draw = () => {
       bus.clear();
@@ -45,16 +45,16 @@
       view.replaceChildren(...[
         lines ? regard.lines(bus, rows, columns, matrix) : regard.map(bus, name, rows, columns, matrix, {top}),
         key && key.element, regard.numbersTable(rows, columns, matrix, name)].filter(Boolean));
-      bus.again();
+      bus.repeat();
     };
-    const badge = main === picture ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null;
+    const badge = main === map ? make("span", {class: "badge"}, `\u2605 ${regard.say("head.main")}`) : null;
     const views = ["heat", "lines"].map((one) => [one, regard.say(`view.${one}`)]);
-    room.dataset.shown = `${entry.part}.${picture.key}`;
-    room.replaceChildren(
+    pane.dataset.shown = `${entry.part}.${map.key}`;
+    pane.replaceChildren(
       make("div", {class: "large-top"},
         make("h3", {}, name, badge),
         regard.segments(regard.say("view"), "view", views, state.view, (value) => { state.view = value; draw(); })),
-      ...[where(picture), facts(picture, context.data.model.task === "regress"), view].filter(Boolean));
+      ...[modulePath(map), statistics(map, context.data.model.task === "regress"), view].filter(Boolean));
     draw();
   };
 })();

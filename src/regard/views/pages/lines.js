@@ -1,5 +1,5 @@
 "use strict";
-// Attention as lines: the tokens that look on one side, those looked at on the other.
+// Attention as lines: queries on one side, attended tokens on the other.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
@@ -28,7 +28,7 @@
     const pen = canvas.getContext("2d");
     pen.scale(dots, dots);
     const style = getComputedStyle(canvas);
-    const [lively, usual] = ["--second", "--first"].map((name) => style.getPropertyValue(name));
+    const [highlighted, normal] = ["--second", "--first"].map((name) => style.getPropertyValue(name));
     const any = marks.row !== null || marks.column !== null;
     const lines = [];
     for (let row = 0; row < rows; row += 1) {
@@ -39,11 +39,11 @@
         if (weight > 0.004 || lit) lines.push([weight, row, column, lit]);
       }
     }
-    // Strong lines last, so that they lie on top of the weak ones.
+    // Strong lines last, so that they are on top.
     lines.sort((one, other) => one[3] - other[3] || one[0] - other[0]);
     for (const [weight, row, column, lit] of lines) {
       const from = (row + 0.5) * STEP, to = (column + 0.5) * STEP;
-      pen.strokeStyle = lit ? lively : usual;
+      pen.strokeStyle = lit ? highlighted : normal;
       pen.globalAlpha = Math.pow(weight, 0.8) * (any && !lit ? 0.12 : 1);
       pen.lineWidth = 0.6 + 3.4 * weight;
       pen.beginPath();
@@ -53,7 +53,7 @@
     }
   };
 
-  // The lines of one map; the same two axes as `regard.map`.
+  // Render one map as lines; arguments as for `regard.map`.
   regard.lines = (bus, rows, columns, matrix) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
     const tall = Math.max(matrix.rows, matrix.columns) * STEP;
@@ -61,17 +61,17 @@
       side(bus, rows, "row", regard.say(`axis.${rows.name}`)), canvas,
       side(bus, columns, "column", regard.say(`axis.${columns.name}`)));
     let marks = {row: null, column: null};
-    const again = () => draw(canvas, matrix, marks);
-    bus.on("mark", (given) => {
-      const own = rows.name === columns.name && given.length === 1 && given[0].as !== "column";
+    const redraw = () => draw(canvas, matrix, marks);
+    bus.on("mark", (next) => {
+      const own = rows.name === columns.name && next.length === 1 && next[0].as !== "column";
       marks = {
-        row: regard.marked(given, rows.name, "row"),
-        column: own ? null : regard.marked(given, columns.name, "column"),
+        row: regard.marked(next, rows.name, "row"),
+        column: own ? null : regard.marked(next, columns.name, "column"),
       };
-      again();
+      redraw();
     });
-    bus.on("theme", again);
-    const watcher = new ResizeObserver(again);
+    bus.on("theme", redraw);
+    const watcher = new ResizeObserver(redraw);
     watcher.observe(canvas);
     bus.on("end", () => watcher.disconnect());
     return make("div", {class: "map"}, element, regard.saying(bus, rows, columns, matrix));

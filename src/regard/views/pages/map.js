@@ -1,20 +1,20 @@
 "use strict";
-// One large heat map with tokens on both axes, a sentence about what is pointed at, and a table.
+// A large heat map with tokens on both axes, a sentence about the highlighted cell, and a table.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
   const CJK = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]+$/u;
   const SMALLEST = 17, LARGEST = 42, TALLEST = 32; // pixels of a cell
-  const WIDTH = 640, HEIGHT = 560; // pixels that a map of many tokens shall not pass if it can
+  const WIDTH = 640, HEIGHT = 560; // pixels: preferred maximum size of a map
 
   const sign = (text) => /^<.*>$/.test(text);
 
-  // How the names of columns stand: beside each other, upright one letter over the other, or lying.
-  regard.standing = (tokens) => {
+  // Orientation of column labels: horizontal, upright (CJK) or rotated.
+  regard.labelOrientation = (tokens) => {
     const words = tokens.filter((text) => !sign(text));
     if (words.every((text) => [...text].length <= 2)) return "flat";
     const long = words.filter((text) => [...text].length > 1);
-    return long.length && long.every((text) => CJK.test(text)) ? "upright" : "lying";
+    return long.length && long.every((text) => CJK.test(text)) ? "upright" : "rotated";
   };
 
   const labels = (bus, axis, as, name) => {
@@ -27,48 +27,48 @@
         bus.link(button, {axis: axis.name, index, as});
         return button;
       }));
-    if (as === "column") group.classList.add(regard.standing(axis.tokens));
+    if (as === "column") group.classList.add(regard.labelOrientation(axis.tokens));
     return regard.roving(group, ".map-label");
   };
 
-  // The places of the largest values of a row, largest first.
+  // Indices of the largest values of a row, in descending order.
   regard.largest = (values, count) => [...values.keys()]
     .sort((one, other) => values[other] - values[one]).slice(0, count);
 
-  // The index that the marks give to an axis of a map, or null.
+  // The highlighted index of an axis of a map, or null.
   regard.marked = (marks, axis, as) => {
     const mark = marks.find((one) => one.axis === axis && (!one.as || one.as === as));
     return mark ? mark.index : null;
   };
 
-  // A token within a sentence, apart from the direction of the words around it.
-  const apart = (text) => `\u2068${regard.plain(text)}\u2069`;
+  // A token in a sentence, isolated from the direction of the surrounding text.
+  const isolate = (text) => `\u2068${regard.plain(text)}\u2069`;
 
   const sentence = (rows, columns, matrix, row, column) => {
-    const value = (place, at) => regard.number(regard.at(matrix, place, at));
+    const value = (row, column) => regard.number(regard.at(matrix, row, column));
     if (row !== null && column !== null) {
-      return regard.say("map.cell", {row: apart(rows.tokens[row]),
-        column: apart(columns.tokens[column]), value: value(row, column)});
+      return regard.say("map.cell", {row: isolate(rows.tokens[row]),
+        column: isolate(columns.tokens[column]), value: value(row, column)});
     }
     if (row !== null) {
       const most = regard.largest(regard.rowOf(matrix, row), 3)
-        .map((at) => `${apart(columns.tokens[at])} ${value(row, at)}`);
-      return regard.say("map.row", {row: apart(rows.tokens[row]), most: most.join(regard.say("comma"))});
+        .map((at) => `${isolate(columns.tokens[at])} ${value(row, at)}`);
+      return regard.say("map.row", {row: isolate(rows.tokens[row]), most: most.join(regard.say("comma"))});
     }
     const down = Float32Array.from({length: matrix.rows}, (_, at) => regard.at(matrix, at, column));
     const most = regard.largest(down, 3)
-      .map((at) => `${apart(rows.tokens[at])} ${value(at, column)}`);
-    return regard.say("map.column", {column: apart(columns.tokens[column]), most: most.join(regard.say("comma"))});
+      .map((at) => `${isolate(rows.tokens[at])} ${value(at, column)}`);
+    return regard.say("map.column", {column: isolate(columns.tokens[column]), most: most.join(regard.say("comma"))});
   };
 
-  // The line that says what is marked; empty marks give the hint.
+  // A sentence about the highlighted cell; a hint if nothing is highlighted.
   regard.saying = (bus, rows, columns, matrix) => {
     const hint = regard.say("map.hint");
     const line = make("p", {class: "says", data: {says: "map"}, "aria-live": "polite"}, hint);
     bus.on("mark", (marks) => {
       const row = regard.marked(marks, rows.name, "row");
       const column = regard.marked(marks, columns.name, "column");
-      // A token alone on an axis that is both: what it looks at, not itself at itself.
+      // If both axes have the same tokens, a single token highlights its row only.
       const both = rows.name === columns.name && marks.length === 1;
       const at = both && marks[0].as !== "column" ? null : column;
       const known = (row ?? 0) < matrix.rows && (at ?? 0) < matrix.columns;
@@ -78,7 +78,7 @@
     return line;
   };
 
-  // All numbers of a map as a table that is built when it is opened.
+  // All values of a map as a table, built when it is opened.
   regard.numbersTable = (rows, columns, matrix, caption) => {
     const cell = (tag, text, scope) => make(tag, {scope}, regard.token(text));
     const build = () => make("table", {class: "numbers"},
@@ -88,13 +88,13 @@
       make("tbody", {}, rows.tokens.map((text, row) => make("tr", {}, cell("th", text, "row"),
         columns.tokens.map((_, column) =>
           make("td", {class: "number"}, regard.number(regard.at(matrix, row, column))))))));
-    const room = regard.scroller(caption, null);
+    const pane = regard.scroller(caption, null);
     return make("details", {class: "as-table", data: {table: "map"}, on: {toggle: (event) => {
-      if (event.target.open && !room.firstChild) room.append(build());
-    }}}, make("summary", {}, regard.say("table.open")), room);
+      if (event.target.open && !pane.firstChild) pane.append(build());
+    }}}, make("summary", {}, regard.say("table.open")), pane);
   };
 
-  const cells = (bus, rows, columns, matrix, look) => {
+  const cells = (bus, rows, columns, matrix, style) => {
     const canvas = make("canvas", {"aria-hidden": "true"});
     const across = make("div", {class: "mark-row", hidden: true});
     const down = make("div", {class: "mark-column", hidden: true});
@@ -117,32 +117,32 @@
       if (row !== null) across.style.setProperty("--at", row);
       if (column !== null) down.style.setProperty("--at", column);
     };
-    return {element, mark, draw: () => regard.paint(canvas, matrix, look)};
+    return {element, mark, draw: () => regard.paint(canvas, matrix, style)};
   };
 
-  // A map of {name, tokens} by {name, tokens}; it fits itself to the room that it gets.
-  regard.map = (bus, name, rows, columns, matrix, look) => {
-    const field = cells(bus, rows, columns, matrix, look);
+  // A heat map of {name, tokens} by {name, tokens}; it adapts to the available width.
+  regard.map = (bus, name, rows, columns, matrix, style) => {
+    const field = cells(bus, rows, columns, matrix, style);
     const body = make("div", {class: "map-body", style: {"--rows": matrix.rows, "--columns": matrix.columns}},
       make("div", {class: "map-corner"}),
       labels(bus, columns, "column", regard.say(`axis.${columns.name}`)),
       labels(bus, rows, "row", regard.say(`axis.${rows.name}`)),
       field.element);
-    const room = regard.scroller(name, body);
+    const pane = regard.scroller(name, body);
     const fit = () => {
       const beside = body.querySelector(".map-rows").offsetWidth;
-      const width = Math.floor((room.clientWidth - beside - 10) / matrix.columns);
+      const width = Math.floor((pane.clientWidth - beside - 10) / matrix.columns);
       const across = Math.max(SMALLEST, Math.min(LARGEST, width, WIDTH / matrix.columns));
       const down = Math.max(SMALLEST, Math.min(TALLEST, across, HEIGHT / matrix.rows));
       body.style.setProperty("--across", `${Math.floor(across)}px`);
       body.style.setProperty("--down", `${Math.floor(down)}px`);
     };
     const watcher = new ResizeObserver(fit);
-    watcher.observe(room);
+    watcher.observe(pane);
     bus.on("mark", field.mark);
     bus.on("theme", field.draw);
     bus.on("end", () => watcher.disconnect());
     field.draw();
-    return make("div", {class: "map"}, room, regard.saying(bus, rows, columns, matrix));
+    return make("div", {class: "map"}, pane, regard.saying(bus, rows, columns, matrix));
   };
 })();

@@ -1,4 +1,4 @@
-"""What a page that is one file may do: run and wear only what stands in it."""
+"""Content-Security-Policy of self-contained pages: only their own script and style may run."""
 
 import base64
 import hashlib
@@ -10,11 +10,11 @@ POLICY = (
 
 
 def policy(script: str, style: str) -> str:
-    """The content policy of a page with exactly these texts in its two tags."""
+    """Return the policy of a page with exactly these texts in its two elements."""
     return POLICY.format(script=_hash(script), style=_hash(style))
 
 
 def _hash(text: str) -> str:
-    """How a content policy names a text: the digest of exactly what stands in the tag."""
+    """Return the hash source of an inline element."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

@@ -1,15 +1,15 @@
 "use strict";
-// The page of one inspection that is a file of its own: head, facts, all views.
+// The standalone page of an inspection: header, facts and all views.
 (() => {
   const {make} = window.regard;
   const regard = window.regard;
   const data = JSON.parse(document.getElementById("inspection-data").textContent);
 
-  const LONG = 240; // letters of both texts that would fill the window
+  const LONG = 240; // characters of source and target above which the title is small
 
   const fact = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 
-  // The head of the page in the chosen language.
+  // Render the header in the selected language.
   const draw = () => {
     const {model, source, target, score} = data;
     const long = source.text.length + target.text.length > LONG;
@@ -26,7 +26,7 @@
     document.getElementById("facts").replaceChildren(make("dl", {class: "facts"},
       facts.filter(([, value]) => value).map(([name, value]) => fact(name, value))));
     document.getElementById("foot").replaceChildren(
-      make("p", {}, regard.say("page.made", {version: data.version})));
+      make("p", {}, regard.say("page.footer", {version: data.version})));
   };
 
   regard.switches(document.getElementById("switches"));

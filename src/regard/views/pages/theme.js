@@ -1,9 +1,9 @@
 "use strict";
-// Light or dark, English or Chinese: two switches that are kept where the browser allows it.
+// Theme and language switches; stored if the browser allows it.
 (() => {
   const regard = window.regard = window.regard || {};
   const root = document.documentElement;
-  const tell = (name) => document.dispatchEvent(new CustomEvent(`regard:${name}`));
+  const emit = (name) => document.dispatchEvent(new CustomEvent(`regard:${name}`));
 
   // "auto" follows the system.
   regard.dress = (theme) => {
@@ -11,17 +11,17 @@
     if (theme === "auto") root.removeAttribute("data-theme");
     else root.setAttribute("data-theme", theme);
     regard.remember("theme", theme);
-    tell("theme");
+    emit("theme");
   };
 
   regard.speak = (language) => {
     regard.language = language;
     root.lang = language === "zh" ? "zh-Hans" : "en";
     regard.remember("language", language);
-    tell("language");
+    emit("language");
   };
 
-  // Draws both switches into an element, and again when the language changes.
+  // Render both switches into an element; redraw them when the language changes.
   regard.switches = (element) => {
     const draw = () => {
       const held = element.contains(document.activeElement)
@@ -41,12 +41,12 @@
     return {destroy: () => document.removeEventListener("regard:language", draw)};
   };
 
-  // Paper is light: canvases are painted anew for it, and back again after.
-  window.addEventListener("beforeprint", () => { root.setAttribute("data-theme", "light"); tell("theme"); });
+  // Print in the light theme: repaint all canvases before and after.
+  window.addEventListener("beforeprint", () => { root.setAttribute("data-theme", "light"); emit("theme"); });
   window.addEventListener("afterprint", () => {
     if (regard.theme === "auto") root.removeAttribute("data-theme");
     else root.setAttribute("data-theme", regard.theme);
-    tell("theme");
+    emit("theme");
   });
 
   const theme = regard.recall("theme");
@@ -57,5 +57,5 @@
   if (regard.theme !== "auto") root.setAttribute("data-theme", regard.theme);
   root.lang = regard.language === "zh" ? "zh-Hans" : "en";
   window.matchMedia("(prefers-color-scheme: dark)")
-    .addEventListener("change", () => tell("theme"));
+    .addEventListener("change", () => emit("theme"));
 })();

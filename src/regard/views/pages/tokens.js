@@ -1,5 +1,5 @@
 "use strict";
-// The source and the answer as rows of tokens; the chosen one with its probability and runners-up.
+// Source and output as rows of tokens; the selected one with its probability and alternatives.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make} = regard;
@@ -20,7 +20,7 @@
 
   const certainty = (step) => "value" in step ? regard.number(step.value) : regard.percent(step.probability);
 
-  const answer = (context) => {
+  const output = (context) => {
     const {data, bus, state} = context;
     const chips = data.steps.map((step, index) => chip(context, "target", index, step.token ?? "", {
       class: step.given ? "chip step given" : "chip step", "aria-pressed": String(index === state.step),
@@ -32,21 +32,21 @@
     }));
     bus.on("choose", (chosen) => chips.forEach((button, index) =>
       button.setAttribute("aria-pressed", String(index === chosen))));
-    const name = regard.say(data.target.forced ? "tokens.given" : "tokens.answer");
+    const name = regard.say(data.target.forced ? "tokens.forced" : "tokens.output");
     return row(name, data.steps.map((step) => step.token ?? ""), chips);
   };
 
-  // The tokens of the source, each tinted by how much the chosen answer token depends on it.
+  // Source tokens, colored by their saliency for the selected output token.
   const source = (context) => {
     const {data, bus} = context;
-    // A language model reads what it writes, so its tokens depend on those before.
+    // The tokens of a language model depend on the previous ones.
     const axis = data.saliency ? data.saliency.columns : "source";
     const tokens = axis === "source" ? data.source.tokens : data.inputs;
     const chips = tokens.map((text, index) => chip(context, axis, index, text, {
       class: "chip read", data: {read: index},
     }));
     const tint = (chosen) => {
-      const shares = regard.saliencyShares(data, axis, chosen);
+      const shares = regard.saliencyOfStep(data, axis, chosen);
       chips.forEach((button, index) => button.style.setProperty("--share", shares ? shares[index] : 0));
     };
     bus.on("choose", tint);
@@ -63,28 +63,28 @@
     const {data} = context;
     const step = data.steps[index];
     const whole = ["classify", "regress"].includes(data.model.task);
-    const head = make("h3", {}, regard.say(whole ? "tokens.placeWhole" : "tokens.place",
-      {place: index + 1, count: data.steps.length}));
+    const head = make("h3", {}, regard.say(whole ? "tokens.outputPosition" : "tokens.position",
+      {position: index + 1, count: data.steps.length}));
     if ("value" in step) {
       return [head, make("p", {class: "value"}, regard.number(step.value))];
     }
     const list = [[step.token, step.probability, "own"], ...step.alternatives.map(([text, p]) => [text, p, "other"])]
       .sort((one, other) => other[1] - one[1]);
-    // Several labels have a probability each, which do not sum up to one.
+    // Probabilities of multi-label outputs do not sum to one.
     const rest = data.model.task === "classify" ? 0 : 1 - list.reduce((sum, [, p]) => sum + p, 0);
     const left = rest > 0.0005
       ? make("p", {class: "note"}, regard.say("tokens.rest", {p: regard.percent(rest)})) : null;
     return [head, make("ol", {class: "bars"}, list.map(([text, p, kind]) => bar(text, p, kind))), left];
   };
 
-  // How the words of the page name what the colors of the two rows mean.
+  // Legend of the colors of both rows.
   const key = (data) => {
     const plain = data.steps.some((step) => "value" in step);
     const entry = (kind, words) => make("span", {}, make("i", {class: `swatch ${kind}`}), words);
     return make("p", {class: "note keys"},
-      plain ? null : entry("doubt", regard.say("tokens.doubt")),
+      plain ? null : entry("confidence", regard.say("tokens.confidence")),
       data.steps.some((step) => step.given) ? entry("given", regard.say("tokens.prompt")) : null,
-      data.saliency ? entry("depends", regard.say("tokens.depends")) : null);
+      data.saliency ? entry("saliency", regard.say("tokens.saliency")) : null);
   };
 
   regard.tokens = (context) => {
@@ -96,6 +96,6 @@
     bus.on("choose", show);
     show(state.step);
     return [make("div", {class: "tokens"},
-      make("div", {class: "tokens-rows"}, source(context), answer(context), key(data)), panel)];
+      make("div", {class: "tokens-rows"}, source(context), output(context), key(data)), panel)];
   };
 })();

@@ -1,30 +1,30 @@
 "use strict";
-// The tree of beam search, left to right: what was tried, what was pruned, where greedy would go.
+// The search tree, from left to right: kept and pruned branches, the best and the greedy path.
 (() => {
   const regard = window.regard = window.regard || {};
   const {make, shape} = regard;
   const ROW = 29, TALL = 23, GAP = 34, PAD = 9;
-  const LONGEST = 24; // letters of a token that a node shows; its label and the line below have all
-  const LONG = 160; // letters of a text that would fill the window
+  const MAX_TOKEN = 24; // characters shown in a node; its label has the full token
+  const LONG = 160; // characters above which a text is set small
   const ruler = document.createElement("canvas").getContext("2d");
 
-  const wide = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
+  const textWidth = (text, font) => { ruler.font = font; return ruler.measureText(text).width; };
 
-  const chance = (node) => {
+  const percentage = (node) => {
     if (node.probability === null || node.probability === undefined) return "";
     return node.probability < 0.005 ? "<1" : String(Math.round(node.probability * 100));
   };
 
-  // The best way is the trunk; twigs that end soon lie next to it, long branches further down.
+  // Sort siblings: the best path first, then short branches, then long ones.
   const byRank = (one, other) => {
-    const rank = (node) => [node.best ? 0 : 1, node.reach, node.greedy ? 0 : 1, -node.total];
+    const rank = (node) => [node.best ? 0 : 1, node.height, node.greedy ? 0 : 1, -node.total];
     const first = rank(one), second = rank(other);
-    const at = first.findIndex((value, place) => value !== second[place]);
+    const at = first.findIndex((value, index) => value !== second[index]);
     return at < 0 ? 0 : first[at] - second[at];
   };
 
-  // The nodes as objects with children, the good ways first; `pruned` says whether those are in.
-  const grown = (tree, pruned, family) => {
+  // Return the nodes with their sorted children; `pruned`: include pruned ones.
+  const buildNodes = (tree, pruned, family) => {
     const root = {id: null, children: [], depth: 0, parent: null};
     const known = new Map([[null, root]]);
     for (const node of tree.nodes) known.set(node.id, {...node, children: []});
@@ -39,22 +39,22 @@
     }
     for (const node of [...all].reverse()) {
       node.children.sort(byRank);
-      node.reach = node.children.reduce((most, child) => Math.max(most, child.reach + 1), 0);
+      node.height = node.children.reduce((most, child) => Math.max(most, child.height + 1), 0);
     }
     for (const node of all) {
       node.text = node.id === null ? "" : regard.plain(node.token);
-      const letters = [...node.text];
-      node.shown = letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}\u2026` : node.text;
+      const chars = [...node.text];
+      node.shown = chars.length > MAX_TOKEN ? `${chars.slice(0, MAX_TOKEN - 1).join("")}\u2026` : node.text;
       const score = Number.isFinite(node.score) ? regard.number(node.score, 2) : "";
-      node.aside = [chance(node), score].filter(Boolean).join("  ");
-      const beside = node.aside ? 6 + wide(node.aside, `10.5px ${family}`) : 0;
-      node.width = node.id === null ? 10 : Math.max(24, wide(node.shown, `13px ${family}`) + beside + 2 * PAD);
+      node.aside = [percentage(node), score].filter(Boolean).join("  ");
+      const beside = node.aside ? 6 + textWidth(node.aside, `10.5px ${family}`) : 0;
+      node.width = node.id === null ? 10 : Math.max(24, textWidth(node.shown, `13px ${family}`) + beside + 2 * PAD);
     }
     return all;
   };
 
-  // Rows by contour: each child lies under the one before as closely as their branches allow.
-  const place = (all) => {
+  // Compact layout by contours: each child is as close to the previous one as possible.
+  const layOut = (all) => {
     for (const node of [...all].reverse()) {
       node.bottom = [0];
       node.children.forEach((child, nth) => {
@@ -79,10 +79,10 @@
     return {width: x - GAP + 6, height: (Math.max(...all.map((node) => node.row)) + 1) * ROW + 4};
   };
 
-  const wayTo = (node) => {
-    const way = [];
-    for (let at = node; at && at.id !== null; at = at.parent) way.unshift(at);
-    return way;
+  const pathTo = (node) => {
+    const path = [];
+    for (let at = node; at && at.id !== null; at = at.parent) path.unshift(at);
+    return path;
   };
 
   const kind = (node) => [node.best ? "best" : "", node.greedy ? "greedy" : "", node.status].filter(Boolean).join(" ");
@@ -101,31 +101,31 @@
   };
 
   const label = (node) => {
-    const facts = [
+    const parts = [
       regard.say("tree.p", {p: regard.percent(node.probability)}),
       regard.say("tree.total", {total: regard.number(node.total)}),
     ];
-    if (Number.isFinite(node.score)) facts.push(regard.say("tree.score", {score: regard.number(node.score)}));
-    facts.push(regard.say(node.greedy_only ? "tree.greedyOnly" : `tree.${node.status}`));
-    if (node.best) facts.push(regard.say("tree.onBest"));
-    if (node.greedy) facts.push(regard.say("tree.onGreedy"));
-    return facts.join(regard.say("comma"));
+    if (Number.isFinite(node.score)) parts.push(regard.say("tree.score", {score: regard.number(node.score)}));
+    parts.push(regard.say(node.greedy_only ? "tree.greedyOnly" : `tree.${node.status}`));
+    if (node.best) parts.push(regard.say("tree.onBest"));
+    if (node.greedy) parts.push(regard.say("tree.onGreedy"));
+    return parts.join(regard.say("comma"));
   };
 
-  // What a node says: the way to it, token by token, then its numbers.
-  const story = (node) => [
-    make("span", {class: "way", dir: regard.direction(wayTo(node).map((one) => one.token))},
-      wayTo(node).map((one) => make("span", {class: "chip-still"}, regard.token(one.token)))),
+  // The description of a node: its prefix, token by token, then its statistics.
+  const describe = (node) => [
+    make("span", {class: "prefix", dir: regard.direction(pathTo(node).map((one) => one.token))},
+      pathTo(node).map((one) => make("span", {class: "chip-still"}, regard.token(one.token)))),
     make("span", {}, label(node)),
   ];
 
-  const drawNode = (context, node, tell) => {
+  const drawNode = (context, node, select) => {
     const last = node.x + node.width - PAD;
     const turned = regard.direction([node.token]) === "rtl";
     const group = shape("g", {
       class: `node ${kind(node)}`, role: "button", tabindex: "-1", data: {node: node.id},
-      "aria-label": wayTo(node).map((one) => one.text).join(" ") + regard.say("comma") + label(node),
-      on: {pointerenter: () => tell(node), focus: () => tell(node), click: () => tell(node)},
+      "aria-label": pathTo(node).map((one) => one.text).join(" ") + regard.say("comma") + label(node),
+      on: {pointerenter: () => select(node), focus: () => select(node), click: () => select(node)},
     },
     shape("rect", {x: node.x, y: node.y - TALL / 2, width: node.width, height: TALL, rx: 6}),
     shape("text", {x: node.x + PAD, y: node.y + 4.5, class: /^<.*>$/.test(node.token) ? "sign" : "name",
@@ -138,56 +138,56 @@
     return group;
   };
 
-  const picture = (context, room, says) => {
+  const render = (context, pane, says) => {
     const {data: {tree}, state} = context;
-    const all = grown(tree, state.pruned, getComputedStyle(document.body).fontFamily);
-    const size = place(all);
+    const all = buildNodes(tree, state.pruned, getComputedStyle(document.body).fontFamily);
+    const size = layOut(all);
     const real = all.filter((node) => node.id !== null)
       .sort((one, other) => one.depth - other.depth || one.row - other.row);
     const groups = new Map();
-    const tell = (node) => {
-      says.replaceChildren(...story(node));
-      const way = new Set(wayTo(node));
-      for (const [one, group] of groups) group.classList.toggle("on-way", way.has(one));
+    const select = (node) => {
+      says.replaceChildren(...describe(node));
+      const path = new Set(pathTo(node));
+      for (const [one, group] of groups) group.classList.toggle("on-path", path.has(one));
     };
-    for (const node of real) groups.set(node, drawNode(context, node, tell));
+    for (const node of real) groups.set(node, drawNode(context, node, select));
     const drawn = [...real].sort((one, other) => Boolean(one.best || one.greedy) - Boolean(other.best || other.greedy));
     const svg = shape("svg", {
       class: "tree", width: size.width, height: size.height, viewBox: `0 0 ${size.width} ${size.height}`,
       role: "group", "aria-label": regard.say("tree.title"),
-      tabindex: "-1", // Chromium stops at drawings that listen for the focus
+      tabindex: "-1", // Chromium would focus an SVG that has focus listeners
     }, shape("circle", {class: "origin", cx: all[0].x + 5, cy: all[0].y, r: 5}),
     drawn.flatMap(edges), [...groups.values()]);
-    room.replaceChildren(svg);
+    pane.replaceChildren(svg);
     regard.roving(svg, ".node");
   };
 
-  // What a way came to, with the color of its line.
-  const outcome = (tree, way, same) => make("li", {class: same ? "both" : way, data: {outcome: way}},
-    make("i", {class: "way-line"}),
-    make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${way}Way`)),
-    make("b", {dir: "auto", class: (tree[way] || "").length > LONG ? "long" : null}, tree[way] || regard.say("sign.nothing")),
-    tree.scores && Number.isFinite(tree.scores[way])
-      ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[way])})) : null);
+  // The output of a path, with the color of its line.
+  const outcome = (tree, path, same) => make("li", {class: same ? "both" : path, data: {outcome: path}},
+    make("i", {class: "path-line"}),
+    make("span", {class: "label"}, regard.say(same ? "tree.both" : `tree.${path}Path`)),
+    make("b", {dir: "auto", class: (tree[path] || "").length > LONG ? "long" : null}, tree[path] || regard.say("sign.empty")),
+    tree.scores && Number.isFinite(tree.scores[path])
+      ? make("span", {class: "note"}, regard.say("tree.score", {score: regard.number(tree.scores[path])})) : null);
 
   regard.pruned = (tree) => tree ? tree.nodes.filter((node) => node.status === "pruned") : [];
 
   regard.tree = (context) => {
     const {data: {tree}, state} = context;
     const says = make("p", {class: "says", data: {says: "tree"}, "aria-live": "polite"}, regard.say("tree.hint"));
-    const room = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-room", data: {tree: "room"}});
+    const pane = regard.scroller(regard.say("tree.title"), null, {class: "scroll tree-pane", data: {tree: "pane"}});
     const count = regard.pruned(tree).length;
     const box = make("input", {type: "checkbox", data: {pruned: "toggle"}, on: {change: () => {
       state.pruned = box.checked;
-      picture(context, room, says);
+      render(context, pane, says);
     }}});
     box.checked = state.pruned;
     const same = tree.best === tree.greedy && tree.nodes.every((node) => !node.best === !node.greedy);
-    picture(context, room, says);
+    render(context, pane, says);
     return [make("p", {class: "lead"}, regard.say("tree.lead", {beam: tree.beam})),
       make("ul", {class: "outcomes"}, outcome(tree, "best", same),
         same || typeof tree.greedy !== "string" ? null : outcome(tree, "greedy")),
       count ? make("label", {class: "check"}, box, make("span", {}, regard.say("tree.showPruned", {count}))) : null,
-      room, says].filter(Boolean);
+      pane, says].filter(Boolean);
   };
 })();

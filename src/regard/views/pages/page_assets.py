@@ -1,11 +1,11 @@
-"""The files of the shared look, in the order in which a page must have them."""
+"""Style sheets and scripts that all pages share, in the order in which a page needs them."""
 
 from collections.abc import Iterable
 from importlib.resources import files
 
 STYLES = ("base.css", "inspection.css")
 
-# dom.js first: the others build with it. Words before the theme, which chooses the language.
+# dom.js comes first: the others use it. words.js comes before theme.js, which sets the language.
 SCRIPTS = (
     "dom.js",
     "words.js",
@@ -25,6 +25,6 @@ SCRIPTS = (
 
 
 def assets(names: Iterable[str]) -> str:
-    """The text of these files, one after the other."""
-    room = files("regard.views.pages")
-    return "\n".join(room.joinpath(name).read_text("utf-8").strip() for name in names)
+    """Return the concatenated text of these files."""
+    folder = files("regard.views.pages")
+    return "\n".join(folder.joinpath(name).read_text("utf-8").strip() for name in names)
