@@ -84,7 +84,7 @@ def test_pronunciations() -> None:
     }
     assert not any(character.isdigit() for pair in pairs for character in pair.target)
     assert all(pair.source.replace("'", "").isalpha() and pair.source.islower() for pair in pairs)
-    assert "left out" in splits.notes[1]
+    assert "skipped" in splits.notes[1]
 
 
 def test_missing_package_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,5 +98,5 @@ def test_unknown_names_are_explained() -> None:
     with pytest.raises(UserError, match="did you mean reverse") as error:
         builtin("rverse")
     assert all(name in str(error.value) for name in BUILTIN)
-    assert unknown_data("q8.tsv").startswith("q8.tsv: neither a file nor built-in data (g2p, ")
+    assert unknown_data("q8.tsv").startswith("q8.tsv: neither a file nor a built-in dataset (g2p, ")
     assert unknown_data("no/q8.tsv").endswith("; the folder no does not exist")

@@ -357,7 +357,7 @@ def test_evaluate_takes_data_in_every_form(command: Command, trained: Any) -> No
 def test_evaluate_uses_the_test_part_of_built_in_data(command: Command, trained: Any) -> None:
     said = command("evaluate", trained.run, "reverse", "--beam", "1", "--json")
     assert json.loads(said.out)["examples"] == 500
-    assert "the test part of reverse: 500 pairs, none of them in training" in said.err
+    assert "test set of reverse: 500 pairs, none of them in the training set" in said.err
     assert "unknown tokens in the input" in said.err  # g to z
 
 
@@ -373,7 +373,7 @@ def test_check_says_what_is_in_the_data(command: Command) -> None:
     assert "warning: 1 duplicate pair (first: line 6)" in said.out
     assert "task.source.tokenizer=char (short texts" in said.out
     Path("words.tsv").write_text(TSV)
-    assert "held back as the dev part" in command("check", "words.tsv").out
+    assert "held out by source hash" in command("check", "words.tsv").out
 
 
 def test_check_as_json_with_a_limit_and_a_dev_file(command: Command) -> None:

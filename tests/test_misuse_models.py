@@ -46,7 +46,7 @@ ASKED = [
     ("regress", ("predict", "1,nan"), "'1,nan': 2 finite numbers expected"),
     ("regress", ("predict", "--input", "DEV"), "regress-dev.csv line 1: 'a,b,y': 2 finite numbers"),
     ("tag", ("predict", "--input", "nowhere.txt"), "nowhere.txt: no such file"),
-    ("classify", ("evaluate", "reverse"), "reverse: built-in data are pairs for --task transduce"),
+    ("classify", ("evaluate", "reverse"), "reverse: built-in datasets are for --task transduce"),
 ]
 
 

@@ -86,10 +86,12 @@ def test_data_that_are_not_there(command: Command, train: Command, task: str) ->
     for word in ("train", "check"):
         assert "empty.txt: the file is empty" in refusal(command(word, "empty.txt", "--task", task))
         assert "nowhere.txt: no such file" in refusal(command(word, "nowhere.txt", "--task", task))
-        assert "no data: name a file" in refusal(command(word, "--task", task))
+        assert "no data\nhelp: pass a file" in refusal(command(word, "--task", task))
         assert "reverse: " in refusal(command(word, "reverse", "--task", task))
     sides = ("--source", "empty.txt", "--target", "empty.txt")
-    assert "one file expected" in refusal(train(*sides, "--task", task))
+    assert "--source, --target: not supported for this task" in refusal(
+        train(*sides, "--task", task)
+    )
 
 
 def test_a_label_that_training_never_saw(command: Command, train: Command) -> None:

@@ -12,13 +12,16 @@ from regard.data.sources.open import DataSpec, open_pairs, open_test
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        (DataSpec("reverse", "a.txt", "b.txt"), "give either reverse or --source and --target"),
-        (DataSpec("reverse", source_column="1"), "built in and has no columns"),
+        (
+            DataSpec("reverse", "a.txt", "b.txt"),
+            "reverse: cannot be combined with --source and --target",
+        ),
+        (DataSpec("reverse", source_column="1"), "a built-in dataset has no columns"),
         (DataSpec(source="a.txt", target="b.txt", target_column="2"), "no columns to choose"),
-        (DataSpec(target="b.txt"), "--source is missing"),
+        (DataSpec(target="b.txt"), "--source: missing"),
     ],
 )
-def test_mixtures_are_refused(place: DataSpec, message: str) -> None:
+def test_mixtures_are_errors(place: DataSpec, message: str) -> None:
     with pytest.raises(UserError, match=message):
         open_pairs(place, DataSpec(), DataSpec.read)
     with pytest.raises(UserError, match=message):
@@ -31,7 +34,7 @@ def test_built_in_data_as_dev_part() -> None:
     assert all(pair.target == pair.source for pair in data.train)
 
 
-def test_a_place_is_found_again_from_another_folder(
+def test_absolute_paths_work_from_another_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Large files are read in pieces: vocabulary, corpus, dev part and check are as of small ones."""
+"""Large files are streamed: vocabulary, corpus, dev set and check are as of small ones."""
 
 import gzip
 import json
@@ -122,7 +122,7 @@ class Opened:
         return {
             "train": list(self.data.train),
             "dev": self.data.dev,
-            "notes": [n for n in self.data.notes if "read in pieces" not in n] + self.notes,
+            "notes": [n for n in self.data.notes if "streamed; index in" not in n] + self.notes,
             "vocabularies": (self.task.source.content(), self.task.target.content()),
             "options": self.options,
             "auto": self.auto_settings,

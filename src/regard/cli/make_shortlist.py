@@ -43,7 +43,7 @@ def shortlist(
     opened = options.open(trained_columns(place, predictor.folder), DataSpec())
     kept, left_out = options.trainable(opened.train)
     for note in [*opened.notes, *left_out]:
-        info(note.removesuffix("; --dev names your own"))
+        info(note.removesuffix(" (--dev FILE overrides)"))
     tokenizers = task.source_tokenizer(), task.target
     sizes = len(tokenizers[0]), len(tokenizers[1])
     shortlist = Shortlist.learn(*_rows(task, kept), *sizes, per_token, frequent)

@@ -19,7 +19,7 @@ from regard.core.errors import UserError, info, warn
 from regard.core.files import write_json
 from regard.core.formatting import size
 
-FORMAT_VERSION = 2  # part of every key
+FORMAT_VERSION = 3  # part of every key
 HEADER = "header.json"
 STALE_SECONDS = 3 * 86_400.0
 MAX_HASHED = 1 << 22  # bytes; smaller files are checked by content, larger ones by size

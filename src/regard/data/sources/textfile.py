@@ -1,4 +1,4 @@
-"""A large text file: checked and hashed once, unzipped once, cut into blocks of whole lines."""
+"""Large text files: checked and hashed once, decompressed once, split into blocks of lines."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from regard.data.reading.lines import (
 )
 
 BLOCK = 1 << 17  # bytes, up to the next line end
-PART = 1 << 22  # bytes read at a time where lines do not matter
-SETTLED = 2.0  # seconds a file must be old: one that changes in the same instant looks the same
+CHUNK = 1 << 22  # bytes read at once if lines do not matter
+MIN_AGE = 2.0  # seconds; a younger file may change without a new modification time
 
 
 @dataclass(frozen=True)
 class TextFile:
-    """A file of valid UTF-8. path: where its text lies, unzipped."""
+    """A file of valid UTF-8. path: of its decompressed text."""
 
     path: str
     digest: str
@@ -43,11 +43,11 @@ class TextFile:
     lines: int
     newlines: int
     returns: int
-    marked: bool  # it begins with a byte order mark
+    has_bom: bool
 
 
 def text_size(path: str) -> int:
-    """How many bytes of text a file holds, at least; of gzip what its last bytes say."""
+    """Return the size of a text in bytes; of gzip, the size in its trailer."""
     if path == "-" or not Path(path).is_file():
         return 0
     count = Path(path).stat().st_size
@@ -59,12 +59,12 @@ def text_size(path: str) -> int:
 
 
 def open_text(path: str) -> TextFile:
-    """The text of a file; an error tells where it is none. A file seen before is not read."""
+    """Return the text file; raise UserError if it is not text. Known files are not read."""
     status = os.stat(path)
     name = os.path.abspath(path)
-    mark = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
+    stamp = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
     known = load_facts(name)
-    facts: Facts = known.get("facts", {}) if known.get("mark") == mark else {}
+    facts: Facts = known.get("facts", {}) if known.get("stamp") == stamp else {}
     with open(path, "rb") as file:
         zipped = file.read(2) == GZIP
     if zipped:
@@ -73,38 +73,38 @@ def open_text(path: str) -> TextFile:
         facts, text = {"key": key}, {**plain, "path": str(folder / "text")}
     else:
         facts = text = facts or _check(path)
-    if known.get("mark") != mark and time.time() - status.st_mtime > SETTLED:
-        save_facts(name, {"mark": mark, "facts": facts})
+    if known.get("stamp") != stamp and time.time() - status.st_mtime > MIN_AGE:
+        save_facts(name, {"stamp": stamp, "facts": facts})
     return TextFile(**{"path": path, **text})
 
 
 def _hash(path: str) -> str:
-    mark = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=16)
     with readable_os_errors(path), open(path, "rb") as file:
-        while data := file.read(PART):
-            mark.update(data)
-    return make_key(mark.hexdigest())
+        while data := file.read(CHUNK):
+            digest.update(data)
+    return make_key(digest.hexdigest())
 
 
 def _check(path: str, copy: Path | None = None) -> Facts:
-    """Reads a file once: its digest, its lines, an error if it is no text; and copies the text."""
-    mark = hashlib.blake2b(digest_size=16)
+    """Read a file once: digest, lines, errors if it is not text; and copy the text."""
+    digest = hashlib.blake2b(digest_size=16)
     count, newlines, returns, bad = 0, 0, 0, 0
     problems: list[tuple[int, str]] = []
-    filled, last, first = False, b"", b""
+    has_text, last, first = False, b"", b""
     with (
         readable_os_errors(path),
         open_bytes(path) as stream,
         ProgressBar(f"reading {path}", text_size(path)) as bar,
     ):
         out = open(copy, "wb") if copy else None  # noqa: SIM115 -- closed below
-        while data := stream.read(PART):
+        while data := stream.read(CHUNK):
             data += stream.readline()
             check_text(path, data, newlines + 1)
-            mark.update(data)
+            digest.update(data)
             try:
                 text = data.decode()
-                filled = filled or bool(text.removeprefix(BOM).strip())
+                has_text = has_text or bool(text.removeprefix(BOM).strip())
             except UnicodeDecodeError:
                 found = list(bad_lines(data, newlines + 1))
                 problems, bad = [*problems, *found][:MAX_SHOWN], bad + len(found)
@@ -116,35 +116,35 @@ def _check(path: str, copy: Path | None = None) -> Facts:
         if out:
             out.close()
     raise_bad_lines(path, problems, CONVERT.format(path), bad)
-    check_not_blank(path, filled)
+    check_not_blank(path, has_text)
     lines = newlines + (last != b"\n")
     found_text = TextFile(
-        "", mark.hexdigest(), count, lines, newlines, returns, first == BOM.encode()
+        "", digest.hexdigest(), count, lines, newlines, returns, first == BOM.encode()
     )
     return {name: value for name, value in asdict(found_text).items() if name != "path"}
 
 
-Raw = tuple[int, bytes]  # the place in the file, and what is there
+Raw = tuple[int, bytes]  # offset in the file, and content
 
 
 def raw_blocks(files: Sequence[TextFile]) -> Iterator[list[Raw]]:
-    """Blocks of whole lines, as many lines of each file."""
-    places = [_begin(file) for file in files]
+    """Yield blocks of complete lines, with the same number of lines per file."""
+    offsets = [_text_offset(file) for file in files]
     with contextlib.ExitStack() as stack:
         lead, *others = [stack.enter_context(_open(file)) for file in files]
         while data := lead.read(BLOCK):
             data += lead.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
             found = [data, *(b"".join(itertools.islice(stream, lines)) for stream in others)]
-            yield list(zip(places, found, strict=True))
-            places = [place + len(part) for place, part in zip(places, found, strict=True)]
+            yield list(zip(offsets, found, strict=True))
+            offsets = [at + len(part) for at, part in zip(offsets, found, strict=True)]
 
 
-def _begin(file: TextFile) -> int:
-    return len(BOM.encode()) if file.marked else 0
+def _text_offset(file: TextFile) -> int:
+    return len(BOM.encode()) if file.has_bom else 0
 
 
 def _open(file: TextFile) -> BinaryIO:
     stream = open(file.path, "rb")  # noqa: SIM115 -- the caller closes it
-    stream.seek(_begin(file))
+    stream.seek(_text_offset(file))
     return stream
