@@ -17,32 +17,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import yaml
+from older_names import (
+    OPTIONS,
+    has_old_names,
+    new_prediction,
+    new_record,
+    new_setting,
+    new_weight,
+    old_setting,
+)
 from safetensors.numpy import load_file
 from surroundings import REPOSITORY, RESULTS, folder, machine
 
 CLOCK = ("elapsed_seconds", "tokens_per_second")  # fields of metrics.jsonl that no two runs share
 WORDS, SENTENCES = 1000, 300
-
-# Settings that have another name in older versions: the new name, the old name, and a word that
-# the sources of a version have if it knows the new name.
-RENAMED = [
-    (".norm_position", ".norm_place", "norm_position"),
-    ("decoder.cross", "decoder.score", "RecurrentCross"),
-    ("task.source.lowercase", "task.lower", "char_encoder"),
-    ("task.source.vocab_size", "task.words", "char_encoder"),
-    ("model.frontend.char_encoder", "model.words.letters", "char_encoder"),
-    ("model.frontend.char_width", "model.words.letter_width", "char_encoder"),
-    ("model.frontend.word_dropout", "model.words.hidden", "char_encoder"),
-    ("model.frontend.width", "model.words.width", "char_encoder"),
-    ("model.frontend.token_dropout", "model.hidden", "char_encoder"),
-]
-VALUES = {"convolution": "cnn", "recurrence": "lstm"}  # old values of settings that were renamed
 
 
 @dataclass(frozen=True)
@@ -161,14 +155,14 @@ CASES = [
 
 # What is asked of trained models: words of the command `predict`.
 PREDICTIONS: dict[str, tuple[str, ...]] = {
-    "greedy": ("--beam", "1", "--tokens"),
-    "beam": ("--beam", "5", "--tokens"),
+    "greedy": ("--beam", "1", "--token-scores"),
+    "beam": ("--beam", "5", "--token-scores"),
     "nbest": ("--beam", "5", "--nbest", "3", "--beam-groups", "5"),
     "sample": ("--sample", "--seed", "3", "--top-p", "0.9"),
     "constraints": ("--beam", "3", "--min-length", "3", "--no-repeat-ngram", "2"),
     "alignments": ("--beam", "2", "--alignments"),
     "alternatives": ("--alternatives", "3"),
-    "int8": ("--beam", "1", "--quantize", "int8", "--tokens"),
+    "int8": ("--beam", "1", "--quantize", "int8", "--token-scores"),
     "int8-beam": ("--beam", "5", "--quantize", "int8"),
     "onnx": ("--beam", "2", "--engine", "onnx"),
     "ctranslate2": ("--beam", "5", "--engine", "ctranslate2"),
@@ -293,28 +287,28 @@ class Version:
     name: str
     source: Path
     out: Path
-    renamed: dict[str, str] = field(default_factory=dict)
+    old_names: bool = False
 
     @classmethod
     def of(cls, name: str, checkout: Path, out: Path) -> "Version":
-        """The version in a checkout, with the settings it has under older names."""
-        source = checkout / "src"
-        text = "".join(path.read_text() for path in source.rglob("*.py"))
-        old = {new: was for new, was, word in RENAMED if word not in text}
+        """Return the version in a checkout."""
         out.mkdir(parents=True, exist_ok=True)
-        return cls(name, source, out, old)
+        source = checkout / "src"
+        return cls(name, source, out, has_old_names(source))
 
     def setting(self, text: str) -> str:
-        """A setting as this version names it."""
-        key, _, value = text.partition("=")
-        for new, old in self.renamed.items():
-            if key.endswith(new):
-                key = key.removesuffix(new) + old
-                value = next((was for was, now in VALUES.items() if now == value), value)
-        return f"{key}={value}"
+        """Return KEY=VALUE as this version names it."""
+        return old_setting(text) if self.old_names else text
 
-    def _places(self, threads: int) -> dict[str, str]:
-        """The environment in which this version runs."""
+    def options(self, words: tuple[str, ...], case: "Case") -> list[str]:
+        """Return options of `predict` as this version names them."""
+        if not self.old_names:
+            return list(words)
+        length = {"--max-length": "--length"} if case.data == "text" else {}
+        return [(OPTIONS | length).get(word, word) for word in words]
+
+    def _environment(self, threads: int) -> dict[str, str]:
+        """Return the environment in which this version runs."""
         return os.environ | {
             "PYTHONPATH": str(self.source),
             "OMP_NUM_THREADS": str(threads),
@@ -333,7 +327,7 @@ class Version:
             errors.flush()
             done = subprocess.run(
                 [*start, "regard", *words],
-                env=self._places(threads),
+                env=self._environment(threads),
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -375,11 +369,11 @@ class Version:
         with open(log, "a", encoding="utf-8") as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", "regard", *words],
-                env=self._places(threads),
+                env=self._environment(threads),
                 stdout=errors,
                 stderr=errors,
             )
-        while process.poll() is None and not (out / "checkpoint" / "state.json").exists():
+        while process.poll() is None and not any(out.glob("*/*.json")):
             time.sleep(0.005)
         process.kill()
         if process.wait() == 0:
@@ -387,14 +381,20 @@ class Version:
 
     def predict(self, case: Case, run: Path, kind: str, inputs: Path) -> str:
         """The predictions of a run, as printed."""
-        words = list(PREDICTIONS[kind])
+        words = self.options(PREDICTIONS[kind], case)
         if kind == "alternatives":
             texts = inputs.read_text(encoding="utf-8").splitlines()[:4]
             log = self.out / f"{case.name}.log"
             command = ["predict", str(run), *words, "--json", "--"]
-            return "".join(self.call([*command, text], log) for text in texts)
+            return self._renamed("".join(self.call([*command, text], log) for text in texts))
         words = ["predict", str(run), "--input", str(inputs), "--json", *words]
-        return self.call(words, self.out / f"{case.name}.log")
+        return self._renamed(self.call(words, self.out / f"{case.name}.log"))
+
+    def _renamed(self, text: str) -> str:
+        """Return predictions with new names."""
+        if not self.old_names:
+            return text
+        return "".join(f"{new_prediction(line)}\n" for line in text.splitlines())
 
 
 def exact(value: Any) -> Any:
@@ -407,9 +407,9 @@ def exact(value: Any) -> Any:
 
 
 def log_of(run: Path) -> list[Any]:
-    """The records of a run without its clock."""
+    """Return the records of a run without its clock."""
     text = (run / "metrics.jsonl").read_text(encoding="utf-8")
-    return [exact(json.loads(line)) for line in text.splitlines()]
+    return [exact(new_record(json.loads(line))) for line in text.splitlines()]
 
 
 def settings_of(run: Path, version: Version) -> dict[str, Any]:
@@ -423,10 +423,8 @@ def settings_of(run: Path, version: Version) -> dict[str, Any]:
             yield path, tree
 
     found = dict(walk(yaml.safe_load((run / "config.yaml").read_text()), ""))
-    for new, old in version.renamed.items():
-        for key in [key for key in found if key.endswith(old)]:
-            value = found.pop(key)
-            found[key.removesuffix(old) + new] = VALUES.get(value, value) if value else value
+    if version.old_names:
+        found = dict(new_setting(key, value) for key, value in found.items())
     return {key.removesuffix(".kind"): value for key, value in found.items()}
 
 
@@ -444,13 +442,13 @@ def compare(case: Case, runs: list[Path], versions: list[Version]) -> list[str]:
     if len(logs[0]) != len(logs[1]):
         found.append(f"{len(logs[0])} records then, {len(logs[1])} now")
     settings = [settings_of(run, v) for run, v in zip(runs, versions, strict=True)]
-    moved = tuple(new for new in versions[0].renamed)
     for key in settings[0]:
-        if key.endswith((*moved, "source.tokens")) and key not in settings[1]:
-            continue  # had no effect on inputs of this kind
         if settings[0][key] != settings[1].get(key):
             found.append(f"setting {key}: {settings[0][key]!r} then, {settings[1].get(key)!r} now")
-    weights = [load_file(run / "model.safetensors") for run in runs]
+    weights = [
+        {new_weight(name): value for name, value in load_file(run / "model.safetensors").items()}
+        for run in runs
+    ]
     if weights[0].keys() != weights[1].keys():
         odd = sorted(weights[0].keys() ^ weights[1].keys())
         found.append(f"weights of one only: {', '.join(odd[:3])}")
