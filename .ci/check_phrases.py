@@ -7,6 +7,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 FILES = ("src", "tests", "bench", "docs", "README.md", "Makefile", "pyproject.toml")
+NOT_CHECKED = {"bench/older_names.py"}  # the old names themselves
 TEXT = {".py", ".md", ".js", ".html", ".css", ".yaml", ".sh", ".toml", ""}
 
 
@@ -21,7 +22,7 @@ def main() -> int:
     listed = subprocess.run(["git", "ls-files", *FILES], capture_output=True, text=True, check=True)
     found = 0
     for path in map(Path, listed.stdout.split("\n")[:-1]):
-        if path.suffix not in TEXT or not path.exists():
+        if path.suffix not in TEXT or str(path) in NOT_CHECKED or not path.exists():
             continue
         for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
             words = line.replace("_", " ")

@@ -20,7 +20,7 @@ case $name in
   sst2)
     train=$data/sst2/train.tsv.gz dev=$data/sst2/dev.tsv.gz columns=(--source-column 2 --target-column 1)
     options=(--task classify --budget "${BUDGET:-3m}") ;;
-  gpt)  # nanoGPT's size for a CPU, and as many tokens: 2,000 steps of 12 x 64
+  gpt)  # nanoGPT's size for a CPU, with the same number of tokens: 2,000 steps of 12 x 64
     options=(--task language-model --steps 2000 --set training.batch_tokens=768 --set task.context_length=64
       --set model.decoder.kind=transformer --set model.decoder.layers=4
       --set model.decoder.width=128 --set model.decoder.heads=4) ;;

@@ -1,10 +1,10 @@
-"""The speed of an older version beside this one: training, decoding, and starting a process.
+"""The speed of this version relative to an older one: training, decoding, and starting a process.
 
-usage: python bench/beside.py OLD [--alternations 21] [--work FOLDER]
+usage: python bench/compare_speed.py OLD [--alternations 21] [--work FOLDER]
 OLD is a checkout of the older version. A worker of each version holds the same models; they take
 turns, in an order that changes, so that drift of the machine hits both alike. Printed is the speed
 of this version divided by that of the older one: the median over all turns, and an interval that
-holds the true median with 95 %. Ends with 1 if an interval lies below 0.97.
+holds the true median with 95 %. Ends with 1 if an interval is below 0.97.
 """
 
 import argparse
@@ -20,6 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from older_names import has_old_names, old_setting
 
 BAR = 0.97
 SIDES = ("encoder", "decoder")
@@ -68,7 +70,7 @@ def worker() -> None:
 
 
 def decoding(model: Any, batch: int, beam: int) -> Callable[[], None]:
-    """So many texts, each batch in a call of its own."""
+    """Return a call that predicts texts batch by batch."""
     texts = [source for source, _ in pairs(TEXTS[batch])]
 
     def run() -> None:
@@ -79,26 +81,23 @@ def decoding(model: Any, batch: int, beam: int) -> Callable[[], None]:
 
 
 def training(name: str) -> Callable[[], None]:
-    """So many updates."""
-    try:
-        from regard.config.load import load_config
-        from regard.data.reading.read import Pair
-        from regard.training.start import start_run
-    except ImportError:  # as it was at 503a2bc
-        from regard.data.read import Pair  # type: ignore[import-not-found, no-redef]
-
-        from regard.config import load_config  # type: ignore[attr-defined, no-redef]
-        from regard.training.run import start_run  # type: ignore[attr-defined, no-redef]
+    """Return a call that makes updates."""
+    import regard
+    from regard.config.load import load_config
+    from regard.data.reading.read import Pair
     from regard.training.loop import train
+    from regard.training.start import start_run
 
     more = [
         "training.steps=1000000",
         "training.batch_tokens=2000",
         "training.validate_every=1000000",
     ]
-    given = [f"{key}={value}" for key, value in settings(name).items()]
+    given = [f"{key}={value}" for key, value in settings(name).items()] + more
+    if has_old_names(Path(regard.__file__).parents[1]):
+        given = list(map(old_setting, given))
     made = [Pair(source, target, 0) for source, target in pairs(4000)]
-    run = start_run(Path(tempfile.mkdtemp()), load_config(None, given + more), made, made[:20])
+    run = start_run(Path(tempfile.mkdtemp()), load_config(None, given), made, made[:20])
     records = train(run)
     return lambda: [next(records) for _ in range(UPDATES[name])] and None
 
@@ -140,7 +139,7 @@ class Version:
 
 
 def interval(ratios: list[float]) -> tuple[float, float]:
-    """The order statistics between which the median lies with at least 95 %."""
+    """The order statistics that contain the median with at least 95 %."""
     ordered, n = sorted(ratios), len(ratios)
     below, k = 0.0, 0
     while below + math.comb(n, k) / 2**n <= 0.025:
@@ -184,7 +183,7 @@ def main() -> int:
     words = ["git", "-C", str(given.old), "rev-parse", "--short", "HEAD"]
     old = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
     result = {"machine": machine(), "old": old, "speed": rows}
-    (RESULTS / "beside.json").write_text(json.dumps(result, indent=1) + "\n")
+    (RESULTS / "compare_speed.json").write_text(json.dumps(result, indent=1) + "\n")
     print(f"{len(measures) - len(slower)} of {len(measures)} reach {BAR}")
     return int(bool(slower))
 

@@ -1,7 +1,7 @@
 """Large corpora: peak memory of check and train, speed of tokenizing, start of a second run.
 
 Makes random sentences (8 to 10 words a side, word forms by Zipf's law), runs the commands on them
-with a cache of its own, and prints each figure beside its bar. Memory is the resident memory of
+with a cache of its own, and prints each value with its bar. Memory is the resident memory of
 the command and all its child processes together, sampled 20 times a second; pages they share
 count several times.
 """
@@ -112,7 +112,7 @@ def processor_seconds(process: int) -> float:
 
 
 def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[float]]:
-    """Texts a second of the raw library and of regard, in turns, on the first pairs."""
+    """Texts a second of the raw library and of regard, alternating, on the first pairs."""
     os.environ.update(REGARD_MEMORY="1", REGARD_CACHE=str(folder / "cache-speed"))
     from regard.data.corpus.encode import tokens
     from regard.data.sources.open_large import read_large

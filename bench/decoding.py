@@ -1,4 +1,4 @@
-"""Speed of decoding beside other systems with the same weights, in one interleaved run.
+"""Speed of decoding compared with other systems with the same weights, in one interleaved run.
 
 usage: VENV_EOLE=.. VENV_JOEY=.. VENV_YOYO=.. python bench/decoding.py [--repeats 5] [--part 1.0]
            [--skip translation|g2p] [--only SYSTEM ..] [--models DIR] [--work DIR]
@@ -30,7 +30,7 @@ LONGEST = 100  # tokens of an output
 Systems = Callable[[Path, Path, Path], list[System] | None]
 
 
-def wishes() -> argparse.Namespace:
+def options() -> argparse.Namespace:
     """What the command line asks for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
@@ -45,13 +45,13 @@ def wishes() -> argparse.Namespace:
 
 def main() -> int:
     """Prepares, runs, prints and saves; 1 if something is missing or a bar is not reached."""
-    wish = wishes()
+    args = options()
     data = folder("REGARD_DATA", "../shared/data")
     if data is None:
         return 1
-    work = wish.work.resolve()
+    work = args.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
-    wish.models = (wish.models or work).resolve()
+    args.models = (args.models or work).resolve()
 
     record: dict = {"machine": machine()}
     halves: dict[str, tuple[Systems, list[Setting]]] = {
@@ -59,21 +59,21 @@ def main() -> int:
         "g2p": (decoding_g2p.systems, decoding_g2p.SETTINGS),
     }
     for name, (all_systems, settings) in halves.items():
-        if name == wish.skip:
+        if name == args.skip:
             continue
-        found = all_systems(wish.models, work, data)
+        found = all_systems(args.models, work, data)
         if found is None:
             return 1
-        chosen = [s for s in found if wish.only is None or s.name.startswith(tuple(wish.only))]
-        parts = [replace(s, count=max(s.batch, round(s.count * wish.part))) for s in settings]
-        record[name], versions = measure(chosen, parts, wish.repeats, work)
+        chosen = [s for s in found if args.only is None or s.name.startswith(tuple(args.only))]
+        parts = [replace(s, count=max(s.batch, round(s.count * args.part))) for s in settings]
+        record[name], versions = measure(chosen, parts, args.repeats, work)
         record.setdefault("versions", {}).update(versions)
         if name == "translation":
             record["quality"] = quality(list(record[name]), parts, work)
         print_rates(record[name], parts)
         record["bars"] = bars(record)
-        wish.result.parent.mkdir(exist_ok=True)
-        wish.result.write_text(json.dumps(record, indent=1) + "\n")
+        args.result.parent.mkdir(exist_ok=True)
+        args.result.write_text(json.dumps(record, indent=1) + "\n")
     print_bars(record["bars"])
     return int(any(bar["reached"] is False for bar in record["bars"]))
 
@@ -108,7 +108,7 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
     found.append(system("transformers", here, work / "transformers", work, KEEP))
     for name, variable in (("eole", "VENV_EOLE"), ("joey", "VENV_JOEY")):
         if variable not in os.environ:
-            print(f"{name} is left out: set {variable}, see bench/README.md", file=sys.stderr)
+            print(f"{name} is skipped: set {variable}, see bench/README.md", file=sys.stderr)
             continue
         python = str(Path(os.environ[variable], "bin", "python"))
         found.append(system(name, python, work / name, work, KEEP))

@@ -35,10 +35,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--result", type=Path, default=RESULTS / "decoding.json")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "docs" / "decoding.png")
-    wish = parser.parse_args()
-    rates = json.loads(wish.result.read_text())["translation"]
-    draw(rates, wish.out)
-    print(wish.out)
+    args = parser.parse_args()
+    rates = json.loads(args.result.read_text())["translation"]
+    draw(rates, args.out)
+    print(args.out)
 
 
 def draw(rates: dict[str, dict[str, dict]], out: Path) -> None:

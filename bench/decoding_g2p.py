@@ -1,4 +1,4 @@
-"""The half of the decoding bench on CMUdict: an LSTM and a Transformer beside yoyodyne's.
+"""The half of the decoding bench on CMUdict: an LSTM and a Transformer compared with yoyodyne's.
 
 Equal sizes: the LSTM reads with 512 units from each end and writes with 512, embeddings 256, one
 layer (7.1 million parameters, yoyodyne 7.7); the Transformer has 4 + 4 layers, width 256, inner
@@ -50,7 +50,7 @@ def systems(models: Path, work: Path, data: Path) -> list[System] | None:
     ]
     python = Path(os.environ.get("VENV_YOYO", ""), "bin", "python")
     if "VENV_YOYO" not in os.environ:
-        print("yoyodyne is left out: set VENV_YOYO, see bench/README.md", file=sys.stderr)
+        print("yoyodyne is skipped: set VENV_YOYO, see bench/README.md", file=sys.stderr)
         return found
     peer = work / "yoyodyne"
     _write_transformer(models / "g2p_transformer", peer)

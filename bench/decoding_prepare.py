@@ -88,7 +88,7 @@ def write_ctranslate2(estimator: Any, work: Path, tokens: str) -> None:
         export.export_model(estimator.predictor_, "ctranslate2", work / "ctranslate2", force=True)
         to.export(estimator.predictor_, work / "ctranslate2-int8" / "ctranslate2", quantize="int8")
     except (ImportError, UserError) as error:
-        print(f"CTranslate2 is left out: {error}", file=sys.stderr)
+        print(f"CTranslate2 is skipped: {error}", file=sys.stderr)
         return
     for end in ("", "-int8"):
         path = work / f"ctranslate2{end}" / "ctranslate2" / "tokens.json"

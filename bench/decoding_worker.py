@@ -3,7 +3,7 @@
 usage: decoding_worker.py SYSTEM MODEL TEXTS PIECES LONGEST
     SYSTEM: ours ours-int8 ours-ctranslate2 ctranslate2-1x2 ctranslate2-2x1 (also -int8)
             transformers eole joey yoyodyne-lstm yoyodyne-transformer
-A line asks {beam, batch, count, alone, output}: the first so many inputs in one call or, alone,
+A line asks {beam, batch, count, alone, output}: the first `count` inputs in one call or, alone,
 each in a call of its own. The answer is {seconds, processor, sentences, tokens}, processor being
 the seconds of all cores. Loading is outside the clock. Ours cuts text into pieces and joins them
 inside the clock; the others get pieces, and turn them into numbers and back inside the clock. This
@@ -44,7 +44,7 @@ def ours(model: str, texts: list[str], longest: int, quantize: str | None) -> Ru
 def ctranslate2(
     model: str, pieces: Outputs, longest: int, threads: tuple[int, int], kind: str
 ) -> Run:
-    """CTranslate2 with so many translators of so many threads each; tokens go by number there."""
+    """CTranslate2 with several translators and threads; tokens are ids as strings."""
     import ctranslate2 as package
 
     tokens, numbers = tokens_of(model)
@@ -218,7 +218,7 @@ def processor_time() -> float:
 
 
 def main() -> None:
-    """Loads, says so, then answers until stdin ends."""
+    """Load, print a line, then serve requests until stdin ends."""
     system, model, texts, pieces, longest = sys.argv[1:6]
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what a system prints goes to the log

@@ -1,7 +1,7 @@
 """yoyodyne's models as a system of the decoding bench; runs in yoyodyne's environment.
 
 The Transformer has our weights (written by peer_yoyodyne.py). The LSTM attends in another way than
-ours, so it has random weights, and its outputs are made to end after as many tokens as the word
+ours, so it has random weights, and its outputs are forced to the number of tokens of the word
 has letters, less one: so long are ours in the mean. The work of a step is that of a trained model.
 Batches are cut in the order of the words, as yoyodyne's own loader does, and no Trainer stands
 around the model.

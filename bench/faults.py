@@ -133,7 +133,7 @@ def main() -> int:
         names = sorted({one.rpartition("::")[2].partition("[")[0] for one in found})
         named = [name for name in names if any(law in name for law in fault.laws)]
         caught[fault.name] = {"failures": len(found), "laws": names, "named": named}
-        print(f"{fault.name}: {len(found)} failures, named by {', '.join(named) or 'NOBODY'}")
+        print(f"{fault.name}: {len(found)} failures, named by {', '.join(named) or 'NO TEST'}")
         print(f"    {last}", flush=True)
     missed = [name for name, one in caught.items() if not one["named"]]  # type: ignore[index]
     print(f"{len(caught) - len(missed)} of {len(caught)} caught by name")

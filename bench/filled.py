@@ -1,9 +1,9 @@
-"""Whether this version fills open settings as an older one does, and says the same about it.
+"""Whether this version fills in unset settings as an older one does.
 
 usage: python bench/filled.py OLD [--cases 4000]
-OLD is a folder with a checkout. Both fill the settings of each recipe on each built-in data set
-and on made-up data of all sizes, and of random settings of every task, kind, optimizer and budget.
-Compared are the filled settings and the list of choices. Ends with 1 if anything differs.
+OLD is a folder with a checkout. Both fill in the settings of each recipe on each built-in data set
+and on made-up data of all sizes, and random settings of every task, kind, optimizer and budget. The
+filled settings and the list of auto settings must be equal. Exits with 1 if anything differs.
 """
 
 import argparse
@@ -16,6 +16,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import yaml
+from older_names import has_old_names, new_setting, old_setting
 from surroundings import REPOSITORY
 
 Tree = dict[str, Any]
@@ -112,13 +114,9 @@ def all_cases(count: int) -> list[Tree]:
 
 
 def made_up(stats: Tree) -> Any:
-    """The facts of data as this version has them."""
-    try:
-        from regard.core.data_stats import DataStats
-    except ImportError:
-        from regard.tasks.task import Facts
+    """Return made-up statistics of data."""
+    from regard.core.data_stats import DataStats
 
-        return Facts(**stats)
     task = stats["task"]
     renamed = {"tokens": stats["tokens"], "outputs": stats["vocabulary"]}
     kept = {k: v for k, v in stats.items() if k not in ("tokens", "vocabulary", "task")}
@@ -126,33 +124,53 @@ def made_up(stats: Tree) -> Any:
 
 
 def fill_case(case: Tree) -> Any:
-    """The filled settings as they are written, and the choices; or why they are refused."""
-    from regard.config.defaults import fill_defaults
-    from regard.config.load import check_config
+    """Return the filled settings and the auto settings by new names; or "error"."""
+    import regard
+    from regard.config import defaults
+    from regard.config.load import check_config, flatten
     from regard.core.errors import UserError
     from regard.data.sources.builtin import builtin
 
+    old = has_old_names(Path(regard.__file__).parents[1])
+    fill = defaults.fill if old else defaults.fill_defaults
     try:
-        config = check_config(case["tree"], "settings")
+        config = check_config(_old_tree(case["tree"]) if old else case["tree"], "settings")
         if "stats" in case:
             stats = made_up(case["stats"])
         else:
             task, options, _ = config.task.fit(builtin(case["data"]).train[:5000], config.model)
             config = config.model_copy(update={"task": options})
-            corpus = task.corpus(builtin(case["data"]).train[:5000])
-            stats = task.stats(corpus) if hasattr(task, "stats") else task.facts(corpus)
-        full, auto_settings = fill_defaults(config, stats)
-    except UserError as error:
-        return str(error)
-    return [full.dump(), [[c.key, repr(c.value), c.reason] for c in auto_settings]]
+            stats = task.stats(task.corpus(builtin(case["data"]).train[:5000]))
+        full, chosen = fill(config, stats)
+    except UserError:
+        return "error"
+    filled = dict(flatten(yaml.safe_load(full.dump())))
+    auto = [(one.key, one.value) for one in chosen]
+    if old:
+        filled = dict(new_setting(key, value) for key, value in filled.items())
+        auto = [new_setting(key, value) for key, value in auto]
+    return [filled, [[key, repr(value)] for key, value in auto]]
 
 
-def run(source: Path, wish: Tree) -> list[Tree]:
-    """The cases with what the version in a folder makes of them."""
+def _old_tree(tree: Tree, path: str = "") -> Tree:
+    """Return nested settings with old names."""
+    found: Tree = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            found[key] = _old_tree(value, f"{path}{key}.")
+            continue
+        text = value if isinstance(value, str) else ""
+        name, _, old = old_setting(f"{path}{key}={text}").partition("=")
+        found[name.rpartition(".")[2]] = old if isinstance(value, str) else value
+    return found
+
+
+def run(source: Path, args: Tree) -> list[Tree]:
+    """Return the cases with the results of the version in a folder."""
     found = subprocess.run(
         [sys.executable, __file__, "--worker"],
         env=os.environ | {"PYTHONPATH": str(source / "src"), "OMP_NUM_THREADS": "1"},
-        input=json.dumps(wish),
+        input=json.dumps(args),
         capture_output=True,
         text=True,
         check=False,
@@ -163,13 +181,13 @@ def run(source: Path, wish: Tree) -> list[Tree]:
 
 
 def main() -> int:
-    """Compares both versions; 1 if anything differs."""
+    """Compare both versions; return 1 if anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", type=Path)
     parser.add_argument("--cases", type=int, default=4000)
     given = parser.parse_args()
-    then = run(given.old.resolve(), {"count": given.cases})
-    now = run(REPOSITORY, {"cases": then})
+    now = run(REPOSITORY, {"count": given.cases})
+    then = run(given.old.resolve(), {"cases": now})
     different = [pair for pair in zip(then, now, strict=True) if pair[0] != pair[1]]
     for old, new in different[:5]:
         print(json.dumps({key: old[key] for key in old if key != "result"}))
@@ -178,15 +196,15 @@ def main() -> int:
             print(
                 f"{name}: {result if isinstance(result, str) else chr(10).join(map(str, result))}"
             )
-    refused = sum(isinstance(case["result"], str) for case in then)
-    print(f"{len(then)} cases, {refused} of them refused: {len(different)} differ")
+    errors = sum(isinstance(case["result"], str) for case in then)
+    print(f"{len(then)} cases, {errors} of them errors: {len(different)} differ")
     return int(bool(different))
 
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--worker"]:
-        wish = json.load(sys.stdin)
-        cases = wish.get("cases") or all_cases(wish["count"])
+        args = json.load(sys.stdin)
+        cases = args.get("cases") or all_cases(args["count"])
         print(json.dumps([case | {"result": fill_case(case)} for case in cases]))
         sys.exit()
     sys.exit(main())

@@ -135,16 +135,16 @@ class Fuzz:
             self.own()
 
 
-def measure(wish: argparse.Namespace, models: list[Path]) -> dict:
+def measure(args: argparse.Namespace, models: list[Path]) -> dict:
     """All rounds against one server."""
     import schemathesis
 
     with serving(models) as server:
         before = {word: server.predict(word) for word in WORDS}
         schema = schemathesis.openapi.from_url(server.address + "/openapi.json")
-        fuzz = Fuzz(server, wish.seed)
+        fuzz = Fuzz(server, args.seed)
         memory: dict[int, float] = {}
-        for number in range(wish.requests // ROUND):
+        for number in range(args.requests // ROUND):
             fuzz.round(schema, number)
             time.sleep(REST)  # the next answer comes with freed memory given back
             server.predict(WORDS[0])
@@ -190,9 +190,9 @@ def main() -> int:
     parser.add_argument("models", type=Path, nargs="*")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    wish = parser.parse_args()
-    models = [g2p_model(model) for model in wish.models] or [g2p_model(None)]
-    record = {"machine": machine(), "seed": wish.seed, **measure(wish, models)}
+    args = parser.parse_args()
+    models = [g2p_model(model) for model in args.models] or [g2p_model(None)]
+    record = {"machine": machine(), "seed": args.seed, **measure(args, models)}
     record["bars"] = bars(record)
     print("\n| status | answers |\n|---|---|")
     for status, count in record["statuses"].items():

@@ -26,16 +26,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--models", type=Path, default=REPOSITORY / "runs" / "bench-decoding")
-    wish = parser.parse_args()
+    args = parser.parse_args()
     data = folder("REGARD_DATA", "../shared/data")
-    if data is None or not translation_model(wish.models / "m30k", data / "multi30k"):
+    if data is None or not translation_model(args.models / "m30k", data / "multi30k"):
         return 1
-    if not decoding_g2p.train_ours(wish.models, data):
+    if not decoding_g2p.train_ours(args.models, data):
         return 1
     found = []
     for name in ("m30k", "g2p_lstm"):
         for beam in (1, 5):
-            times = measure(wish.models / name, beam, wish.repeats)
+            times = measure(args.models / name, beam, args.repeats)
             middle = [statistics.median(times[length]) for length in LENGTHS]
             ratio = round(middle[1] / middle[0], 2)
             row = {"model": name, "beam": beam, "ratio": ratio, "reached": ratio <= BAR}
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def measure(model: Path, beam: int, repeats: int) -> dict[int, list[float]]:
-    """Seconds for each length, the lengths in turns; the first turn is not counted."""
+    """Seconds for each length, alternating; the first round is not counted."""
     import torch
 
     import regard

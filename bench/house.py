@@ -17,7 +17,7 @@ from pathlib import Path
 from surroundings import REPOSITORY, RESULTS, machine
 
 LONG = 250  # lines of a file
-KINDS = (  # of which there are several: whoever asks which one it is climbs a ladder
+KINDS = (  # of which there are several: code that branches on them is a ladder
     *("Task", "TaskOptions", "Estimator", "Engine", "Search", "Beam", "Sample", "Argmax"),
     *("Corpus", "Inputs", "Input", "Tokenizer", "Question", "Module"),
 )

@@ -41,7 +41,7 @@ window.usable = new Promise((done) => {
 """
 
 
-def random_model(folder: Path, wish: argparse.Namespace) -> Path:
+def random_model(folder: Path, args: argparse.Namespace) -> Path:
     """The run folder of a Transformer that has learned nothing."""
     import torch
 
@@ -52,8 +52,8 @@ def random_model(folder: Path, wish: argparse.Namespace) -> Path:
     from regard.training.start import start_run
 
     torch.manual_seed(1)
-    part = {"kind": "transformer", "layers": wish.layers, "heads": wish.heads}
-    part |= {"width": 16 * wish.heads, "feedforward_width": 32 * wish.heads}
+    part = {"kind": "transformer", "layers": args.layers, "heads": args.heads}
+    part |= {"width": 16 * args.heads, "feedforward_width": 32 * args.heads}
     tokens = {"source": {"tokenizer": "char"}, "target": {"tokenizer": "char"}}
     config = check_config({"task": tokens, "model": {"encoder": part, "decoder": part}}, "bench")
     pairs = [Pair(string.ascii_letters, string.ascii_letters[::-1], 1)]
@@ -66,13 +66,13 @@ def random_model(folder: Path, wish: argparse.Namespace) -> Path:
     return run.folder
 
 
-def write_page(folder: Path, wish: argparse.Namespace) -> Path:
+def write_page(folder: Path, args: argparse.Namespace) -> Path:
     """The page, written by the command."""
     regard = regard_command()
     if regard is None:
         sys.exit(2)
-    run, page = random_model(folder, wish), folder / "page.html"
-    text = string.ascii_letters[: wish.tokens - 1]
+    run, page = random_model(folder, args), folder / "page.html"
+    text = string.ascii_letters[: args.tokens - 1]
     words = ["inspect", str(run), text, "--target", text[::-1], "--out", str(page)]
     subprocess.run([*regard, *words], check=True, stdout=subprocess.DEVNULL)
     return page
@@ -106,16 +106,16 @@ def main() -> int:
     parser.add_argument("--tokens", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--keep", type=Path, help="a file for the page")
-    wish = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        page = write_page(Path(folder), wish)
+        page = write_page(Path(folder), args)
         size = page.stat().st_size / 1e6
-        times = usable(page, wish.repeats)
-        if wish.keep:
-            shutil.copy(page, wish.keep)
+        times = usable(page, args.repeats)
+        if args.keep:
+            shutil.copy(page, args.keep)
     middle = statistics.median(times)
     reached = size <= SIZE and middle <= TIME
-    print(f"{wish.layers} layers, {wish.heads} heads, {wish.tokens} tokens: {size:.2f} MB")
+    print(f"{args.layers} layers, {args.heads} heads, {args.tokens} tokens: {size:.2f} MB")
     print(f"can be used after {middle:.0f} ms (of {', '.join(f'{one:.0f}' for one in times)})")
     print(f"bars: {SIZE} MB, {TIME} ms: {'met' if reached else '**missed**'}")
     record = {"machine": machine(), "MB": round(size, 3), "milliseconds": times, "reached": reached}

@@ -1,8 +1,8 @@
-"""int8 weights beside fp32: size, memory, speed and quality of the same models.
+"""int8 weights compared with fp32: size, memory, speed and quality of the same models.
 
 usage: python bench/int8.py [--multi30k RUN] [--g2p RUN] [--large] [--kernels] [--rounds 3]
 Runs are folders that `regard train` made. Answers the Multi30k test part (English to German) with
-beam 5, and the test part of g2p, 2,000 words, greedily, in turns with fp32 and with int8 weights,
+beam 5, and 2,000 words of the g2p test set, greedily, alternating between fp32 and int8 weights,
 each time in a process of its own. --large: the memory of a Transformer of 6+6 layers, width 768,
 with random weights. --kernels: one product by all ways that torch has. Ends with 1 where a bar is
 missed.
@@ -99,7 +99,7 @@ def _memory(name: str) -> float:
 
 
 def compare(name: str, run: str, rounds: int) -> tuple[dict[str, Any], bool]:
-    """Both kinds of weights in turns; the figures, and whether the bars are met."""
+    """Both kinds of weights, alternating; the results, and whether the bars are met."""
     found: dict[str, list[dict[str, Any]]] = {"fp32": [], "int8": []}
     for _ in range(rounds if name != "large" else 1):
         for kind, records in found.items():
@@ -184,7 +184,7 @@ def products(x: Any, weight: Any, bias: Any, ours: Any) -> dict[str, Callable[[]
         "linear_dynamic": lambda: torch.ops.quantized.linear_dynamic(x, packed, True),
         "weight_int8pack_mm": lambda: torch._weight_int8pack_mm(x, values, scale) + bias,
     }
-    if len(x) > 16:  # fewer rows are refused
+    if len(x) > 16:  # fewer rows are not supported
 
         def by_rows() -> Any:
             step = x.abs().amax(1, keepdim=True) / 127
@@ -198,7 +198,7 @@ def products(x: Any, weight: Any, bias: Any, ours: Any) -> dict[str, Callable[[]
 
 
 def fastest(ways: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """The least microseconds of each, in turns."""
+    """The minimum microseconds of each, alternating."""
     best = dict.fromkeys(ways, 1.0)
     for _ in range(25):
         for name, way in ways.items():

@@ -64,7 +64,7 @@ class Worker:
         self.facts = self._answer()
         if self.facts is None:
             last = log.read_text(errors="replace").strip().splitlines()[-1:]
-            print(f"{self.name} is left out: {''.join(last)} ({log})", file=sys.stderr)
+            print(f"{self.name} is skipped: {''.join(last)} ({log})", file=sys.stderr)
         else:
             self.process.send_signal(signal.SIGSTOP)
 

@@ -27,7 +27,7 @@ CLOCK = ("elapsed_seconds", "tokens_per_second")
 
 
 def command(out: Path, processes: int) -> list[str]:
-    """What starts the run, or goes on with it."""
+    """The command that starts or resumes the run."""
     python = [sys.executable, "-m"]
     if processes > 1:
         python += [
@@ -69,7 +69,7 @@ def lines(out: Path) -> list[dict[str, object]]:
 
 
 def killed(out: Path, processes: int, kills: int, draw: random.Random, life: float) -> list[int]:
-    """Runs to the end in spite of so many kills; the steps at which they came."""
+    """Run to the end in spite of the kills; return their steps."""
     steps: list[int] = []
     while len(steps) < kills:
         process = start(out, processes)

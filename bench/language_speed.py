@@ -1,4 +1,4 @@
-"""Training speed of a small GPT beside a plain PyTorch loop over torch.nn.TransformerEncoder.
+"""Training speed of a small GPT compared with a plain loop over torch.nn.TransformerEncoder.
 
 Two processes take turns: each trains for a slice while the other one waits, so that drift of the
 machine hits both alike. Same size, same batches of 12 windows of 64 characters.
@@ -89,7 +89,7 @@ def plain(text: str) -> Step:
 
 
 def work(name: str, path: str) -> None:
-    """Trains for as many seconds as each line of stdin says, and prints the tokens a second."""
+    """Train for the seconds on each line of stdin, and print tokens per second."""
     with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
         step = {"regard": ours, "plain": plain}[name](file.read())
     for _ in range(20):
@@ -108,9 +108,9 @@ def main() -> int:
     parser.add_argument("--slices", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--work", nargs=2)
-    wish = parser.parse_args()
-    if wish.work:
-        work(*wish.work)
+    args = parser.parse_args()
+    if args.work:
+        work(*args.work)
         return 0
     data = folder("REGARD_DATA", "../shared/data")
     if data is None:
@@ -130,10 +130,10 @@ def main() -> int:
     for worker in workers.values():
         assert worker.stdout is not None
         worker.stdout.readline()
-    for turn in range(wish.slices):
+    for turn in range(args.slices):
         for name, worker in workers.items():
             assert worker.stdin is not None and worker.stdout is not None
-            worker.stdin.write(f"{wish.seconds}\n")
+            worker.stdin.write(f"{args.seconds}\n")
             worker.stdin.flush()
             rates[name].append(float(worker.stdout.readline()))
         shown = ", ".join(f"{name} {rate[-1]:,.0f}" for name, rate in rates.items())

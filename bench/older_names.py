@@ -133,7 +133,12 @@ def _renamed(value: Any) -> Any:
             found["tokens"] = [token for token, _ in one]
             found["token_logprobs"] = [score for _, score in one]
         else:
-            name = {"symbols": "tokens", "symbol": "token", "cut": "truncated"}.get(key, key)
+            name = {
+                "symbols": "tokens",
+                "symbol": "token",
+                "cut": "truncated",
+                "source_symbols": "source_tokens",
+            }.get(key, key)
             found[{"unknown": "unknown_tokens"}.get(name, name)] = _renamed(one)
     return found
 

@@ -1,8 +1,8 @@
 """`regard` with a clock that stands still while it is stopped; time_to_quality.py starts it.
 
 usage: PYTHONPATH=CHECKOUT/src python own_clock.py CLOCKFILE [words of the regard command ...]
-CLOCKFILE holds one double: the seconds for which this process has been stopped so far. Whoever
-stops it adds to that number before it goes on, so that a budget counts only time that was given.
+CLOCKFILE holds one double: the seconds for which this process has been stopped so far. What
+stops it adds to that number before it resumes it, so that a budget counts running time only.
 """
 
 import contextlib

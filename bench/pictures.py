@@ -28,42 +28,42 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 1.5, 
 Open = Callable[..., Any]
 
 
-def serve(open_page: Open, wish: argparse.Namespace) -> Any:
+def serve(open_page: Open, args: argparse.Namespace) -> Any:
     """An answer, and what is inside."""
     page = open_page(viewport={"width": 1280, "height": 1600})
-    steps.run_text(page, wish.text)
+    steps.run_text(page, args.text)
     steps.run_inspect(page)
     steps.select_tab(page, "cross")
     return page
 
 
-def compare_models(open_page: Open, wish: argparse.Namespace) -> Any:
+def compare_models(open_page: Open, args: argparse.Namespace) -> Any:
     """Two models beside each other."""
     page = open_page(viewport={"width": 1280, "height": 820})
-    steps.part(page, "model").select_option(wish.one.name)
-    steps.compare(page, wish.other.name)
-    steps.run_text(page, wish.word)
+    steps.part(page, "model").select_option(args.one.name)
+    steps.compare(page, args.other.name)
+    steps.run_text(page, args.word)
     return page
 
 
-def phone(open_page: Open, wish: argparse.Namespace) -> Any:
+def phone(open_page: Open, args: argparse.Namespace) -> Any:
     """A small screen."""
     page = open_page(**PHONE)
-    steps.part(page, "model").select_option(wish.one.name)
-    steps.run_text(page, wish.word)
+    steps.part(page, "model").select_option(args.one.name)
+    steps.run_text(page, args.word)
     return page
 
 
-def inspect(open_page: Open, wish: argparse.Namespace, theme: str = "light") -> Any:
+def inspect(open_page: Open, args: argparse.Namespace, theme: str = "light") -> Any:
     """The page of `regard inspect`."""
     page = open_page(viewport={"width": 1280, "height": 1320}, color_scheme=theme, file=True)
     steps.select_tab(page, "cross")
     return page
 
 
-def inspect_dark(open_page: Open, wish: argparse.Namespace) -> Any:
+def inspect_dark(open_page: Open, args: argparse.Namespace) -> Any:
     """The same at night."""
-    return inspect(open_page, wish, "dark")
+    return inspect(open_page, args, "dark")
 
 
 PICTURES = {
@@ -93,18 +93,18 @@ def main() -> None:
     parser.add_argument("word")
     parser.add_argument("--out", type=Path, default=REPOSITORY / "docs")
     parser.add_argument("--only", choices=PICTURES, nargs="*", default=list(PICTURES))
-    wish = parser.parse_args()
+    args = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
     regard = regard_command() or sys.exit(2)
     program = next((path for one in PLACES if one and (path := shutil.which(one))), None)
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving([wish.model, wish.one, wish.other]) as server,
+        serving([args.model, args.one, args.other]) as server,
         sync_playwright() as play,
     ):
         file = Path(folder) / "page.html"
-        words = ["inspect", str(wish.model), wish.text, "--out", str(file)]
+        words = ["inspect", str(args.model), args.text, "--out", str(file)]
         subprocess.run([*regard, *words], check=True, stdout=subprocess.DEVNULL)
         browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
@@ -114,9 +114,9 @@ def main() -> None:
             page.goto(address)
             return page
 
-        for name in wish.only:
-            path = wish.out / f"{name}.png"
-            page = PICTURES[name](open_page, wish)
+        for name in args.only:
+            path = args.out / f"{name}.png"
+            page = PICTURES[name](open_page, args)
             # A picture shows no sentence of the data that the model was trained on.
             page.evaluate("() => document.querySelector('#examples')?.remove()")
             page.mouse.move(0, 0)

@@ -119,7 +119,7 @@ def with_rows(change: Callable[[Rows], Rows], name: str) -> Callable[[Bench, str
 
 
 def shuffled(rows: Rows) -> Rows:
-    """The targets dealt out at random."""
+    """Shuffle the targets."""
     targets = [target for _, target in rows]
     random.Random(1).shuffle(targets)
     return [(source, target) for (source, _), target in zip(rows, targets, strict=True)]

@@ -42,7 +42,7 @@ def losses(kind: str, out: Path) -> None:
 
 
 def trained(kind: str, processes: int) -> list[float]:
-    """The losses of so many processes."""
+    """Return the losses of a run with this many processes."""
     start = [sys.executable]
     if processes > 1:
         start += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]

@@ -1,9 +1,9 @@
-"""Requests a second of `regard serve`: one client, 64 at once, and 64 beside trouble.
+"""Requests per second of `regard serve`: one client, 64, and 64 next to misbehaving clients.
 
 usage: python bench/serve.py [MODEL] [--seconds 60] [--clients 64] [--slices 3] [--more ...]
 MODEL is a run folder of a g2p model; without it one is trained for a minute. Clients ask for
 distinct words over connections that stay open. The bars: no error, 64 clients get at least 5 times
-as much done as one, and those beside slow clients and clients that go away get no error either.
+as much done as one, and those that run next to slow and disconnecting clients get no error either.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from served import Server, g2p_model, serving, words
 from surroundings import BENCH, RESULTS, machine
 
 BAR = 5.0
-BESIDE = 0.5  # of the speed, beside trouble: what it asks for has to be answered too
+WITH_TROUBLE = 0.5  # of the speed, with misbehaving clients: their requests are served too
 WORDS = 400_000
 ENDS = ("sum", "count")
 
@@ -54,17 +54,17 @@ class Trial:
         self.server, self.file, self.used = server, file, 0
 
     def phase(self, clients: int, seconds: float, trouble: bool = False) -> dict:
-        """Figures of so many clients, with trouble beside them or not."""
+        """Return the results of several clients, with misbehaving clients or without."""
         before = batches(self.server)
-        beside = None
+        with_trouble = None
         if trouble:
             script = [sys.executable, str(BENCH / "serve_trouble.py")]
             more = [str(self.server.port), str(self.file), "--seconds", str(seconds)]
-            beside = subprocess.Popen([*script, *more], stdout=subprocess.PIPE)
+            with_trouble = subprocess.Popen([*script, *more], stdout=subprocess.PIPE)
         found = figures(crowd(self.server, self.file, clients, seconds, self.used))
         self.used += found["requests"] + clients
-        if beside is not None:
-            found["trouble"] = figures(beside)
+        if with_trouble is not None:
+            found["trouble"] = figures(with_trouble)
         size, count = (b - a for a, b in zip(before, batches(self.server), strict=True))
         found["batch"] = round(size / count, 1) if count else None
         found["memory MB"] = round(self.server.memory())
@@ -81,24 +81,24 @@ class Trial:
         return {"words": len(alone), "same": same}
 
 
-def measure(wish: argparse.Namespace, model: Path) -> dict:
+def measure(args: argparse.Namespace, model: Path) -> dict:
     """All phases against one server."""
-    with tempfile.TemporaryDirectory() as folder, serving([model], *wish.more) as server:
+    with tempfile.TemporaryDirectory() as folder, serving([model], *args.more) as server:
         file = Path(folder) / "words.txt"
         file.write_text("\n".join(words(WORDS)), encoding="utf-8")
         for word in ("warm", "up"):
             server.predict(word)
         trial = Trial(server, file)
-        record: dict = {"one": trial.phase(1, wish.seconds / 2)}
+        record: dict = {"one": trial.phase(1, args.seconds / 2)}
         show("one client", record["one"])
         record["same answers"] = trial.same_answers()
-        record["crowd"] = trial.phase(wish.clients, wish.seconds)
-        show(f"{wish.clients} clients", record["crowd"])
-        record["alone"], record["beside"] = [], []
-        for _ in range(wish.slices):
-            for name, trouble in (("beside", True), ("alone", False)):
-                record[name].append(trial.phase(wish.clients, wish.seconds / 4, trouble))
-                show(f"{wish.clients} clients, {name}", record[name][-1])
+        record["crowd"] = trial.phase(args.clients, args.seconds)
+        show(f"{args.clients} clients", record["crowd"])
+        record["alone"], record["with trouble"] = [], []
+        for _ in range(args.slices):
+            for name, trouble in (("with trouble", True), ("alone", False)):
+                record[name].append(trial.phase(args.clients, args.seconds / 4, trouble))
+                show(f"{args.clients} clients, {name}", record[name][-1])
         record["alive"] = server.alive()
         record["metrics"] = server.get("/metrics")
     return record
@@ -116,23 +116,25 @@ def show(name: str, found: dict) -> None:
 
 def bars(record: dict) -> list[dict]:
     """Each bar with what was measured."""
-    speed = {name: sum(one["a second"] for one in record[name]) for name in ("alone", "beside")}
+    speed = {
+        name: sum(one["a second"] for one in record[name]) for name in ("alone", "with trouble")
+    }
     ratio = round(record["crowd"]["a second"] / max(record["one"]["a second"], 1e-9), 2)
-    beside = round(speed["beside"] / speed["alone"], 2) if speed["alone"] else None
+    with_trouble = round(speed["with trouble"] / speed["alone"], 2) if speed["alone"] else None
     phases = [record["one"], record["crowd"], *record["alone"]]
     errors = sum(sum(one["errors"].values()) for one in phases)
-    harmed = sum(sum(one["errors"].values()) for one in record["beside"])
+    harmed = sum(sum(one["errors"].values()) for one in record["with trouble"])
     other = record["same answers"]["words"] - record["same answers"]["same"]
     return [
         {"bar": "errors", "most": 0, "measured": errors, "reached": errors == 0},
         {"bar": "times one client", "least": BAR, "measured": ratio, "reached": ratio >= BAR},
         {"bar": "other answers in a crowd", "most": 0, "measured": other, "reached": other == 0},
-        {"bar": "errors beside trouble", "most": 0, "measured": harmed, "reached": harmed == 0},
+        {"bar": "errors with trouble", "most": 0, "measured": harmed, "reached": harmed == 0},
         {
-            "bar": "speed beside trouble",
-            "least": BESIDE,
-            "measured": beside,
-            "reached": None if beside is None else beside >= BESIDE,
+            "bar": "speed with trouble",
+            "least": WITH_TROUBLE,
+            "measured": with_trouble,
+            "reached": None if with_trouble is None else with_trouble >= WITH_TROUBLE,
         },
     ]
 
@@ -154,9 +156,9 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--slices", type=int, default=3, help="with trouble, and without")
     parser.add_argument("--more", nargs=argparse.REMAINDER, default=[], help="options of serve")
-    wish = parser.parse_args()
-    model = g2p_model(wish.model)
-    record = {"machine": machine(), "model": model.name, **measure(wish, model)}
+    args = parser.parse_args()
+    model = g2p_model(args.model)
+    record = {"machine": machine(), "model": model.name, **measure(args, model)}
     record["bars"] = bars(record)
     print_bars(record["bars"])
     RESULTS.mkdir(exist_ok=True)

@@ -28,7 +28,7 @@ class Crowd:
     answers: dict[str, str] = field(default_factory=dict)
 
     def word(self) -> str | None:
-        """A word that nobody asked for yet; None when the time is over."""
+        """Return the next word; None when the time is over."""
         if time.monotonic() >= self.until or self.next >= len(self.words):
             return None
         self.next += 1
@@ -53,7 +53,7 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 
 async def client(crowd: Crowd) -> None:
-    """Asks until the time is over; begins anew where the connection breaks."""
+    """Send requests until the time is over; reconnect after errors."""
     while (word := crowd.word()) is not None:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", crowd.port)
@@ -92,16 +92,16 @@ def main() -> None:
     parser.add_argument("words", type=Path, help="a file, a word a line")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--first", type=int, default=0, help="words to leave out at the beginning")
+    parser.add_argument("--first", type=int, default=0, help="words to skip at the start")
     parser.add_argument("--answers", type=Path, help="a file for all answers, JSON")
-    wish = parser.parse_args()
-    words = wish.words.read_text("utf-8").split()[wish.first :]
+    args = parser.parse_args()
+    words = args.words.read_text("utf-8").split()[args.first :]
     began = time.monotonic()
-    crowd = Crowd(wish.port, words, began + wish.seconds)
-    asyncio.run(run(crowd, wish.clients))
+    crowd = Crowd(args.port, words, began + args.seconds)
+    asyncio.run(run(crowd, args.clients))
     seconds = time.monotonic() - began
-    if wish.answers:
-        wish.answers.write_text(json.dumps(crowd.answers))
+    if args.answers:
+        args.answers.write_text(json.dumps(crowd.answers))
     times = crowd.times or [0.0]
     figures = {
         "requests": len(crowd.times),

@@ -86,15 +86,15 @@ async def leaving(port: int, words: list[str], rate: float, done: Counter[str]) 
         await asyncio.sleep(1 / rate)
 
 
-async def run(wish: argparse.Namespace, words: list[str], done: Counter[str]) -> None:
-    tasks = [leaving(wish.port, words, wish.rate, done)] if wish.rate else []
-    for number in range(wish.slow):
+async def run(args: argparse.Namespace, words: list[str], done: Counter[str]) -> None:
+    tasks = [leaving(args.port, words, args.rate, done)] if args.rate else []
+    for number in range(args.slow):
         word = words[number]
         asked = [message("/stream", {"text": word}), LARGE, message("/predict", {"texts": [word]})]
-        tasks.append(slow_reader(wish.port, asked[number % 3]))
-        tasks.append(slow_sender(wish.port, word, [1, 130][number % 2]))
+        tasks.append(slow_reader(args.port, asked[number % 3]))
+        tasks.append(slow_sender(args.port, word, [1, 130][number % 2]))
     running = [asyncio.ensure_future(task) for task in tasks]
-    await asyncio.wait(running, timeout=wish.seconds)
+    await asyncio.wait(running, timeout=args.seconds)
     for task in running:
         if task.done():
             error = task.exception()
@@ -107,11 +107,13 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("words", type=Path, help="a file, a word a line")
     parser.add_argument("--seconds", type=float, default=30)
-    parser.add_argument("--slow", type=int, default=8, help="slow readers, and as many senders")
+    parser.add_argument(
+        "--slow", type=int, default=8, help="slow readers, and the same number of senders"
+    )
     parser.add_argument("--rate", type=float, default=10, help="clients a second that leave")
-    wish = parser.parse_args()
+    args = parser.parse_args()
     done: Counter[str] = Counter()
-    asyncio.run(run(wish, wish.words.read_text("utf-8").split(), done))
+    asyncio.run(run(args, args.words.read_text("utf-8").split(), done))
     print(json.dumps(dict(sorted(done.items()))))
 
 

@@ -23,11 +23,11 @@ def folder(variable: str, default: str | None = None) -> Path | None:
 
 
 def regard_command() -> list[str] | None:
-    """The words that start regard: $REGARD, the command beside this Python, or one in the PATH."""
+    """The words that start regard: $REGARD, the command next to this Python, or one in the PATH."""
     if "REGARD" in os.environ:
         return shlex.split(os.environ["REGARD"])
-    beside = Path(sys.executable).parent / "regard"
-    found = str(beside) if beside.exists() else shutil.which("regard")
+    sibling = Path(sys.executable).parent / "regard"
+    found = str(sibling) if sibling.exists() else shutil.which("regard")
     if found is None:
         print("no command regard: run `make setup`, or set REGARD", file=sys.stderr)
         return None

@@ -1,8 +1,8 @@
-"""Training speed of regard beside its peers on equal models, in one interleaved run.
+"""Training speed of regard compared with its peers on equal models, in one interleaved run.
 
 usage: VENV_EOLE=.. VENV_YOYO=.. python bench/throughput.py [--slices 8] [--slice-seconds 60]
            [--only g2p|multi30k] [--work DIR]
-All trainers are started; then each in turn has the machine for a slice while the others are
+All trainers are started; then they alternate: each has the machine for a slice while the others are
 stopped, so drift of the machine hits all alike. Reported: medians over slices, and their ratios.
 """
 

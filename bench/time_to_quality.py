@@ -2,7 +2,7 @@
 
 usage: python bench/time_to_quality.py OLD_CHECKOUT [--share 0.6] [--only g2p|multi30k]
            [--slice-seconds 30] [--budgets 10m,12m]
-Both trainers are started; then each in turn has both cores while the other is stopped, the new one
+Both trainers are started; then each has both cores while the other is stopped, the new one
 for a `share` of the time of the old one, so that both see the machine over the same minutes. Their
 budgets count only the time they were given (own_clock.py). Ends with 1 if the new one is worse.
 """
@@ -64,7 +64,7 @@ class Trainer:
         self.since = time.monotonic()
 
     def run(self, seconds: float) -> None:
-        """Goes on for a while, or until it ends."""
+        """Resume for a while, or until it ends."""
         assert self.process is not None and self.clock is not None
         self.stopped += time.monotonic() - self.since
         self.clock[:8] = struct.pack("d", self.stopped)

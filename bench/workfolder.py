@@ -17,7 +17,7 @@ VOCABULARY = 8000
 
 
 def prepare(work: Path, data: Path, peers: Path) -> None:
-    """Fills the work folder; what an earlier run left is written anew."""
+    """Fill the work folder; overwrite what an earlier run left."""
     work.mkdir(parents=True, exist_ok=True)
     pieces = work / "m30k"
     _write_pieces(data / "multi30k", pieces)
