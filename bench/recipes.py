@@ -1,7 +1,8 @@
 """What each choice of the presets is worth: a row for each variant, trained for a number of steps.
 
 usage: python bench/recipes.py g2p|multi30k [--steps 1000] [--only NAME ...] [--seed 1]
-A variant is a set of settings. Quality at a number of steps does not depend on the load of the machine; the cost of a step is given in processor time of one thread, as a ratio to the first row.
+A variant is a set of settings. Quality at a number of steps does not depend on the load of
+the machine; the cost of a step is processor time of one thread, relative to the first row.
 Only dev parts are read: letters greedily on 2,000 words, Multi30k greedily on all of val.
 """
 
