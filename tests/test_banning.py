@@ -7,7 +7,7 @@ from regard.data.tokenizers.tokenizer import Tokenizer
 from regard.inference.shortlist_stepper import _to_list_ids
 from regard.search import Beam, Sample, TokenConstraints
 from regard.search.hypothesis import NO_CONSTRAINTS
-from regard.tasks.banning import bans, word_ends
+from regard.tasks.banning import boundary_tokens, encode_bans
 
 from .tables import ids, run, text
 
@@ -45,7 +45,7 @@ def test_words_with_and_without_a_space_before(
     kind: str, word: str, having: list[str], free: list[str]
 ) -> None:
     tokenizer = made(kind)
-    wish = bans(tokenizer, (word,))
+    wish = encode_bans(tokenizer, (word,))
     for sentence in having:
         if kind == "word" and 1 in tokenizer.encode(sentence):
             continue  # a word that it never saw, such as glued Chinese
@@ -60,20 +60,20 @@ def test_a_part_of_another_word_is_free(kind: str) -> None:
     parts = [*tokenizer.encode("w"), *tokenizer.encode_attached("in")]
     bracket = [*tokenizer.encode("("), *tokenizer.encode_attached("in")]
     assert (tokenizer.decode(parts), tokenizer.decode(bracket)) == ("win", "(in")
-    wish = bans(tokenizer, ("in",))
+    wish = encode_bans(tokenizer, ("in",))
     assert not holds(parts, wish) and holds(bracket, wish)
 
 
 @pytest.mark.parametrize("kind", ["char", "whitespace"])
 def test_other_vocabularies_have_one_way(kind: str) -> None:
     tokenizer = made(kind)
-    wish = bans(tokenizer, ("in",))
+    wish = encode_bans(tokenizer, ("in",))
     assert wish == TokenConstraints(banned=(tuple(tokenizer.encode("in")),))
 
 
 def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
     tokenizer = made("bpe")
-    ends = {tokenizer.token(id)[-1] for id in word_ends(tokenizer)}
+    ends = {tokenizer.token(id)[-1] for id in boundary_tokens(tokenizer)}
     assert {",", "(", "\u2581", "国"} <= ends and not ends & set("abcdefghijklmnopqrstuvwxyz")
 
 

@@ -147,4 +147,4 @@ def test_a_masked_model_fills_gaps_and_does_not_write(command: Command, models: 
     for word in ("predict", "score"):
         said = command(word, "run", "Anna")
         assert said.code == 2 and said.out == ""
-        assert "error: this model fills gaps and cannot write on; start a tagger" in said.err
+        assert "error: a masked language model cannot generate or score text" in said.err

@@ -38,10 +38,13 @@ FILES = {
             "a b\tX Y\nc d e\tX Y\n",
             "data.tsv line 2: 3 tokens but 2 tags: expected one tag per token",
         ),
-        ("a b\tX X\nc\tX\nd\tX\n", "every word has the tag 'X': there is nothing to learn"),
+        (
+            "a b\tX X\nc\tX\nd\tX\n",
+            "expected at least two tags, found one: every word has the tag 'X'",
+        ),
     ],
     "classify": [
-        ("a\tx\nb\tx\nc\tx\n", "one class only: every example has the label 'x'"),
+        ("a\tx\nb\tx\nc\tx\n", "expected at least two classes, found one: all labels are 'x'"),
         ("a\tx\nb\t\n", "data.tsv line 2: expected a label, found nothing"),
         ("1\t2\tx\n1\t\ty\n", "data.tsv line 2: column 2: expected a finite number, found nothing"),
     ],
@@ -58,13 +61,13 @@ FILES = {
             "a\tb\ty\n1\t2\t3\n1\t2\tx\n",
             "line 3: column y: expected a finite number, found 'x'",
         ),
-        ("1\t2\t3\n1\t4\t3\n2\t4\t3\n", "every example has the same answer, [3.0]"),
+        ("1\t2\t3\n1\t4\t3\n2\t4\t3\n", "expected different targets, found [3.0]"),
         (
             "1\t2\t3\n" * 9 + "x\t2\t3\n",
             "line 10: column 1: expected a finite number, found 'x'",
         ),
     ],
-    "language-model": [("a", "1 characters are too few to hold a dev part back")],
+    "language-model": [("a", "1 characters are too few to hold out a dev set")],
 }
 
 
@@ -107,7 +110,7 @@ def test_a_label_that_training_never_saw(command: Command, train: Command) -> No
     found = json.loads(command("evaluate", "run", "none.tsv", "--json").out)["metrics"]
     assert found["accuracy"] == 0
     said = command("train", data, "--task", "classify", "--dev", "none.tsv")
-    assert "no label of the dev part is in the training part, which has bad" in refusal(said)
+    assert "no label of the dev set occurs in the training set, which has bad" in refusal(said)
 
 
 def test_a_tag_that_training_never_saw(command: Command, train: Command) -> None:
@@ -131,12 +134,12 @@ SETTINGS = [
     (
         "classify",
         ("training.optimizer.kind=closed_form",),
-        "training.optimizer.kind=closed_form: only linear",
+        "training.optimizer.kind=closed_form: only supported for linear",
     ),
     (
         "tag",
         ("training.optimizer.kind=closed_form",),
-        "training.optimizer.kind=closed_form: only linear",
+        "training.optimizer.kind=closed_form: only supported for linear",
     ),
     ("classify", ("training.freeze=[nope]",), "training.freeze: no weight name starts with 'nope'"),
     ("classify", ("training.freeze=[frontend,encoder,head]",), "training.freeze: all weights are"),
@@ -154,7 +157,7 @@ SETTINGS = [
     (
         "language-model",
         ("task.tokenizer=word_char",),
-        "task.tokenizer=word_char is for model.kind=masked",
+        "task.tokenizer=word_char: only supported for model.kind=masked",
     ),
     (
         "language-model",

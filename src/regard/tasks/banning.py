@@ -1,4 +1,4 @@
-"""A banned word in tokens: in every way in which the vocabulary writes it."""
+"""Banned words as tokens, in every way the tokenizer can write them."""
 
 from functools import lru_cache
 
@@ -9,37 +9,37 @@ from regard.data.tokenizers.tokenizer_choice import is_unspaced
 from regard.search.hypothesis import TokenConstraints
 
 
-def bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
-    """The wish that none of these words comes, neither behind a space nor glued to something.
+def encode_bans(tokenizer: Tokenizer, words: tuple[str, ...]) -> TokenConstraints:
+    """Return constraints that ban these words, after a space or attached to other characters.
 
-    A word of letters is glued only where another word has ended, as behind a bracket: else it is
-    a part of that word, which is not banned.
+    An attached word of letters is banned only after a word boundary, such as a bracket; elsewhere
+    it is part of a longer word, which is not banned.
     """
     banned: list[tuple[int, ...]] = []
-    glued: list[tuple[int, ...]] = []
+    after_boundary: list[tuple[int, ...]] = []
     for word in words:
         banned.append(tuple(tokenizer.encode(word)))
-        behind = tuple(tokenizer.encode_attached(word))
-        free = tokenizer.whole_words or not _goes_on(word[0])
-        (banned if free else glued).append(behind)
-    possible, there = (
+        attached = tuple(tokenizer.encode_attached(word))
+        always = tokenizer.whole_words or not _continues_word(word[0])
+        (banned if always else after_boundary).append(attached)
+    banned_known, boundary_known = (
         tuple(phrase for phrase in phrases if phrase and UNK not in phrase)
-        for phrases in (banned, glued)
+        for phrases in (banned, after_boundary)
     )
     return TokenConstraints(
-        banned=possible,
-        banned_after_boundary=there,
-        boundary_tokens=word_ends(tokenizer) if there else frozenset(),
+        banned=banned_known,
+        banned_after_boundary=boundary_known,
+        boundary_tokens=boundary_tokens(tokenizer) if boundary_known else frozenset(),
     )
 
 
 @lru_cache(maxsize=8)
-def word_ends(tokenizer: Tokenizer) -> frozenset[int]:
-    """The tokens behind which a new word begins, even without a space."""
+def boundary_tokens(tokenizer: Tokenizer) -> frozenset[int]:
+    """Return the tokens after which a new word starts even without a space."""
     tokens = ((id, tokenizer.token(id)) for id in range(len(SPECIALS), len(tokenizer)))
-    return frozenset(id for id, token in tokens if token and not _goes_on(token[-1]))
+    return frozenset(id for id, token in tokens if token and not _continues_word(token[-1]))
 
 
-def _goes_on(sign: str) -> bool:
-    """Whether a sign is one of those that, glued together, make up a word."""
-    return is_word_character(sign) and not is_unspaced(sign)
+def _continues_word(character: str) -> bool:
+    """Return whether adjacent characters of this kind form one word."""
+    return is_word_character(character) and not is_unspaced(character)

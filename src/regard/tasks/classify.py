@@ -1,4 +1,4 @@
-"""Classification, N to 1: one label for a text or a vector, or several."""
+"""Classification: one label per text or vector, or several (multi-label)."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -22,19 +22,14 @@ from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import ClassifierPass, classifier_pass
 from regard.tasks.labeled_data import source_stats, text_or_vector
 from regard.tasks.task import Prediction, Task
-from regard.tasks.values import columns
+from regard.tasks.values import predicted_and_expected
 
-FACTS = (
-    "labels",
-    "is_multi_label",
-    "metric",
-    "class_weights",
-    "temperature",
-)  # what task.json holds
+# Fields of task.json
+TASK_FIELDS = ("labels", "is_multi_label", "metric", "class_weights", "temperature")
 
 
 class ClassifyTask(Task):
-    """Sources, labels, and the temperature that makes probabilities true."""
+    """The task of classification: input, labels, and the temperature of calibration."""
 
     kind = "classify"
     abilities = frozenset({"predict", "nbest"})
@@ -54,21 +49,21 @@ class ClassifyTask(Task):
         self.metric = metric
         self.class_weights = class_weights
         self.temperature = temperature
-        self.numbers = {label: number for number, label in enumerate(labels)}
+        self.label_ids = {label: id for id, label in enumerate(labels)}
 
     def build(self, options: PooledOptions) -> EncoderModel:
-        """A labeler with one output a label."""
+        """Return an encoder model with one output per label."""
         return options.build(self.source.shape, len(self.labels))
 
     def corpus(self, pairs: Sequence[Pair]) -> LabelCorpus:
-        """The examples as numbers; those whose labels training never saw are left out."""
-        known = [p for p in pairs if all(label in self.numbers for label in p.target)]
+        """Return the examples as tensors, without those with unknown labels."""
+        known = [p for p in pairs if all(label in self.label_ids for label in p.target)]
         if self.is_multi_label:
             labels = np.zeros((len(known), len(self.labels)), np.float32)
             for row, pair in enumerate(known):
-                labels[row, [self.numbers[label] for label in pair.target]] = 1
+                labels[row, [self.label_ids[label] for label in pair.target]] = 1
         else:
-            labels = np.array([self.numbers[pair.target[0]] for pair in known], np.int64)
+            labels = np.array([self.label_ids[pair.target[0]] for pair in known], np.int64)
         weight = None
         if self.class_weights is not None:
             each = [[self.class_weights[label] for label in p.target] or [1.0] for p in known]
@@ -76,22 +71,22 @@ class ClassifyTask(Task):
         return LabelCorpus(self.source.encode([pair.source for pair in known]), labels, weight)
 
     def parse(self, text: str) -> Any:
-        """A text, or the numbers of a line."""
+        """Return the source of an input line: a text, or numbers."""
         return self.source.parse(text)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """Each pair; one with several labels only where training had such."""
+        """Return one example per pair. Raise UserError if multi-label pairs are not expected."""
         pairs = list(pairs)
-        odd = [pair for pair in pairs if len(pair.target) != 1]
-        if odd and not self.is_multi_label:
+        others = [pair for pair in pairs if len(pair.target) != 1]
+        if others and not self.is_multi_label:
             raise UserError(
-                f"line {odd[0].line}: one label expected, as in training, {len(odd[0].target)} "
-                f"found, as in {len(odd):,} of {len(pairs):,} examples"
+                f"line {others[0].line}: expected one label as in training, found "
+                f"{len(others[0].target)}, and in {len(others):,} of {len(pairs):,} examples"
             )
         return super().examples(pairs)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
         return source_stats(self.source, corpus, len(self.labels), labels=True)
 
     to_source = staticmethod(text_or_vector)
@@ -103,24 +98,26 @@ class ClassifyTask(Task):
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """The label or labels of a source, with calibrated probabilities. found: (C,) scores."""
+        """Return the labels of a source with calibrated probabilities. found: (C,) scores."""
         logits = torch.from_numpy(found) / self.temperature
         p = (logits.sigmoid() if self.is_multi_label else logits.softmax(-1)).numpy()
         order, threshold = np.argsort(-p, kind="stable"), search.threshold
-        given = [i for i in order if p[i] >= threshold] if self.is_multi_label else [order[0]]
-        value = tuple(self.labels[i] for i in given)
-        others = tuple(
+        predicted = [i for i in order if p[i] >= threshold] if self.is_multi_label else [order[0]]
+        value = tuple(self.labels[i] for i in predicted)
+        top = tuple(
             Prediction(self.labels[i], float(np.log(max(p[i], 1e-30))), value=(self.labels[i],))
             for i in order[:nbest]
         )
-        sure = np.where(p >= threshold, p, 1 - p).prod() if self.is_multi_label else p[order[0]]
+        confidence = p[order[0]]
+        if self.is_multi_label:
+            confidence = np.where(p >= threshold, p, 1 - p).prod()
         return Prediction(
             ", ".join(value),
-            float(np.log(max(sure, 1e-30))),
-            nbest=others,
+            float(np.log(max(confidence, 1e-30))),
+            nbest=top,
             unknown_tokens=self.source.unknown(source),
             value=value,
-            confidence=float(sure),
+            confidence=float(confidence),
             probabilities={self.labels[i]: float(p[i]) for i in order},
             is_scalar=not self.is_multi_label,
         )
@@ -128,37 +125,37 @@ class ClassifyTask(Task):
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
-        """accuracy and macro-F1; of several labels F1."""
-        return measure.measure_labels(*columns(predictions, examples), self.is_multi_label)
+        """Return accuracy and macro-F1; for multi-label data F1."""
+        return measure.measure_labels(
+            *predicted_and_expected(predictions, examples), self.is_multi_label
+        )
 
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """The same, and how true the probabilities are."""
-        scores, sure = (
-            super().score(predictions, examples),
-            [p.confidence or 0.0 for p in predictions],
-        )
-        pairs = zip(*columns(predictions, examples), strict=True)
-        right = [set(given) == set(wanted) for given, wanted in pairs]
-        return scores | {"ece": measure.calibration_error(sure, right)}
+        """Return the metrics, the calibration error (ECE) among them."""
+        scores = super().score(predictions, examples)
+        confidences = [p.confidence or 0.0 for p in predictions]
+        pairs = zip(*predicted_and_expected(predictions, examples), strict=True)
+        correct = [set(y_pred) == set(y_true) for y_pred, y_true in pairs]
+        return scores | {"ece": measure.calibration_error(confidences, correct)}
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """The table of classes, what is taken for what, and how true probabilities are."""
-        given, wanted = columns(predictions, examples)
-        found: dict[str, Any] = {"classes": measure.class_table(given, wanted)}
+        """Return the table of classes, the confusion matrix and the calibration table."""
+        y_pred, y_true = predicted_and_expected(predictions, examples)
+        details: dict[str, Any] = {"classes": measure.class_table(y_pred, y_true)}
         if not self.is_multi_label:
-            found["confusion"] = measure.confusion(given, wanted)
-            right = [a == b for a, b in zip(given, wanted, strict=True)]
-            sure = [prediction.confidence or 0.0 for prediction in predictions]
-            found["reliability"] = measure.reliability(sure, right)
-        return found
+            details["confusion"] = measure.confusion(y_pred, y_true)
+            correct = [a == b for a, b in zip(y_pred, y_true, strict=True)]
+            confidences = [prediction.confidence or 0.0 for prediction in predictions]
+            details["reliability"] = measure.reliability(confidences, correct)
+        return details
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
-        """Fits the temperature on dev (Guo et al. 2017): labels stay, probabilities become true."""
-        known = [e for e in examples if all(label in self.numbers for label in e.references[0])]
+        """Fit the temperature on the dev set (Guo et al. 2017); predicted labels do not change."""
+        known = [e for e in examples if all(label in self.label_ids for label in e.references[0])]
         if not known:
             return False
         logits = np.stack(predictor.find([example.source for example in known]))  # (N, C)
@@ -168,17 +165,18 @@ class ClassifyTask(Task):
         return True
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> LabelCheck:
-        """What is in the data, and what is odd."""
-        if not any(label in self.numbers for pair in dev for label in pair.target or self.labels):
+        """Return statistics of the data and warnings about it."""
+        if not any(label in self.label_ids for pair in dev for label in pair.target or self.labels):
             raise UserError(
-                f"no label of the dev part is in the training part, which has "
-                f"{', '.join(self.labels[:5])}; is it another column, or another file?"
+                f"no label of the dev set occurs in the training set, which has "
+                f"{', '.join(self.labels[:5])}",
+                help="check --target-column and the dev file",
             )
         return check_labels(train, dev, self.source.unknown)
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary/`."""
-        place = folder / "vocabulary"
-        place.mkdir(parents=True, exist_ok=True)
-        self.source.save(place)
-        write_json(place / "task.json", {name: getattr(self, name) for name in FACTS})
+        """Write `vocabulary/`."""
+        path = folder / "vocabulary"
+        path.mkdir(parents=True, exist_ok=True)
+        self.source.save(path)
+        write_json(path / "task.json", {name: getattr(self, name) for name in TASK_FIELDS})

@@ -1,4 +1,4 @@
-"""The options of classification: how texts or vectors and their labels are read."""
+"""Options of classification."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,14 +15,14 @@ from regard.data.reading.vectors import looks_like_vectors, read_vectors
 from regard.data.sources.open import DataSpec
 from regard.inputs import Inputs, fit_input
 from regard.inputs.text import Text
-from regard.tasks.classify import FACTS, ClassifyTask
-from regard.tasks.labeled_data import balance, refuse_streamed_vectors
+from regard.tasks.classify import TASK_FIELDS, ClassifyTask
+from regard.tasks.labeled_data import balanced_weights, check_not_streamed
 from regard.tasks.task import Task
 from regard.tasks.task_options import TaskOptions
 
 
 class ClassifyOptions(TaskOptions):
-    """One label for a text or a vector, or several."""
+    """Options of classification: one label per text or vector, or several (multi-label)."""
 
     kind: Literal["classify"] = "classify"
     source: Inputs = Field(Text(), description="input type and tokenizer")
@@ -44,33 +44,33 @@ class ClassifyOptions(TaskOptions):
         return self.pseudo_label_threshold
 
     def read(self, place: DataSpec) -> Pairs:
-        """The texts or vectors of a file, with their labels."""
+        """Return the texts or vectors of a file with their labels."""
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns, labels=True)[0]
-        return refuse_streamed_vectors(
+        return check_not_streamed(
             place, read_labeled(place.file(), *columns, separator=self.label_separator)
         )
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Train and dev parts; examples of a label that only dev would have go back to train."""
+        """Return training and dev set; dev examples with a label that train lacks stay in train."""
         train, dev = split_dev(pairs)
         known = {label for pair in train for label in pair.target}
         kept = [pair for pair in dev if known.issuperset(pair.target)]
-        back = [pair for pair in dev if not known.issuperset(pair.target)]
-        return (train + back, kept) if kept else (train, dev)
+        moved = [pair for pair in dev if not known.issuperset(pair.target)]
+        return (train + moved, kept) if kept else (train, dev)
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["ClassifyTask", "ClassifyOptions", list[AutoSetting]]:
-        """The task for these examples, the options with nothing left open, what was chosen."""
+        """Return the task of these examples, the complete options, and the automatic settings."""
         labels = sorted({label for pair in pairs for label in pair.target})
         if len(labels) < 2:
             raise UserError(
-                f"one class only: every example has the label {labels[0]!r}; at least two "
-                "different labels are needed to learn from"
+                f"expected at least two classes, found one: all labels are {labels[0]!r}"
                 if labels
-                else "no example has a label; is it another column? choose with --target-column"
+                else "no example has a label",
+                help="" if labels else "choose the column with --target-column",
             )
         tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
@@ -90,11 +90,11 @@ class ClassifyOptions(TaskOptions):
                 f"{'multi-label' if multi_label else 'single-label'} data; expected "
                 f"{' or '.join(available)}"
             )
-        weights = balance(pairs, labels) if self.class_weight == "balanced" else None
+        weights = balanced_weights(pairs, labels) if self.class_weight == "balanced" else None
         task = ClassifyTask(source, labels, multi_label, tree["metric"], weights)
         return task, ClassifyOptions.model_validate(tree), auto_settings
 
     def load(self, folder: Path) -> "ClassifyTask":
-        """The task that `ClassifyTask.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        return ClassifyTask(self.source.load(place), *read_fields(place / "task.json", *FACTS))
+        """Return the task that `ClassifyTask.save` wrote to a run folder."""
+        path = folder / "vocabulary"
+        return ClassifyTask(self.source.load(path), *read_fields(path / "task.json", *TASK_FIELDS))

@@ -1,4 +1,4 @@
-"""What tasks with labels or numbers as answers share."""
+"""Functions shared by the tasks that predict labels or numbers."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,35 +15,35 @@ from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
 
 
-def refuse_streamed_vectors(place: DataSpec, read: Pairs) -> Pairs:
-    """What was read as texts, unless it came from a pipe and is numbers."""
+def check_not_streamed(place: DataSpec, read: Pairs) -> Pairs:
+    """Return the pairs. Raise UserError if they are numbers from a pipe."""
     first = read.pairs[:20]
     if place.file() == "-" and all(number(pair.source) is not None for pair in first):
-        raise UserError("standard input: these are numbers; vectors are read from files only")
+        raise UserError("standard input: found numbers, but vectors can only be read from files")
     return read
 
 
 def text_or_vector(value: Any, number: int = 1) -> Any:
-    """Return a text as it is, and a vector as a tuple of numbers. number: of the example."""
+    """Return a text unchanged, and a vector as a tuple of numbers. number: of the example."""
     if isinstance(value, str):
         return value
     try:
         vector = tuple(float(one) for one in value)
     except (TypeError, ValueError):
-        raise UserError(f"example {number}: a text or numbers expected, {value!r} found") from None
+        raise UserError(f"example {number}: expected a text or numbers, found {value!r}") from None
     if not np.isfinite(vector).all():
-        raise UserError(f"example {number}: a number is missing or not finite: {value!r}")
+        raise UserError(f"example {number}: expected finite numbers, found {value!r}")
     return vector
 
 
-def balance(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
-    """The weight of each label: all labels together count the same, the mean weight is 1."""
+def balanced_weights(pairs: Sequence[Pair], labels: list[str]) -> dict[str, float]:
+    """Return the weight of each label, inverse to its frequency; the mean over examples is 1."""
     counts = Counter(label for pair in pairs for label in pair.target)
     return {label: counts.total() / (len(labels) * counts[label]) for label in labels}
 
 
 def source_stats(source: Input, corpus: Corpus, outputs: int, labels: bool = False) -> DataStats:
-    """What the choice of a model depends on, of a task with labels or numbers as outputs."""
+    """Return the statistics that default settings depend on."""
     return DataStats(
         len(corpus),
         int(corpus.lengths.sum()),

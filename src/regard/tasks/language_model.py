@@ -1,4 +1,4 @@
-"""Language models: running text, each token predicted from others."""
+"""Language models: plain text, each token predicted from the others."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -34,13 +34,14 @@ from regard.tasks.inspection.masked_pass import masked_pass
 from regard.tasks.rows import PromptRows
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_loss import losses
-from regard.tasks.token_nll import document_row, figures, stateful_nll, windowed_nll
+from regard.tasks.token_nll import document_metrics, nll_metrics, stateful_nll, windowed_nll
 
-SAMPLES = 2  # texts written at each validation
+NUM_SAMPLES = 2  # texts generated at each validation
 
 
 class LanguageModelTask(Task):
-    """A vocabulary, and how the text is cut into windows. letters: of words, where they count."""
+    """The task of language modeling. chars: characters of words, if words are spelled; scores_eos:
+    whether EOS is scored (not if training had a single document)."""
 
     kind = "language-model"
     abilities = frozenset({"predict", "nbest", "stream", "score texts", "continue"})
@@ -54,31 +55,31 @@ class LanguageModelTask(Task):
         chars: TableTokenizer | None,
         options: Any,
         masked: bool,
-        ends: bool = True,
+        scores_eos: bool = True,
     ) -> None:
         self.tokenizer = tokenizer
         self.chars = chars
         self.source = token_input(tokenizer, chars)
         self.options = options  # context_length, eval_overlap, window_order and metric
         self.masked = masked
-        self.ends = ends  # whether the end of a text counts: not where training saw a single one
+        self.scores_eos = scores_eos
         self.metric: str = options.metric
         if masked:
-            self.abilities = frozenset({"score texts"})  # says why it cannot
+            self.abilities = frozenset({"score texts"})  # raises an error that says why not
             tasks = "classify|transduce" if chars is None else "tag"
             self.usage_hint = f"regard train DATA --task {tasks} --init-from {{run}}"
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
-        """The vocabulary of the text; None where words are also read by their characters."""
+        """The tokenizer of the text; None if words are spelled."""
         return self.tokenizer if self.chars is None else None
 
     def build(self, options: Any) -> nn.Module:
-        """A model for this vocabulary."""
+        """Return a model for this vocabulary."""
         return options.build(self.source.shape)
 
     def corpus(self, pairs: Sequence[Pair]) -> StreamCorpus | MaskedCorpus:
-        """The documents as numbers."""
+        """Return the documents as tokens."""
         texts, context = [pair.target for pair in pairs], self.options.context_length
         if self.chars is not None:
             assert isinstance(self.tokenizer, TableTokenizer)
@@ -89,7 +90,7 @@ class LanguageModelTask(Task):
         return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.eval_overlap)
 
     def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
-        """Windows one after the other for models that carry their memory on."""
+        """Return the corpus with windows in order if the model carries its state over."""
         if self.masked:
             return corpus
         assert isinstance(corpus, StreamCorpus)
@@ -98,13 +99,13 @@ class LanguageModelTask(Task):
         return replace(corpus, sequential=carries if order == "auto" else order == "sequential")
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
         words = not self.tokenizer.characters
         tokens, outputs = int(corpus.lengths.sum()), len(self.tokenizer)
         return DataStats(len(corpus), tokens, outputs, words, source=self.source.kind)
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Counts n-grams."""
+        """Count n-grams."""
         count: Any = getattr(model, "solve", None)
         if count is None:
             return super().solve(model, corpus, objective)
@@ -112,12 +113,12 @@ class LanguageModelTask(Task):
         return count(corpus.side.flat)
 
     def rows(self, sources: Sequence[str]) -> PromptRows:  # type: ignore[override]
-        """The prompts as tokens."""
-        self._refuse_masked()
+        """Return the prompts as tokens."""
+        self._check_causal()
         return PromptRows([self.tokenizer.encode(source) for source in sources])
 
     def search_request(self, rows: PromptRows, part: list[int], search: Any) -> SearchRequest:
-        """What a search is asked about these prompts."""
+        """Return the search request for these prompts."""
         return SearchRequest(
             prompts=[rows.prompts[i] for i in part], context=self.options.context_length
         )
@@ -125,7 +126,7 @@ class LanguageModelTask(Task):
     def make_prediction(
         self, source: str, row: Any, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """How a text continues, the first way with all others as alternatives."""
+        """Return the first continuation of a text, with all of them as its n-best list."""
         prompt, unknown = row.tolist(), self.source.unknown(source, row)
         before = len(self.tokenizer.decode(prompt))
         texts = []
@@ -136,26 +137,26 @@ class LanguageModelTask(Task):
         return replace(texts[0], nbest=tuple(texts))
 
     def partial_prediction(self, source: str) -> Callable[[PartialHypothesis], Prediction]:
-        """What makes an answer of an output that is not whole yet; each token is named once."""
+        """Return a function that turns an unfinished continuation into a prediction."""
         name, prompt = cache(self.tokenizer.name), self.tokenizer.encode(source)
         before = len(self.tokenizer.decode(prompt))
 
-        def grown(so_far: PartialHypothesis) -> Prediction:
-            text = source + self.tokenizer.decode([*prompt, *so_far.tokens])[before:]
-            return Prediction(text, None, tokens=tuple(map(name, so_far.tokens)), value=text)
+        def predict(partial: PartialHypothesis) -> Prediction:
+            text = source + self.tokenizer.decode([*prompt, *partial.tokens])[before:]
+            return Prediction(text, None, tokens=tuple(map(name, partial.tokens)), value=text)
 
-        return grown
+        return predict
 
-    def stream(self, model: Any, prompt: str, search: Sample, row: int = 0) -> Iterator[str]:
-        """How a text goes on, piece by piece."""
+    def stream(self, model: Any, prompt: str, search: Sample, index: int = 0) -> Iterator[str]:
+        """Yield a continuation of a prompt, piece by piece. index: which random sample."""
         (ids,) = self.rows([prompt]).prompts
         return self._pieces(
-            continue_prompts(model, [ids], [row], search, self.max_context(model)), ids
+            continue_prompts(model, [ids], [index], search, self.max_context(model)), ids
         )
 
-    def _pieces(self, drawn: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
+    def _pieces(self, sampled: Iterator[dict[int, int]], prompt: list[int]) -> Iterator[str]:
         tokens, done, before = list(prompt), "", len(self.tokenizer.decode(prompt))
-        for token in drawn:
+        for token in sampled:
             tokens += token.values()
             text = self.tokenizer.decode(tokens)[before:]
             if text.startswith(done) and not text.endswith("\ufffd"):
@@ -166,48 +167,49 @@ class LanguageModelTask(Task):
         """Return the pass over a text and its continuation, or over its masked tokens."""
         return masked_pass(request) if self.masked else language_model_pass(request)
 
-    def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The settings; without any a text continues a little, and greedily."""
-        return continuation_search(given)
+    def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the search options of an inspection; by default short and greedy."""
+        return continuation_search(options)
 
     def max_context(self, model: Any) -> int | None:
-        """How many tokens a model can look back; None: any number."""
+        """Return the maximum context length of a model; None: unlimited."""
         return None if model.unbounded else self.options.context_length
 
-    def _refuse_masked(self) -> None:
+    def _check_causal(self) -> None:
         if self.masked:
             raise UserError(
-                "this model fills gaps and cannot write on; start a tagger, a classifier or a "
-                "transducer from it: regard train DATA --init-from MODEL"
+                "a masked language model cannot generate or score text",
+                help="fine-tune it: regard train DATA --task tag|classify|transduce --init-from "
+                "MODEL",
             )
 
     @torch.inference_mode()
     def token_nll(
         self, model: nn.Module, texts: Sequence[str], batch_size: int
     ) -> list[np.ndarray]:
-        """-log p of each token of each text, in nats; EOS is the last one, where ends count."""
-        self._refuse_masked()
+        """Return -log p of each token of each text in nats, that of EOS last if it is scored."""
+        self._check_causal()
         corpus = self.corpus([Pair("", text, 0) for text in texts])
         assert isinstance(corpus, StreamCorpus)
-        whole: Any = getattr(model, "log_probabilities", None)
-        if whole is not None:
-            found = -whole(corpus.side.flat).cpu().numpy()
+        log_probabilities: Any = getattr(model, "log_probabilities", None)
+        if log_probabilities is not None:
+            found = -log_probabilities(corpus.side.flat).cpu().numpy()
         elif model.carries:
             found = stateful_nll(model, corpus, batch_size)
         else:
             found = windowed_nll(model, corpus, batch_size)
         rows = np.split(found, corpus.side.starts[1:])
-        return rows if self.ends else [row[:-1] for row in rows]
+        return rows if self.scores_eos else [row[:-1] for row in rows]
 
     def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """nats, tokens, characters, loss, perplexity and bits per character of each text."""
+        """Return nats, tokens, characters, loss, perplexity and bits per character of each text."""
         texts = [pair.target for pair in pairs]
         found = self.token_nll(engine.stepper(), texts, rows)
         return [
             (
-                document_row(nats, text),
+                document_metrics(nats, text),
                 Prediction(text, None, unknown_tokens=self.source.unknown(text)),
             )
             for nats, text in zip(found, texts, strict=True)
@@ -221,37 +223,38 @@ class LanguageModelTask(Task):
         search: Any,
         batch_size: int,
     ) -> Evaluation:
-        """loss, perplexity and bits per character, over all and for each document."""
+        """Return loss, perplexity and bits per character, in total and per document."""
         model = predictor.engine.stepper()
         texts = [example.references[0] for example in examples]
         if self.masked:
             corpus = self.corpus([Pair("", text, 0) for text in texts])
             if not sum(objective.count(batch) for batch in corpus.passes(batch_size)):
-                raise UserError("no token of the dev part is known, so there is nothing to mask")
+                raise UserError("the dev set has only unknown tokens: nothing to mask")
             loss, _ = losses(model, corpus.passes(batch_size), objective)
             scores = {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
             return Evaluation(scores, loss, [])
         mine = parallel.shard_items(texts)
         found = parallel.all_gather(self.token_nll(model, mine, batch_size) if mine else [])
-        rows = [document_row(nats, text) for nats, text in zip(found, texts, strict=True)]
+        rows = [document_metrics(nats, text) for nats, text in zip(found, texts, strict=True)]
         totals = {key: sum(row[key] for row in rows) for key in ("nats", "tokens", "characters")}
         loss = totals["nats"] / totals["tokens"]
-        written = predictor.predict([""] * SAMPLES, search)
-        return Evaluation(figures(**totals), loss, written, {"documents": rows[:100]})
+        generated = predictor.predict([""] * NUM_SAMPLES, search)
+        return Evaluation(nll_metrics(**totals), loss, generated, {"documents": rows[:100]})
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """Texts that the model wrote."""
+        """Return the generated texts."""
         return [{"kind": "generated", "text": p.text} for p in evaluation.predictions]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DocumentCheck:
-        """What is in the text, and what is odd."""
+        """Return statistics of the text and warnings about it."""
         return check_documents([p.target for p in train], [p.target for p in dev], self.tokenizer)
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary/`."""
-        place = folder / "vocabulary"
-        place.mkdir(parents=True, exist_ok=True)
-        self.tokenizer.save(place, "text")
+        """Write `vocabulary/`."""
+        path = folder / "vocabulary"
+        path.mkdir(parents=True, exist_ok=True)
+        self.tokenizer.save(path, "text")
         if self.chars is not None:
-            self.chars.save(place, "chars")
-        write_json(place / "task.json", {"masked": self.masked, "ends": self.ends})
+            self.chars.save(path, "chars")
+        fields = {"masked": self.masked, "scores_eos": self.scores_eos}
+        write_json(path / "task.json", fields)

@@ -1,4 +1,4 @@
-"""The options of language models: how running text is read and cut."""
+"""Options of language models: how plain text is read and split."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +20,11 @@ from regard.models.masked import MaskedOptions
 from regard.tasks.language_model import LanguageModelTask
 from regard.tasks.task_options import TaskOptions
 
-SMALL = 20_000_000  # characters up to which a text is read character by character
+MAX_CHAR_LEVEL = 20_000_000  # maximum characters of a text with tokenizer=char by default
 
 
 class LanguageModelOptions(TaskOptions):
-    """Running text."""
+    """Options of language modeling on plain text."""
 
     kind: Literal["language-model"] = "language-model"
     tokenizer: Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "word_char"] = Field(
@@ -55,45 +55,48 @@ class LanguageModelOptions(TaskOptions):
 
     @property
     def spelled(self) -> bool:
-        """Whether words are read by their letters too."""
+        """Whether the model also reads the characters of words."""
         return self.tokenizer == "word_char"
 
     def read(self, place: DataSpec) -> Pairs:
-        """The documents of a file."""
+        """Return the documents of a file."""
         return read_documents(place.file(), self.document_unit, place.target_column)
 
     def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
-        """The training and dev documents: those given, or the last tenth of the text."""
+        """Return the training and the dev set; by default dev is the last tenth of the text."""
         read = self.read(place)
         data = TrainDev(read.name, read.pairs, [], list(read.notes))
         if dev.is_given():
-            held = self.read(dev)
-            data.dev, data.notes = list(held.pairs), [*data.notes, *held.notes]
+            read = self.read(dev)
+            data.dev, data.notes = list(read.pairs), [*data.notes, *read.notes]
             return data
         data.train, data.dev = self.hold_out(list(data.train))
-        kept, held_back = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
+        train, held_out = (sum(len(p.target) for p in part) for part in (data.train, data.dev))
         data.notes.append(
-            f"held back as the dev part, from the end: {held_back:,} of {kept + held_back:,} "
-            "characters; --dev names your own"
+            f"dev set: last {held_out:,} of {train + held_out:,} characters held out "
+            "(--dev FILE overrides)"
         )
         return data
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Train and dev: the last tenth of the documents, or of the text of a single one."""
+        """Split off the last tenth of the documents, or of the text of a single document."""
         if len(pairs) > 1:
             count = max(1, min(1_000, len(pairs) // 10))
             return pairs[:-count], pairs[-count:]
         text, line = pairs[0].target, pairs[0].line
-        place = text.rfind("\n", 0, len(text) - len(text) // 10) + 1 or len(text) - len(text) // 10
-        if place in (0, len(text)):
-            raise UserError(f"{len(text)} characters are too few to hold a dev part back")
-        after = line + text.count("\n", 0, place)
-        return [Pair("", text[:place], line)], [Pair("", text[place:], after)]
+        end = len(text) - len(text) // 10
+        split = text.rfind("\n", 0, end) + 1 or end
+        if split in (0, len(text)):
+            raise UserError(
+                f"{len(text)} characters are too few to hold out a dev set", help="use --dev FILE"
+            )
+        after = line + text.count("\n", 0, split)
+        return [Pair("", text[:split], line)], [Pair("", text[split:], after)]
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["LanguageModelTask", "LanguageModelOptions", list[AutoSetting]]:
-        """The task for these documents, the options with nothing left open, what was chosen."""
+        """Return the task of these documents, the complete options, and the automatic settings."""
         masked = isinstance(model, MaskedOptions)
         if like is not None and like.kind == self.kind:
             return *self._fit_like(like, masked, len(pairs) > 1), []
@@ -101,7 +104,7 @@ class LanguageModelOptions(TaskOptions):
         tree = self.model_dump(include={"tokenizer", "vocab_size"})
         if self.tokenizer == "auto":
             characters = sum(map(len, texts))
-            tree["tokenizer"] = "char" if characters < SMALL else "bpe"
+            tree["tokenizer"] = "char" if characters < MAX_CHAR_LEVEL else "bpe"
             reason = f"{characters:,} characters of text"
             auto_settings.append(AutoSetting("task.tokenizer", tree["tokenizer"], reason))
         choose_size(tree, "task", texts, auto_settings)
@@ -110,34 +113,35 @@ class LanguageModelOptions(TaskOptions):
             tokenizer = build_tokenizer(options.tokenizer, texts, options.vocab_size)
         elif not masked:
             raise UserError(
-                "task.tokenizer=word_char is for model.kind=masked; choose word or whitespace"
+                "task.tokenizer=word_char: only supported for model.kind=masked",
+                help="use word or whitespace",
             )
         else:
-            cut_up = [word for text in texts for word in text.split()]
-            tokenizer = count_tokens(map(word_key, cut_up), options.vocab_size)
-            chars = count_tokens(letter for word in cut_up for letter in word)
+            words = [word for text in texts for word in text.split()]
+            tokenizer = count_tokens(map(word_key, words), options.vocab_size)
+            chars = count_tokens(character for word in words for character in word)
         task = LanguageModelTask(tokenizer, chars, options, masked, len(pairs) > 1)
         return task, options, auto_settings
 
     def _fit_like(
-        self, like: LanguageModelTask, masked: bool, ends: bool
+        self, like: LanguageModelTask, masked: bool, scores_eos: bool
     ) -> tuple[LanguageModelTask, "LanguageModelOptions"]:
-        """The task with the vocabulary of another one."""
+        """Return the task with the vocabulary of another one."""
         kind = like.tokenizer.kind if like.chars is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(
-                f"--init-from: that model reads {kind} tokens, {self.tokenizer} was asked for"
+                f"--init-from: that model has task.tokenizer={kind}, got {self.tokenizer}"
             )
         options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:
             raise UserError(
-                "--init-from: that model reads words by letters, which only masked ones do"
+                "--init-from: task.tokenizer=word_char is only supported for model.kind=masked"
             )
-        return LanguageModelTask(like.tokenizer, like.chars, options, masked, ends), options
+        return LanguageModelTask(like.tokenizer, like.chars, options, masked, scores_eos), options
 
     def load(self, folder: Path) -> "LanguageModelTask":
-        """The task that `LanguageModel.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        masked, ends = read_fields(place / "task.json", "masked", "ends")
-        chars = load_table(place, "chars") if self.spelled else None
-        return LanguageModelTask(load_tokenizer(place, "text"), chars, self, masked, ends)
+        """Return the task that `LanguageModelTask.save` wrote to a run folder."""
+        path = folder / "vocabulary"
+        masked, scores_eos = read_fields(path / "task.json", "masked", "scores_eos")
+        chars = load_table(path, "chars") if self.spelled else None
+        return LanguageModelTask(load_tokenizer(path, "text"), chars, self, masked, scores_eos)

@@ -1,4 +1,4 @@
-"""Regression, N to 1: one number for a text or a vector, or several."""
+"""Regression: one or more numbers per text or vector."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,16 +30,16 @@ from regard.objectives import Objective
 from regard.search.search import SearchResult
 from regard.tasks.inspection.forced_pass import InspectionRequest
 from regard.tasks.inspection.pooled_pass import RegressorPass, regressor_pass
-from regard.tasks.labeled_data import refuse_streamed_vectors, source_stats, text_or_vector
+from regard.tasks.labeled_data import check_not_streamed, source_stats, text_or_vector
 from regard.tasks.task import Evaluation, Prediction, Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.values import columns
+from regard.tasks.values import predicted_and_expected
 
-SCATTER = 500  # examples in the picture of right and given numbers, at most
+MAX_SCATTER = 500  # maximum points of the scatter plot
 
 
 class RegressOptions(TaskOptions):
-    """One number for a text or a vector, or several."""
+    """Options of regression: one or more numbers per text or vector."""
 
     kind: Literal["regress"] = "regress"
     source: Inputs = Field(Text(), description="input type and tokenizer")
@@ -48,16 +48,16 @@ class RegressOptions(TaskOptions):
     )
 
     def read(self, place: DataSpec) -> Pairs:
-        """The texts or vectors of a file, with their numbers."""
+        """Return the texts or vectors of a file with their numbers."""
         columns = place.source_column, place.target_column
         if looks_like_vectors(place.file(), *columns):
             return read_vectors(place.file(), *columns)[0]
-        return refuse_streamed_vectors(place, read_numbers(place.file(), *columns))
+        return check_not_streamed(place, read_numbers(place.file(), *columns))
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None
     ) -> tuple["RegressTask", "RegressOptions", list[AutoSetting]]:
-        """The task for these examples, the options with nothing left open, what was chosen."""
+        """Return the task of these examples, the complete options, and the automatic settings."""
         tree, auto_settings = self.model_dump(), list[AutoSetting]()
         known = None if like is None else like.source
         sources = [pair.source for pair in pairs]
@@ -66,25 +66,25 @@ class RegressOptions(TaskOptions):
         numbers = np.array([pair.target for pair in pairs], np.float64)  # (N, K)
         if (numbers == numbers[0]).all():
             raise UserError(
-                f"every example has the same answer, {numbers[0].tolist()}: nothing to learn"
+                f"expected different targets, found {numbers[0].tolist()} in every example"
             )
         mean, deviation = standard(numbers)
         if (
             like is not None and like.kind == self.kind and len(like.mean) == len(mean)
-        ):  # its head is taken over
+        ):  # its output layer is reused
             mean, deviation = np.array(like.mean), np.array(like.deviation)
         task = RegressTask(source, mean.tolist(), deviation.tolist(), self.metric)
         return task, RegressOptions.model_validate(tree), auto_settings
 
     def load(self, folder: Path) -> "RegressTask":
-        """The task that `RegressTask.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        mean, deviation, metric = read_fields(place / "task.json", "mean", "deviation", "metric")
-        return RegressTask(self.source.load(place), mean, deviation, metric)
+        """Return the task that `RegressTask.save` wrote to a run folder."""
+        path = folder / "vocabulary"
+        mean, deviation, metric = read_fields(path / "task.json", "mean", "deviation", "metric")
+        return RegressTask(self.source.load(path), mean, deviation, metric)
 
 
 class RegressTask(Task):
-    """Sources, and mean and deviation of the numbers: models see them around zero."""
+    """The task of regression: input, and mean and deviation of the targets (standardization)."""
 
     kind = "regress"
 
@@ -97,21 +97,21 @@ class RegressTask(Task):
         self.metric = metric
 
     def build(self, options: PooledOptions) -> EncoderModel:
-        """A labeler with one output a number."""
+        """Return an encoder model with one output per number."""
         return options.build(self.source.shape, len(self.mean))
 
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
-        """The examples as numbers."""
+        """Return the examples as tensors, with standardized targets."""
         numbers = np.array([pair.target for pair in pairs], np.float64)
         scaled = ((numbers - self.mean) / self.deviation).astype(np.float32)
         return LabelCorpus(self.source.encode([pair.source for pair in pairs]), scaled)
 
     def parse(self, text: str) -> Any:
-        """A text, or the numbers of a line."""
+        """Return the source of an input line: a text, or numbers."""
         return self.source.parse(text)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
         return source_stats(self.source, corpus, len(self.mean))
 
     to_source = staticmethod(text_or_vector)
@@ -123,7 +123,7 @@ class RegressTask(Task):
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """The numbers of a source, in the unit of the data. found: around zero."""
+        """Return the numbers of a source in the unit of the data. found: standardized."""
         numbers = found.astype(np.float64) * self.deviation + self.mean
         return Prediction(
             "\t".join(f"{number:.6g}" for number in numbers),
@@ -134,7 +134,7 @@ class RegressTask(Task):
         )
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Linear regression by least squares: w = (X^T X)^-1 X^T y, by a stable factorisation."""
+        """Solve linear regression by least squares, w = (X^T X)^-1 X^T y, numerically stable."""
         linear = getattr(getattr(model, "encoder", None), "linear", False)
         if not linear or self.source.sequential or not objective.least_squares:
             return super().solve(model, corpus, objective)
@@ -151,30 +151,30 @@ class RegressTask(Task):
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
-        """r2, and rmse and mae in the unit of the data."""
-        return measure_numbers(*columns(predictions, examples))
+        """Return r2, and rmse and mae in the unit of the data."""
+        return measure_numbers(*predicted_and_expected(predictions, examples))
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """The table of targets, and right against given numbers."""
-        given, wanted = columns(predictions, examples)
+        """Return the table of targets, and expected against predicted numbers."""
+        y_pred, y_true = predicted_and_expected(predictions, examples)
         names = [str(number) for number in range(1, len(self.mean) + 1)]
-        pairs = [[b[0], a[0]] for a, b in zip(given, wanted, strict=True)]
-        return {"numbers": number_table(given, wanted, names), "scatter": pairs[:SCATTER]}
+        pairs = [[b[0], a[0]] for a, b in zip(y_pred, y_true, strict=True)]
+        return {"numbers": number_table(y_pred, y_true, names), "scatter": pairs[:MAX_SCATTER]}
 
     def samples(self, evaluation: Evaluation, examples: Sequence[Example]) -> list[dict[str, Any]]:
-        """A few examples with right and given numbers."""
+        """Return a few examples with expected and predicted numbers."""
         return [{"kind": "number", **row} for row in super().samples(evaluation, examples)]
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> NumberCheck:
-        """What is in the data, and what is odd."""
+        """Return statistics of the data and warnings about it."""
         return check_numbers(train, dev)
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary/`."""
-        place = folder / "vocabulary"
-        place.mkdir(parents=True, exist_ok=True)
-        self.source.save(place)
+        """Write `vocabulary/`."""
+        path = folder / "vocabulary"
+        path.mkdir(parents=True, exist_ok=True)
+        self.source.save(path)
         names = ("mean", "deviation", "metric")
-        write_json(place / "task.json", {name: getattr(self, name) for name in names})
+        write_json(path / "task.json", {name: getattr(self, name) for name in names})

@@ -1,4 +1,4 @@
-"""Sources as rows, of which batches are made."""
+"""Sources as rows, which batches are made of."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,8 +10,8 @@ from regard.inputs.input import Input
 
 
 class SourceRows(Protocol):
-    """Sources of which batches are made. lengths: near enough for sorting; uniform: whether only
-    sources of equal length can be together."""
+    """Sources that batches are made of. lengths: approximate, for sorting; uniform: whether only
+    sources of equal length can share a batch."""
 
     lengths: Any
     uniform: bool
@@ -20,11 +20,11 @@ class SourceRows(Protocol):
         """Return these sources as one tensor."""
 
     def row(self, number: int) -> Any:
-        """Return the numbers of a source, if they are there."""
+        """Return the token ids of a source, if they are known."""
 
 
 class InputRows:
-    """Sources that become numbers batch by batch."""
+    """Sources that are encoded batch by batch."""
 
     uniform = False
 
@@ -40,7 +40,7 @@ class InputRows:
 
 
 class PromptRows:
-    """Prompts as tokens, to be continued together if they have one length."""
+    """Prompts as tokens; only prompts of equal length share a batch."""
 
     uniform = True
 
@@ -49,5 +49,5 @@ class PromptRows:
         self.lengths = [len(prompt) for prompt in prompts]
 
     def row(self, number: int) -> np.ndarray:
-        """The tokens of a prompt."""
+        """Return the tokens of a prompt."""
         return np.array(self.prompts[number], np.int64)

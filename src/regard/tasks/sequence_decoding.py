@@ -1,4 +1,4 @@
-"""Predictions of a transducer: by search, forced to given targets, and under constraints."""
+"""Decoding of sequence-to-sequence models: search, constraints, scores of given targets."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,13 +20,13 @@ from regard.search.callbacks import PartialHypothesis, StepCallback
 from regard.search.forced_decoding import next_token_logprobs, score_targets
 from regard.search.hypothesis import NON_OUTPUT_IDS, Hypothesis
 from regard.search.search import SearchRequest
-from regard.tasks.banning import bans
+from regard.tasks.banning import encode_bans
 from regard.tasks.batches import plan
 from regard.tasks.values import Constraints, Prediction
 
 
 class SequenceDecoding:
-    """What a task with two vocabularies can do with a model."""
+    """Mixin of tasks that generate target sequences from sources."""
 
     step_abilities = frozenset(
         ("constraints", "alignment", "alternatives", "stream", "score pairs")
@@ -38,24 +38,25 @@ class SequenceDecoding:
     ratio: float
 
     def max_output_length(self, length: int, search: Any) -> int:
-        """The most tokens, EOS included, that a search gives to a source of this length."""
-        most = math.ceil(self.ratio * length) + 10
+        """Return the maximum output length, EOS included, for a source of this length."""
+        limit = math.ceil(self.ratio * length) + 10
         if search.max_length is not None:
-            most = min(most, search.max_length + 1)  # 1: EOS
-        return max(most, search.min_length + 1)
+            limit = min(limit, search.max_length + 1)  # 1: EOS
+        return max(limit, search.min_length + 1)
 
     def rows(self, sources: Sequence[Any]) -> Rows:
-        """The sources as tokens, all at once."""
+        """Return the sources as token rows."""
         return self.source.encode(sources)
 
     def search_request(self, rows: Rows, part: Sequence[int], search: Any) -> SearchRequest:
-        """What a search is asked about these of the rows."""
-        at = np.asarray(part)
-        limits = [self.max_output_length(length, search) for length in rows.lengths[at].tolist()]
-        return SearchRequest(rows.pad(at), torch.tensor(limits))
+        """Return the search request for these rows."""
+        indices = np.asarray(part)
+        lengths = rows.lengths[indices].tolist()
+        limits = [self.max_output_length(length, search) for length in lengths]
+        return SearchRequest(rows.pad(indices), torch.tensor(limits))
 
     def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
-        """What is asked of a prediction, as tokens."""
+        """Return the constraints as tokens. Raise UserError if no output can meet them."""
         encode = self.target.encode
         require = tuple(tuple(encode(word)) for word in constraints.require)
         for name, word, ids in (
@@ -68,13 +69,13 @@ class SequenceDecoding:
                 raise UserError(f"{name}: {word!r} is also banned")
         if not all((*require, *map(encode, constraints.ban))):
             raise UserError("require, ban: expected a word, found an empty text")
-        banned = bans(self.target, constraints.ban)
+        banned = encode_bans(self.target, constraints.ban)
         return replace(banned, prefix=tuple(encode(constraints.prefix)), require=require)
 
     def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Log probability, perplexity and tokens of each target, and it as if predicted."""
+        """Return log probability, perplexity and tokens of each target, and it as a prediction."""
         encoded = self.rows([pair.source for pair in pairs])
         targets = self.target.encode_all([pair.target for pair in pairs])
         sides = zip(encoded.lengths.tolist(), map(len, targets), strict=True)
@@ -87,7 +88,7 @@ class SequenceDecoding:
             )
             for i, one in zip(part, scored, strict=True):
                 prediction = self.make_prediction(pairs[i].source, encoded.row(i), [one], None, 1)
-                found[i] = (_statistics(prediction), prediction)
+                found[i] = (_score_row(prediction), prediction)
         return [found[i] for i in range(len(pairs))]
 
     def alternatives(
@@ -99,52 +100,50 @@ class SequenceDecoding:
         search: Any,
         on_step: StepCallback | None = None,
     ) -> list[tuple[str, float, Prediction]]:
-        """How a prediction may continue after a prefix: token, probability, the best such one.
+        """Return the most probable next tokens after a prefix: token, probability, best completion.
 
-        The most probable token first. constraints: the prefix, required and banned words.
+        constraints: the prefix, required and banned words. count: number of next tokens.
         """
         encoded = self.rows([source])
-        wish = self.encode_constraints(constraints)
-        begun = wish.prefix
+        common = self.encode_constraints(constraints)
+        prefix = common.prefix
         source_row = encoded.all().to(engine.device)
-        logp = next_token_logprobs(engine.stepper(), source_row, begun)[0].clone()  # (V,)
-        banned = [
-            *wish.banned,
-            *(wish.banned_after_boundary if not begun or begun[-1] in wish.boundary_tokens else ()),
-        ]
-        struck = {*NON_OUTPUT_IDS, *(phrase[0] for phrase in banned if len(phrase) == 1)}
-        logp[[*struck]] = float("-inf")
-        best = logp.topk(min(count, len(self.target) - len(struck)))
-        tokens, chances = best.indices.tolist(), best.values.exp().tolist()
-        wishes = [replace(wish, prefix=(*begun, token)) for token in tokens]
+        logp = next_token_logprobs(engine.stepper(), source_row, prefix)[0].clone()  # (V,)
+        after_boundary = not prefix or prefix[-1] in common.boundary_tokens
+        banned = [*common.banned, *(common.banned_after_boundary if after_boundary else ())]
+        masked = {*NON_OUTPUT_IDS, *(phrase[0] for phrase in banned if len(phrase) == 1)}
+        logp[[*masked]] = float("-inf")
+        best = logp.topk(min(count, len(self.target) - len(masked)))
+        tokens, probabilities = best.indices.tolist(), best.values.exp().tolist()
+        forced = [replace(common, prefix=(*prefix, token)) for token in tokens]
         found: list[list[Hypothesis]] = []
         for part in plan([int(encoded.lengths[0])] * len(tokens), len(tokens)):
-            asked = self.search_request(encoded, [0] * len(part), search)
-            own = [wishes[i] for i in part]
-            found += engine.run(search, replace(asked, constraints=own, on_step=on_step))
+            request = self.search_request(encoded, [0] * len(part), search)
+            request = replace(request, constraints=[forced[i] for i in part], on_step=on_step)
+            found += engine.run(search, request)
         return [
             (
                 self.target.name(token),
                 p,
                 self.make_prediction(source, encoded.row(0), one, search, 1),
             )
-            for token, p, one in zip(tokens, chances, found, strict=True)
+            for token, p, one in zip(tokens, probabilities, found, strict=True)
         ]
 
     def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
-        """What makes a prediction of an output that is not complete; each token is named once."""
+        """Return a function that turns an unfinished output into a prediction."""
         name = cache(self.target.name)
 
-        def grown(so_far: PartialHypothesis) -> Prediction:
-            text, names = self.target.decode(so_far.tokens), tuple(map(name, so_far.tokens))
-            return Prediction(text, None, tuple(so_far.token_logprobs), names, value=text)
+        def predict(partial: PartialHypothesis) -> Prediction:
+            text, names = self.target.decode(partial.tokens), tuple(map(name, partial.tokens))
+            return Prediction(text, None, tuple(partial.token_logprobs), names, value=text)
 
-        return grown
+        return predict
 
     def make_prediction(
         self, source: Any, row: Any, found: Sequence[Hypothesis], search: Any, nbest: int
     ) -> Prediction:
-        """The first hypothesis as text, with the others as alternatives."""
+        """Return the prediction of the best hypothesis, with all of them as its n-best list."""
         texts = [
             Prediction(
                 self.target.decode(h.tokens),
@@ -160,12 +159,12 @@ class SequenceDecoding:
         return replace(texts[0], nbest=tuple(texts), unknown_tokens=unknown)
 
 
-def _statistics(found: Prediction) -> dict[str, Any]:
-    """How probable a target is, as a whole and token by token, EOS included."""
-    total, tokens = math.fsum(found.token_logprobs), [*found.tokens, SPECIALS[EOS]]
+def _score_row(prediction: Prediction) -> dict[str, Any]:
+    """Return the log probability of a target, in total and per token, EOS included."""
+    total, tokens = math.fsum(prediction.token_logprobs), [*prediction.tokens, SPECIALS[EOS]]
     return {
         "log_probability": total,
         "perplexity": math.exp(min(-total / len(tokens), 700.0)),
         "tokens": tokens,
-        "token_logprobs": list(found.token_logprobs),
+        "token_logprobs": list(prediction.token_logprobs),
     }

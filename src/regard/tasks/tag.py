@@ -1,4 +1,4 @@
-"""Tagging, N to N: a label for each word."""
+"""Sequence tagging: one label per word."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -30,11 +30,11 @@ from regard.tasks.inspection.tagger_pass import TaggerPass, tagger_pass
 from regard.tasks.labeled_data import source_stats
 from regard.tasks.task import Prediction, Task
 from regard.tasks.task_options import TaskOptions
-from regard.tasks.values import InputItem, columns
+from regard.tasks.values import InputItem, predicted_and_expected
 
 
 class TagOptions(TaskOptions):
-    """A label for each word of a sentence."""
+    """Options of sequence tagging."""
 
     kind: Literal["tag"] = "tag"
     source: Inputs = Field(Words(), description="input type and tokenizer")
@@ -50,38 +50,40 @@ class TagOptions(TaskOptions):
         return self.pseudo_label_threshold
 
     def read(self, place: DataSpec) -> Pairs:
-        """The sentences of a file, as words and tags."""
+        """Return the sentences of a file, as words and tags."""
         return read_tagged(place.file(), place.source_column, place.target_column)[0]
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TagTask", "TagOptions", list[AutoSetting]]:
-        """The task for these sentences, the options with nothing left open, what was chosen."""
+        """Return the task of these sentences, the complete options, and the automatic settings."""
         if not pairs:
-            raise UserError("no sentence is left to train on")
+            raise UserError("no sentences to train on")
         auto_settings, known = list[AutoSetting](), None if like is None else like.source
         sources = [pair.source for pair in pairs]
         source, section = fit_input(self.source, sources, "task.source", auto_settings, known)
         tags = sorted({tag for pair in pairs for tag in pair.target})
         if len(tags) < 2:
-            raise UserError(f"every word has the tag {tags[0]!r}: there is nothing to learn")
+            raise UserError(
+                f"expected at least two tags, found one: every word has the tag {tags[0]!r}"
+            )
         metric = self.metric
         if metric is None:
             metric = "f1" if is_span_scheme(tags) else "accuracy"
-            reason = "the tags mark spans" if metric == "f1" else "a tag for each word"
+            reason = "the tags mark spans" if metric == "f1" else "one tag per word"
             auto_settings.append(AutoSetting("task.metric", metric, reason))
         options = self.model_copy(update={"metric": metric, "source": section})
         return TagTask(source, tags, metric), options, auto_settings
 
     def load(self, folder: Path) -> "TagTask":
-        """The task that `TagTask.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        tags, metric = read_fields(place / "task.json", "tags", "metric")
-        return TagTask(self.source.load(place), tags, metric)
+        """Return the task that `TagTask.save` wrote to a run folder."""
+        path = folder / "vocabulary"
+        tags, metric = read_fields(path / "task.json", "tags", "metric")
+        return TagTask(self.source.load(path), tags, metric)
 
 
 class TagTask(Task):
-    """What is read, and the tags."""
+    """The task of sequence tagging: input and tags."""
 
     kind = "tag"
     unit = "sentences"
@@ -94,27 +96,27 @@ class TagTask(Task):
         self.source = source
         self.tags = tags
         self.metric = metric
-        self.numbers = {tag: number for number, tag in enumerate(tags)}
+        self.tag_ids = {tag: id for id, tag in enumerate(tags)}
 
     def build(self, options: TaggerOptions) -> EncoderModel:
-        """A labeler for these sources."""
+        """Return an encoder model with one output per tag."""
         return options.build(self.source.shape, len(self.tags))
 
     def corpus(self, pairs: Sequence[Pair]) -> TagCorpus:
-        """The sentences as numbers; a tag that training never saw counts as the first."""
-        target = Ragged.of([[self.numbers.get(tag, 0) for tag in pair.target] for pair in pairs])
+        """Return the sentences as tensors; an unknown tag becomes the first one."""
+        target = Ragged.of([[self.tag_ids.get(tag, 0) for tag in pair.target] for pair in pairs])
         return TagCorpus(self.source.encode([pair.source for pair in pairs]), target)
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
         return source_stats(self.source, corpus, len(self.tags), labels=True)
 
     def parse(self, text: str) -> Any:
-        """A source as it is written in a line: the words between its spaces."""
+        """Return the whitespace-separated words of an input line."""
         return self.source.parse(text)
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
-        """Return the sentences of a file, which are written as they were, with their tags."""
+        """Return the sentences of a file; predictions are written in the format of the file."""
         sentences, layout = read_sentences(input, *columns)
 
         def item(sentence: Sentence) -> InputItem:
@@ -125,12 +127,12 @@ class TagTask(Task):
 
     @staticmethod
     def to_source(value: Any, number: int = 1) -> tuple[str, ...]:
-        """The words of a sentence; a text is split at its spaces."""
+        """Return the words of a sentence; a text is split at whitespace."""
         words = tuple(map(str, value.split() if isinstance(value, str) else value))
         if not words:
-            raise UserError(f"example {number}: a sentence without words")
+            raise UserError(f"example {number}: expected a sentence, found no words")
         if not all(words):
-            raise UserError(f"example {number}: a word is empty")
+            raise UserError(f"example {number}: expected words, found an empty text")
         return words
 
     def forced_pass(self, request: InspectionRequest) -> TaggerPass:
@@ -140,17 +142,17 @@ class TagTask(Task):
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """The tags of a sentence with the probability of each."""
-        labels, sure = found
+        """Return the tags of a sentence with the probability of each."""
+        labels, confidences = found
         tags = tuple(self.tags[label] for label in labels)
         return Prediction(
             " ".join(tags),
-            float(np.log(np.maximum(sure, 1e-30)).sum()),
-            tuple(sure),
+            float(np.log(np.maximum(confidences, 1e-30)).sum()),
+            tuple(confidences),
             tags,
             unknown_tokens=self.source.unknown(source),
             value=tags,
-            confidence=float(np.mean(sure)),
+            confidence=float(np.mean(confidences)),
         )
 
     def compute_metrics(
@@ -158,34 +160,34 @@ class TagTask(Task):
     ) -> WeightedScores:
         """Return `accuracy`, `oov_accuracy`, `sentence_accuracy` and, for spans, `f1`."""
         words = [example.source for example in examples]
-        return measure_tags(*columns(predictions, examples), words, self.knows)
+        return measure_tags(*predicted_and_expected(predictions, examples), words, self.knows)
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """The table of tags, and what is taken for what."""
-        given, wanted = columns(predictions, examples)
-        one, other = ([(tag,) for row in rows for tag in row] for rows in (given, wanted))
-        found: dict[str, Any] = {
-            "classes": class_table(one, other),
-            "confusion": confusion(one, other),
+        """Return the table of tags, the confusion matrix and the table of spans."""
+        y_pred, y_true = predicted_and_expected(predictions, examples)
+        predicted, expected = ([(tag,) for row in rows for tag in row] for rows in (y_pred, y_true))
+        details: dict[str, Any] = {
+            "classes": class_table(predicted, expected),
+            "confusion": confusion(predicted, expected),
         }
         if is_span_scheme(self.tags):
-            found["spans"] = span_table(given, wanted)
-        return found
+            details["spans"] = span_table(y_pred, y_true)
+        return details
 
     def knows(self, word: str) -> bool:
-        """Whether training saw this word."""
+        """Return whether a word is in the vocabulary."""
         return self.source.knows(word)
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> TagCheck:
-        """What is in the data, and what is odd."""
+        """Return statistics of the data and warnings about it."""
         shape = self.source.shape
         return check_tags(train, dev, (shape.size, shape.characters), self.knows)
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary/`."""
-        place = folder / "vocabulary"
-        place.mkdir(parents=True, exist_ok=True)
-        self.source.save(place)
-        write_json(place / "task.json", {"tags": self.tags, "metric": self.metric})
+        """Write `vocabulary/`."""
+        path = folder / "vocabulary"
+        path.mkdir(parents=True, exist_ok=True)
+        self.source.save(path)
+        write_json(path / "task.json", {"tags": self.tags, "metric": self.metric})

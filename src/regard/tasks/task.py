@@ -1,7 +1,7 @@
-"""The contract of a Task: all that the loop, validation and prediction know of the data.
+"""The interface of a task: all that training, validation and prediction know about the data.
 
-The options of a task make it: `options.open(place, dev)` reads its data, `options.fit(pairs)`
-makes the task from them, `options.load(folder)` from a run.
+Options create tasks: `options.open(spec, dev)` reads the data, `options.fit(pairs)` returns the
+task of these pairs, `options.load(folder)` that of a run.
 """
 
 import math
@@ -30,7 +30,7 @@ from regard.search.search import SearchRequest, SearchResult
 from regard.tasks.inspection.forced_pass import ForcedPass, InspectionRequest
 from regard.tasks.rows import InputRows, SourceRows
 from regard.tasks.task_loss import losses
-from regard.tasks.values import Constraints, Evaluation, InputItem, Prediction, plain
+from regard.tasks.values import Constraints, Evaluation, InputItem, Prediction, to_text
 
 __all__ = [
     "DataCheck",
@@ -39,178 +39,178 @@ __all__ = [
     "Task",
 ]
 
-SAMPLES = 5  # predictions shown at each validation
+NUM_SAMPLES = 5  # predictions shown at each validation
 ONLY_TRANSDUCERS = "prefix, require, ban: only supported for task transduce"
 
 
 class Task(ABC):
-    """Data to batches, outputs to answers, and the measures that fit. source: what it reads."""
+    """Turns data into batches and outputs into predictions, and computes metrics."""
 
     kind: str
     source: Input
-    metric: str  # the measure that decides which model is best
-    unit = "examples"  # what examples are called
-    usage_hint = "regard predict {run} TEXT"  # what a trained model is for
-    # What a model can be asked for, of predict, nbest, constraints, alignment, alternatives,
-    # stream, score pairs, score texts, continue (what follows a text). Commands, server and page
-    # read it from the Predictor. stepwise: those that need a model that gives steps.
+    metric: str  # the metric that selects the best checkpoint
+    unit = "examples"  # plural noun for its examples
+    usage_hint = "regard predict {run} TEXT"  # the command for a trained model
+    # Of predict, nbest, constraints, alignment, alternatives, stream, score pairs, score texts and
+    # continue (generate text). Commands, server and web UI read them from the Predictor.
+    # step_abilities: those that need a model that decodes step by step.
     abilities: frozenset[str] = frozenset({"predict"})
     step_abilities: frozenset[str] = frozenset()
-    exportable = False  # whether other engines than torch can run its models
-    uses_threads = False  # whether threads and processes share the batches of predictions
-    empty_prediction: Prediction | None = (
-        None  # of a source without any position, which no model reads
-    )
-    by_line = True  # whether each line of an input is a source; otherwise see `read_items`
-    reads_source = True  # whether it predicts from a source; language models only continue
-    writes_text = False  # whether targets are texts, or sequences of words
-    is_aligned = False  # whether each target token belongs to a source position
+    exportable = False  # whether engines other than torch can run its models
+    uses_threads = False  # whether threads and processes share the batches
+    empty_prediction: Prediction | None = None  # for an empty source, which no model can read
+    by_line = True  # whether each input line is a source; otherwise `read_items` reads them
+    reads_source = True  # False for language models
+    writes_text = False  # whether targets are texts or sequences of words
+    is_aligned = False  # whether each target token belongs to one source position
 
     @property
     def output_tokenizer(self) -> Tokenizer | None:
-        """The vocabulary of what the model generates; None where it gives labels or numbers."""
+        """The tokenizer of generated text; None if the model predicts labels or numbers."""
         return None
 
     def count_label(self, count: int) -> str:
-        """So many examples, in words."""
+        """Return a number of examples with its noun, such as "3 sentences"."""
         return f"{count:,} {self.unit if count != 1 else self.unit.removesuffix('s')}"
 
     @abstractmethod
     def corpus(self, pairs: Sequence[Pair]) -> Corpus:
-        """The examples as numbers, ready for training."""
+        """Return the examples as tensors, ready for training."""
 
     @abstractmethod
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
 
     @abstractmethod
     def build(self, options: Any) -> nn.Module:
-        """The model of these options, with what only the data knows: vocabulary sizes."""
+        """Return the model of these options, with the vocabulary sizes of the data."""
 
     def rows(self, sources: Sequence[Any]) -> SourceRows:
-        """Return the sources as batches are made of them."""
+        """Return the sources as rows, which batches are made of."""
         return InputRows(self.source, sources)
 
     def search_request(self, rows: Any, part: list[int], search: Any) -> SearchRequest:
-        """Return what a search is asked about these of the rows."""
+        """Return the search request for these rows."""
         return SearchRequest(rows.pad(part))
 
     @abstractmethod
     def make_prediction(
         self, source: Any, row: np.ndarray | None, found: SearchResult, search: Any, nbest: int
     ) -> Prediction:
-        """Return the prediction for a source, from what the search found. row: its tokens."""
+        """Return the prediction for a source, given the result of the search. row: its tokens."""
 
     def encode_constraints(self, constraints: Constraints) -> TokenConstraints:
-        """Return what is asked of a prediction, as tokens."""
+        """Return the constraints as tokens."""
         raise UserError(ONLY_TRANSDUCERS)
 
     def partial_prediction(self, source: Any) -> Callable[[PartialHypothesis], Prediction]:
-        """Return what makes a prediction of an output that is not complete yet."""
-        raise UserError("only transducers and language models give an output token by token")
+        """Return a function that turns an unfinished output into a prediction."""
+        raise UserError("streaming: only supported for tasks transduce and language-model")
 
     def score_pairs(
         self, engine: Any, pairs: Sequence[Pair], rows: int
     ) -> list[tuple[dict[str, Any], Prediction]]:
-        """Return how probable given outputs are: statistics, and the output as a prediction."""
+        """Return scores of given targets, and each target as a prediction."""
         raise UserError(
-            f"a {self.kind} model; only language models score texts, and transducers pairs"
+            f"task {self.kind}: scoring is only supported for transduce (pairs) and language-model "
+            "(texts)"
         )
 
     @abstractmethod
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
-        """What is in the data, and what is odd."""
+        """Return statistics of the data and warnings about it."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Writes all that `load` needs."""
+        """Write everything that `load` needs."""
 
     def compute_metrics(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores | None:
-        """What is measured of predictions; None where all comes from the loss."""
+        """Return the metrics of predictions; None if all of them follow from the loss."""
         return None
 
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """Measures by name."""
-        measured = self.compute_metrics(predictions, examples)
-        return {} if measured is None else measured.scores()
+        """Return the metrics by name."""
+        metrics = self.compute_metrics(predictions, examples)
+        return {} if metrics is None else metrics.scores()
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap intervals of the same measures."""
-        measured = self.compute_metrics(predictions, examples)
-        return {} if measured is None else measured.intervals()
+        """Return 95 % bootstrap intervals of these metrics."""
+        metrics = self.compute_metrics(predictions, examples)
+        return {} if metrics is None else metrics.intervals()
 
     def parse(self, text: str) -> Any:
-        """A source as it is written in a line."""
+        """Return the source of an input line."""
         return text
 
     def read_items(self, input: str, *columns: str | None) -> tuple[Iterator[InputItem], list[str]]:
-        """Return the sources of an input, if they are not its lines, and notes on its format."""
+        """Return the items of an input whose lines are not sources, and notes on its format."""
         raise NotImplementedError
 
     @staticmethod
     def to_source(value: Any, number: int = 1) -> Any:
-        """Return a source from what the user gives in place of a line. number: of the example."""
-        raise UserError(f"a text expected, {value!r} found")
+        """Return the source of a Python value. number: of the example."""
+        raise UserError(f"expected a text, found {value!r}")
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
         """Return a repeatable pass over a source and its output; raise UserError by default."""
-        raise UserError(f"a {self.kind} model cannot be inspected")
+        raise UserError(f"inspection is not supported for task {self.kind}")
 
-    def inspection_search(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the settings of the search for an inspection. given: by the user."""
-        return given
+    def inspection_search(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the search options of an inspection. options: those of the user."""
+        return options
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """What is evaluated: by default each pair."""
+        """Return the examples to evaluate, by default one per pair."""
         return [Example(pair.source, (pair.target,)) for pair in pairs]
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """What stands behind the scores: tables and figures, ready for JSON."""
+        """Return tables and data of figures behind the metrics, ready for JSON."""
         return {}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:
-        """How measures were computed, for those that have several ways."""
+        """Return how metrics were computed, for those with several variants."""
         return {}
 
     def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
-        """Measures that follow from the loss."""
+        """Return the metrics that follow from the loss."""
         return {}
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
-        """Fits what is fitted after training, on dev; True where something was."""
+        """Calibrate on the dev set after training; return whether anything changed."""
         return False
 
     def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:
-        """The corpus in the order that suits a model."""
+        """Return the corpus in the order that a model needs."""
         return corpus
 
     def samples(
         self, evaluation: "Evaluation", examples: Sequence[Example]
     ) -> list[dict[str, Any]]:
-        """A few examples with their predictions, always the same ones, ready for JSON."""
-        places = random.Random(0).sample(range(len(examples)), k=len(examples))
+        """Return a few examples with their predictions, always the same ones, ready for JSON."""
+        indices = random.Random(0).sample(range(len(examples)), k=len(examples))
         return [
             {
                 "source": self.source.text(examples[i].source),
                 "prediction": evaluation.predictions[i].text,
-                "references": [plain(reference) for reference in examples[i].references],
+                "references": [to_text(reference) for reference in examples[i].references],
             }
-            for i in sorted(places[:SAMPLES])
+            for i in sorted(indices[:NUM_SAMPLES])
         ]
 
     def solve(self, model: nn.Module, corpus: Corpus, objective: Objective) -> None:
-        """Trains a model in one step, by a formula."""
+        """Compute the closed-form solution of a model."""
         raise UserError(
-            "training.optimizer.kind=closed_form: only linear regression with loss mse and n-gram "
-            "language models are solved by a formula; choose adamw"
+            "training.optimizer.kind=closed_form: only supported for linear regression with loss "
+            "mse and n-gram language models",
+            help="use --set training.optimizer.kind=adamw",
         )
 
     def evaluate(
@@ -224,8 +224,8 @@ class Task(ABC):
         """Return the metrics of a predictor on examples."""
         sources = [example.source for example in examples]
         mine = parallel.shard_items(sources)
-        answers = predictor.predict(mine, search, rows=batch_size) if mine else []
-        predictions = parallel.all_gather(answers)
+        local = predictor.predict(mine, search, rows=batch_size) if mine else []
+        predictions = parallel.all_gather(local)
         scores = self.score(predictions, examples)
         model = predictor.module
         if model is None:  # an engine that only predicts has no loss

@@ -1,4 +1,4 @@
-"""The loss of a model over batches."""
+"""Loss of a model over batches."""
 
 import itertools
 from collections import Counter
@@ -16,7 +16,7 @@ from regard.objectives import Objective
 def losses(
     model: nn.Module, batches: Iterator[Any], objective: Objective
 ) -> tuple[float, dict[str, float]]:
-    """The loss and its parts, each divided by the count, over batches."""
+    """Return the loss and its parts, each divided by the count, over batches."""
     device = device_of(model)
     total, count, parts = 0.0, 0.0, Counter[str]()
     for batch in itertools.islice(batches, parallel.rank(), None, parallel.world_size()):
@@ -28,11 +28,11 @@ def losses(
     total, count, *sums = parallel.all_reduce_sum(
         [total, count, *(float(parts[name]) for name in names)]
     )
-    if not count:  # no answer that training knows
+    if not count:  # every target is unknown
         return 0.0, {}
     return total / count, {name: part / count for name, part in zip(names, sums, strict=True)}
 
 
 def device_of(model: nn.Module) -> torch.device:
-    """Where a model lies."""
+    """Return the device of a model."""
     return next(itertools.chain(model.parameters(), model.buffers())).device

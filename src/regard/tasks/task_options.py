@@ -1,4 +1,4 @@
-"""What the options of all tasks can do."""
+"""Base class of the options of all tasks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 
 class TaskOptions(Options):
-    """What the options of all tasks can do."""
+    """Base class of the options of all tasks."""
 
     kind: str
 
     def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
-        """The training and dev examples."""
+        """Return the training and the dev set."""
         return open_pairs(place, dev, self.read, self.kind, self.hold_out)
 
     def read(self, place: DataSpec) -> Pairs:
-        """The examples of a file."""
+        """Return the examples of a file."""
         return place.read()
 
     def hold_out(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-        """Train and dev parts of examples that came without a dev part."""
+        """Split examples without a dev set into training and dev set."""
         return split_dev(pairs)
 
     def trainable(
         self, pairs: Sequence[Pair], task: "Task | None" = None
     ) -> tuple[Sequence[Pair], list[str]]:
-        """The examples that can be trained on, and a line for each reason others cannot."""
+        """Return the examples that can be trained on, and a line per reason to skip others."""
         return list(pairs), []
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: "Task | None" = None
     ) -> tuple["Task", Any, list[AutoSetting]]:
-        """The task of these examples, the options with nothing open, what was chosen and why.
+        """Return the task of these examples, the complete options, and the automatic settings.
 
-        model: the options of the model. like: a task whose vocabulary is taken over.
+        model: the options of the model. like: a task whose vocabulary is reused.
         """
         raise NotImplementedError
 
@@ -50,5 +50,5 @@ class TaskOptions(Options):
         raise UserError("--unlabeled: only supported for tasks tag and classify")
 
     def load(self, folder: Path) -> "Task":
-        """The task that `save` wrote into a run folder."""
+        """Return the task that `save` wrote to a run folder."""
         raise NotImplementedError

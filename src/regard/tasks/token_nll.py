@@ -1,4 +1,4 @@
-"""How surprised a language model is by a text: -log p of each token.
+"""Negative log-likelihood of each token of a text under a language model.
 
 N tokens, B rows, T length of a window.
 """
@@ -16,33 +16,33 @@ from regard.data.tensors.padded import Batch
 from regard.data.tensors.tree import tree_map
 from regard.tasks.task_loss import device_of
 
-READ = 512  # tokens a model that carries its memory reads at once
+CHUNK_LENGTH = 512  # tokens per forward pass of a model with state
 
 
 def windowed_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
-    """(N,) by windows, each read on its own."""
+    """Return (N,) -log p, each window on its own."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     spans = np.concatenate(list(corpus.windows()))  # (windows, 3)
     order = (spans[:, 2] - spans[:, 0]).argsort(kind="stable")
     for start in range(0, len(order), batch_size):
         part = spans[order[start : start + batch_size]]
         nats, _ = _nats(model, corpus.scored(part))
-        places = [np.arange(counted, end) for _, counted, end in part]
-        found[np.concatenate(places)] = nats
+        positions = [np.arange(scored, end) for _, scored, end in part]
+        found[np.concatenate(positions)] = nats
     return found
 
 
 def stateful_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.ndarray:
-    """(N,) document by document from left to right, several side by side."""
+    """Return (N,) -log p, each document from left to right, with several per batch."""
     found = np.zeros(len(corpus.side.flat), np.float32)
     starts, lengths = corpus.side.starts, corpus.side.lengths
-    order = (-lengths).argsort(kind="stable")  # the longest first: those that end leave the batch
+    order = (-lengths).argsort(kind="stable")  # the longest first: finished ones leave the batch
     for first in range(0, len(order), batch_size):
         part, carry = order[first : first + batch_size], None
-        for at in range(0, int(lengths[part[0]]), READ):
+        for at in range(0, int(lengths[part[0]]), CHUNK_LENGTH):
             part = part[lengths[part] > at]
             rows = np.stack(
-                [starts[part] + at, starts[part] + np.minimum(at + READ, lengths[part])]
+                [starts[part] + at, starts[part] + np.minimum(at + CHUNK_LENGTH, lengths[part])]
             )
             carry = tree_map(partial(_first, len(part)), carry)
             nats, carry = _nats(model, corpus.batch(rows.T)._replace(carry=carry))
@@ -55,7 +55,7 @@ def _first(rows: int, tensor: Tensor) -> Tensor:
 
 
 def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
-    """-log p of the tokens that count, row by row, and what to carry on."""
+    """Return -log p of the scored tokens, row by row, and the state to carry over."""
     batch = batch.to(device_of(model))
     assert batch.target is not None
     found = model(batch)
@@ -64,18 +64,18 @@ def _nats(model: nn.Module, batch: Batch) -> tuple[np.ndarray, Any]:
     return nats.cpu().numpy(), found.carry
 
 
-def document_row(nats: np.ndarray, text: str) -> dict[str, float]:
-    """The sums of one document."""
+def document_metrics(nats: np.ndarray, text: str) -> dict[str, float]:
+    """Return the sums and metrics of one document."""
     sums = {
         "nats": float(nats.sum(dtype=np.float64)),
         "tokens": len(nats),
         "characters": len(text),
     }
-    return sums | figures(**sums)
+    return sums | nll_metrics(**sums)
 
 
-def figures(nats: float, tokens: float, characters: float) -> dict[str, float]:
-    """loss in nats a token, perplexity, and bits per character."""
+def nll_metrics(nats: float, tokens: float, characters: float) -> dict[str, float]:
+    """Return loss (nats per token), perplexity and bits per character."""
     loss = nats / max(1.0, tokens)
     return {
         "loss": loss,

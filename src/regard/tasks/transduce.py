@@ -1,4 +1,4 @@
-"""Transduction, N to M: a sequence in, a sequence of its own length out."""
+"""Transduction: sequence-to-sequence, with free output length."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ from regard.tasks.task import DataCheck, Prediction, Task
 
 
 class TransduceTask(SequenceDecoding, Task):
-    """Vocabularies of both sides, and how long outputs may be."""
+    """The task of transduction: input, target tokenizer, ratio of output to source length."""
 
     kind = "transduce"
     unit = "sources"
@@ -50,37 +50,37 @@ class TransduceTask(SequenceDecoding, Task):
         self.metric = metric
         self.ratio = ratio
         self.max_length = max_length
-        # Whether both sides number the same tokens alike, so that a model has one table of
-        # vectors for both; an imported model may still cut each side in its own way.
+        # Whether both sides have the same token ids, so that a model has one embedding table; an
+        # imported model may still tokenize each side in its own way.
         self.shared = shared or self.tokenizer is target
-        # The pairs that were encoded last and what they became: a run asks for its training
-        # pairs several times before it begins, and then for others.
+        # The pairs that were encoded last, and their corpus: a run needs its training pairs several
+        # times before training starts.
         self._encoded: tuple[Sequence[Pair], PairCorpus] | None = None
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The vocabulary of the sources, if they are texts."""
+        """The tokenizer of the sources, if they are texts."""
         return getattr(self.source, "tokenizer", None)
 
     @property
     def output_tokenizer(self) -> Tokenizer:
-        """The vocabulary of the targets."""
+        """The tokenizer of the targets."""
         return self.target
 
     def source_tokenizer(self) -> Tokenizer:
-        """The vocabulary of the sources; refused where they are no texts."""
+        """Return the tokenizer of the sources. Raise UserError if they are not texts."""
         if self.tokenizer is None:
             raise UserError(
-                f"only for models that read texts, and this one reads {self.source.kind}"
+                f"only supported for models with text input; this one reads {self.source.kind}"
             )
         return self.tokenizer
 
     def build(self, options: EncoderDecoderOptions) -> nn.Module:
-        """A generator for such sources and this vocabulary."""
+        """Return an encoder-decoder for these sources and targets."""
         return options.build(self.source.shape, len(self.target), self.shared)
 
     def corpus(self, pairs: Sequence[Pair]) -> PairCorpus | MappedCorpus:
-        """The pairs as numbers, each side closed with EOS; of large files in a mapped cache."""
+        """Return the pairs as tokens, each side with EOS; of large files, memory-mapped."""
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
@@ -94,7 +94,7 @@ class TransduceTask(SequenceDecoding, Task):
         return encoded.take(rows) if isinstance(pairs, PairSubset) else encoded
 
     def lengths(self, pairs: Sequence[Pair]) -> np.ndarray:
-        """(N, 2): tokens of both sides of each pair."""
+        """Return (N, 2), the number of tokens on both sides of each pair."""
         large = large_base(pairs)
         if large is not None:
             assert self.tokenizer is not None
@@ -102,7 +102,7 @@ class TransduceTask(SequenceDecoding, Task):
         return self.corpus(pairs).lengths - 1
 
     def stats(self, corpus: Corpus) -> DataStats:
-        """What the choice of a model depends on."""
+        """Return the statistics that default settings depend on."""
         tokens, outputs, shape = int(corpus.lengths.sum()), len(self.target), self.source.shape
         return DataStats(
             len(corpus), tokens, outputs, self.target.subwords, inputs=shape.size, source=shape.kind
@@ -113,39 +113,39 @@ class TransduceTask(SequenceDecoding, Task):
         return transducer_pass(request)
 
     def examples(self, pairs: Iterable[Pair]) -> list[Example]:
-        """One example a source, with all its targets."""
+        """Return one example per source, with all its targets."""
         return group(pairs)
 
     def score(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, float]:
-        """exact_match ser cer wer bleu chrf short_bleu."""
+        """Return exact_match, ser, cer, wer, bleu, chrf and short_bleu."""
         outputs = [prediction.text for prediction in predictions]
         return metrics.score(outputs, self._references(examples), self.target.tokenize)
 
     def intervals(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, tuple[float, float]]:
-        """95 % bootstrap intervals of the same measures."""
+        """Return 95 % bootstrap intervals of these metrics."""
         outputs = [prediction.text for prediction in predictions]
         return metrics.intervals(outputs, self._references(examples), self.target.tokenize)
 
     def loss_metrics(self, loss: float, parts: dict[str, float]) -> dict[str, float]:
-        """The perplexity, from the loss without smoothing."""
+        """Return the perplexity, from the loss without label smoothing."""
         return {"perplexity": math.exp(min(parts["nll"], 700.0))}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:
-        """How sacrebleu computed its measures."""
+        """Return how sacrebleu computed its metrics."""
         return metrics.signatures([example.references for example in examples])
 
     def check(self, train: Sequence[Pair], dev: Sequence[Pair]) -> DataCheck:
-        """What is in the data, and what is odd."""
+        """Return statistics of the data and warnings about it."""
         if self.tokenizer is None:
             return check_sources(self.source.kind, self.lengths(train), len(dev))
-        facts = (self.tokenizer, self.target, self.max_length)
+        sides = (self.tokenizer, self.target, self.max_length)
         large = large_base(train)
         if large is None:
-            return check(train, dev, *facts, self.lengths(train))
+            return check(train, dev, *sides, self.lengths(train))
         rows = subset_rows(train)
         key = make_key(
             *(large.key, b"" if rows is None else rows.tobytes()),
@@ -153,25 +153,25 @@ class TransduceTask(SequenceDecoding, Task):
             [[pair.source, pair.target] for pair in dev],
         )
         _, found = cached(
-            "checks", key, lambda _: check(train, dev, *facts, self.lengths(train)).as_dict()
+            "checks", key, lambda _: check(train, dev, *sides, self.lengths(train)).as_dict()
         )
         return load_check(found)
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
-        """The references as the model would write them: spaced tokens with one space between."""
+        """Return the references as the model would write them, with whitespace normalized."""
         return [[self.target.normal(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:
-        """Writes `vocabulary/`."""
-        place = folder / "vocabulary"
-        place.mkdir(parents=True, exist_ok=True)
-        self.source.save(place)
-        one = self.tokenizer is self.target
-        if not one:
-            self.target.save(place, "target")
-        facts = {
-            "shared": one,
+        """Write `vocabulary/`."""
+        path = folder / "vocabulary"
+        path.mkdir(parents=True, exist_ok=True)
+        self.source.save(path)
+        shared = self.tokenizer is self.target
+        if not shared:
+            self.target.save(path, "target")
+        fields = {
+            "shared": shared,
             "metric": self.metric,
             "ratio": self.ratio,
         }
-        write_json(place / "task.json", facts)
+        write_json(path / "task.json", fields)

@@ -1,4 +1,4 @@
-"""The options of transduction: how both sides are read and cut."""
+"""Options of transduction: how both sides are read and tokenized."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -38,7 +38,7 @@ Metric = Literal["exact_match", "ser", "cer", "wer", "bleu", "chrf", "short_bleu
 
 
 class TransduceOptions(TaskOptions):
-    """A sequence in, a sequence out."""
+    """Options of transduction (sequence-to-sequence)."""
 
     kind: Literal["transduce"] = "transduce"
     source: Inputs = Field(Text(), description="input type and tokenizer")
@@ -50,47 +50,47 @@ class TransduceOptions(TaskOptions):
     metric: Metric | None = Field(None, description="metric that selects the best checkpoint")
 
     @model_validator(mode="after")
-    def _case_counts(self) -> "TransduceOptions":
+    def _check_case(self) -> "TransduceOptions":
         if getattr(self.source, "lowercase", False):
-            raise ValueError("source.lowercase: only for classification and regression")
+            raise ValueError("source.lowercase: only supported for tasks classify and regress")
         return self
 
     def read(self, place: DataSpec) -> Pairs:
-        """The pairs of a file or of two; large ones stay where they are."""
+        """Return the pairs of one or two files; large files are not loaded into memory."""
         return place.read_large() or place.read()
 
     def hold_out(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
-        """Train and dev parts of pairs that came without a dev part."""
+        """Split pairs without a dev set into training and dev set."""
         return split_large(pairs) if isinstance(pairs, LargePairs) else split_dev(list(pairs))
 
     def trainable(
         self, pairs: Sequence[Pair], task: Any = None
     ) -> tuple[Sequence[Pair], list[str]]:
-        """The pairs that can be trained on, and a line for each reason others cannot."""
+        """Return the pairs that can be trained on, and a line per reason to skip others."""
         kept = nonempty_pairs(pairs)
         notes = []
         if len(kept) < len(pairs):
             notes.append(
-                f"{len(pairs) - len(kept):,} pairs with an empty side are left out of training"
+                f"skipped: {len(pairs) - len(kept):,} pairs with an empty source or target"
             )
         limit = self.max_length
         if limit is not None and task is not None:
             short = select_pairs(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
-                    f"{len(kept) - len(short):,} pairs longer than task.max_length={limit} tokens "
-                    "are left out of training"
+                    f"skipped: {len(kept) - len(short):,} pairs longer than task.max_length={limit} "
+                    "tokens"
                 )
             kept = short
         if not kept:
             long = f" or is longer than task.max_length={limit}" if limit else ""
-            raise UserError(f"no example is left to train on: every pair has an empty side{long}")
+            raise UserError(f"no pairs to train on: all have an empty side{long}")
         return kept, notes
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """The task for these pairs, the options with nothing left open, what was chosen and why."""
+        """Return the task of these pairs, the complete options, and the automatic settings."""
         if like is not None:
             return self._fit_like(pairs, like)
         if isinstance(pairs, PairSubset) and large_base(pairs) is not None:
@@ -100,7 +100,7 @@ class TransduceOptions(TaskOptions):
     def _fit_once(
         self, pairs: PairSubset
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """The task for large pairs, which a second run finds in the cache."""
+        """Return the task of large data, cached for later runs."""
 
         def build(folder: Path) -> dict[str, Any]:
             task, options, auto_settings = self._fit(pairs)
@@ -115,7 +115,7 @@ class TransduceOptions(TaskOptions):
     def _fit(
         self, pairs: Sequence[Pair]
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """The task for these pairs, with vocabularies of its own."""
+        """Return the task of these pairs, with new vocabularies."""
         auto_settings: list[AutoSetting] = []
         if not self.source.joint or not self.source.accepts(pairs[0].source):
             return self._fit_target(pairs, auto_settings)
@@ -125,25 +125,29 @@ class TransduceOptions(TaskOptions):
         texts = side_texts(pairs, *sides)
         source = build_tokenizer(options.source.tokenizer, texts, options.source.vocab_size)
         target = source if options.shared_vocab else options.target_tokenizer(pairs)
-        return _measured(_read(source), target, options, pairs), options, auto_settings
+        return (
+            _with_length_ratio(_text_input(source), target, options, pairs),
+            options,
+            auto_settings,
+        )
 
     def _fit_target(
         self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """The task for sources that are no texts."""
+        """Return the task of sources that are not texts."""
         tree, sources = self.model_dump(), [pair.source for pair in pairs]
         source, section = fit_input(self.source, sources, "task.source", auto_settings)
         tree["source"] = section.model_dump()
         choose_target(tree, side_texts(pairs, "target"), auto_settings)
         options = TransduceOptions.model_validate(tree)
         return (
-            _measured(source, options.target_tokenizer(pairs), options, pairs),
+            _with_length_ratio(source, options.target_tokenizer(pairs), options, pairs),
             options,
             auto_settings,
         )
 
     def target_tokenizer(self, pairs: Sequence[Pair]) -> Tokenizer:
-        """The vocabulary of the targets of these pairs."""
+        """Return the tokenizer of the targets of these pairs."""
         return build_tokenizer(
             self.target.tokenizer, side_texts(pairs, "target"), self.target.vocab_size
         )
@@ -151,7 +155,7 @@ class TransduceOptions(TaskOptions):
     def _filled(
         self, pairs: Sequence[Pair], auto_settings: list[AutoSetting]
     ) -> "TransduceOptions":
-        """The options with nothing left open."""
+        """Return the complete options."""
         tree = self.model_dump()
         tree["source"]["lowercase"] = False
         choose_sides(tree, pairs, auto_settings)
@@ -160,7 +164,7 @@ class TransduceOptions(TaskOptions):
     def _fit_like(
         self, pairs: Sequence[Pair], like: Any
     ) -> tuple["TransduceTask", "TransduceOptions", list[AutoSetting]]:
-        """The task with the vocabularies of another one, as far as it has them."""
+        """Return the task with the vocabularies of another one, as far as it has them."""
         assert isinstance(self.source, Text)
         source = text_like(like.source, self.source.tokenizer).tokenizer
         tree = self.model_dump()
@@ -171,34 +175,38 @@ class TransduceOptions(TaskOptions):
             tree["shared_vocab"] = like.shared
             tree["metric"] = self.metric or like.metric
             options = TransduceOptions.model_validate(tree)
-            return _measured(_read(source), target, options, pairs), options, []
+            return _with_length_ratio(_text_input(source), target, options, pairs), options, []
         auto_settings: list[AutoSetting] = []
         tree["shared_vocab"] = False
         options = TransduceOptions.model_validate(tree)._filled(pairs, auto_settings)
         target = options.target_tokenizer(pairs)
-        return _measured(_read(source), target, options, pairs), options, auto_settings
+        return (
+            _with_length_ratio(_text_input(source), target, options, pairs),
+            options,
+            auto_settings,
+        )
 
     def load(self, folder: Path) -> "TransduceTask":
-        """The task that `TransduceTask.save` wrote into a run folder."""
-        place = folder / "vocabulary"
-        shared, metric, ratio = read_fields(place / "task.json", "shared", "metric", "ratio")
-        source = self.source.load(place)
+        """Return the task that `TransduceTask.save` wrote to a run folder."""
+        path = folder / "vocabulary"
+        shared, metric, ratio = read_fields(path / "task.json", "shared", "metric", "ratio")
+        source = self.source.load(path)
         own = getattr(source, "tokenizer", None)
-        target = own if shared and own is not None else load_tokenizer(place, "target")
+        target = own if shared and own is not None else load_tokenizer(path, "target")
         return TransduceTask(
             source, target, metric, ratio, self.max_length, bool(self.shared_vocab)
         )
 
 
-def _read(tokenizer: Tokenizer) -> TextInput:
-    """How texts of this vocabulary are read."""
+def _text_input(tokenizer: Tokenizer) -> TextInput:
+    """Return the input of texts with this tokenizer."""
     return TextInput(tokenizer, lowercase=False, opened=False)
 
 
-def _measured(
+def _with_length_ratio(
     source: Input, target: Tokenizer, options: TransduceOptions, pairs: Sequence[Pair]
 ) -> "TransduceTask":
-    """The task of these sides, which knows how long outputs may be."""
+    """Return the task with the ratio of output to source length of these pairs."""
     assert options.metric is not None
     shared = bool(options.shared_vocab)
     task = TransduceTask(source, target, options.metric, 1.0, options.max_length, shared)

@@ -119,14 +119,14 @@ class Evaluation:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def columns(
+def predicted_and_expected(
     predictions: Sequence[Prediction], examples: Sequence[Example]
 ) -> tuple[list[Any], list[Any]]:
     """Return the predicted and the expected values."""
     return [p.value for p in predictions], [e.references[0] for e in examples]
 
 
-def plain(side: Any) -> str:
+def to_text(side: Any) -> str:
     """Return a source or a target as one text."""
     if isinstance(side, str):
         return side

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from regard.experiments.diagnose.diagnosed_run import DiagnosedRun
 from regard.experiments.diagnose.findings import Statistics
-from regard.tasks.values import plain
+from regard.tasks.values import to_text
 
 MAX_TEXTS = 1000  # per set
 CHUNK = 200  # characters of plain text that count as one text
@@ -93,7 +93,7 @@ def texts(subject: DiagnosedRun, side: str) -> tuple[list[str], list[str]]:
     """Return the texts of a side in train and dev; plain text in chunks."""
     found = []
     for pairs in subject.parts.values():
-        rows = [plain(getattr(pair, side)) for pair in pairs[:MAX_TEXTS]]
+        rows = [to_text(getattr(pair, side)) for pair in pairs[:MAX_TEXTS]]
         if not subject.task.reads_source:
             rows = [row[at : at + CHUNK] for row in rows for at in range(0, len(row), CHUNK)]
             rows = rows[:: max(1, len(rows) // MAX_TEXTS)]

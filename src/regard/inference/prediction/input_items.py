@@ -22,7 +22,7 @@ def text_items(task: Task, texts: Sequence[str]) -> Iterator[InputItem]:
     """Return the texts of the command line."""
     for text in texts:  # Python decodes bytes that are not UTF-8 as lone surrogates
         if any("\ud800" <= character <= "\udfff" for character in text):
-            raise UserError(f"{text!r}: expected UTF-8 on the command line")
+            raise UserError(f"{text!r}: not UTF-8, which is expected on the command line")
     return iter([InputItem(task.parse(text), text) for text in texts])
 
 

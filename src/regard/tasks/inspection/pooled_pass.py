@@ -134,7 +134,7 @@ def classifier_pass(request: InspectionRequest) -> ClassifierPass:
         request=request,
         source=source,
         parts=len(steps),
-        labels=[task.numbers[name] for name in names],
+        labels=[task.label_ids[name] for name in names],
     )
     with torch.inference_mode():
         score = float(forced_pass.scores(1).sum())
@@ -184,10 +184,10 @@ def _predict(request: InspectionRequest) -> tuple[TokenizedText, Padded, Predict
 def _parse_labels(task: Any, target: str) -> list[str]:
     """Return the labels of a target; raise UserError if one is unknown."""
     names = [target]
-    if task.is_multi_label and target not in task.numbers:
+    if task.is_multi_label and target not in task.label_ids:
         names = [name for part in target.split(",") if (name := part.strip())]
     for name in names:
-        if name not in task.numbers:
+        if name not in task.label_ids:
             raise UserError(f"target: unknown label {name!r}{suggest_names(name, task.labels)}")
     return names
 

@@ -81,7 +81,7 @@ def tagger_pass(request: InspectionRequest) -> TaggerPass:
     forced_pass = (CRFTaggerPass if has_crf else TaggerPass)(
         request=request,
         source=task.source.batch([words]).to(request.device),
-        tokens=tuple(task.numbers[tag] for tag in tags),
+        tokens=tuple(task.tag_ids[tag] for tag in tags),
     )
     output = ForcedOutput(
         source=TokenizedText(" ".join(words), tuple(task.source.names(words))),
@@ -101,6 +101,6 @@ def _parse_tags(task: Any, words: tuple[str, ...], target: str) -> list[str]:
     if len(tags) != len(words):
         raise UserError(f"target: expected {len(words)} tags, one per word, found {len(tags)}")
     for tag in tags:
-        if tag not in task.numbers:
+        if tag not in task.tag_ids:
             raise UserError(f"target: unknown tag {tag!r}{suggest_names(tag, task.tags)}")
     return tags
