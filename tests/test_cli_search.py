@@ -271,16 +271,16 @@ def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> Non
     Path("a").write_text("ab\nbc\n")
     Path("b").write_text("ba\n")
     for words, message in (
-        (("--source", "a", "--target", "b"), "b: ends after 1 lines, but a has more"),
-        (("--source", "a"), "--source and --target must be passed together"),
+        (("--source", "a", "--target", "b"), "b: has 1 lines, a has more"),
+        (("--source", "a"), "--source and --target must be used together"),
         (("--input", "a"), "a line 1: expected source TAB target, found 0 tabs"),
-        (("--source", "a", "--target", "b", "--input", "a"), "pass either --source and --target"),
+        (("--source", "a", "--target", "b", "--input", "a"), "cannot be combined with texts or --input"),
     ):
         said = command("score", trained.run, *words)
         assert said.code == 2 and message in said.err
     assert "nothing to score" in command("score", trained.run, stdin="").err
     said = command("score", models("classify").run, "a\tb")
-    assert "scoring is only supported for transduce" in said.err
+    assert "score is only supported for language-model and transduce models" in said.err
 
 
 def test_constraints_are_as_many_as_sources(model: Any) -> None:

@@ -237,7 +237,7 @@ def test_check_draws_the_law_of_zipf(command: Command, models: Any) -> None:
     assert said.code == 2  # a file is missing
     words = ("check", models("language-model").train, "--task", "language-model")
     said = command(*words, "--plot", "zipf.svg")
-    assert said.code == 0 and "drawn: zipf.svg" in said.err
+    assert said.code == 0 and "written: zipf.svg" in said.err
     drawn = Path("zipf.svg").read_text("utf-8")
     assert drawn.lstrip().startswith("<svg") and drawn.rstrip().endswith("</svg>")
 

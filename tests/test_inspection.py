@@ -237,7 +237,7 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
         "(?s)output: 31 .*smaller max_length",
     ),
     ("transduce", "abc", {"top_k": 3}, "top_k: no setting of a transduce model's search"),
-    ("transduce", ["a", "b"], {}, "a text expected"),
+    ("transduce", ["a", "b"], {}, "expected a text"),
     ("transduce", "a\udcff", {}, "text: expected UTF-8"),
     ("transduce", "a", {"target": "\ud800"}, "target: expected UTF-8"),
     ("tag", ["a", "\ud800"], {}, "text: expected UTF-8"),
@@ -247,12 +247,12 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("tag", "a b c", {"max_tokens": 2}, "text: 3 tokens"),
     ("tag", "Anna", {"beam": 3}, "beam: no setting of a tag model's search"),
     ("classify", "the", {"target": "godo"}, "unknown label 'godo'; did you mean good"),
-    ("classify", [1.0, 2.0], {}, "a text expected"),
+    ("classify", [1.0, 2.0], {}, "expected a text"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
     ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
     ("language-model", "Anna " * 9, {"max_tokens": 20}, "text: 45 tokens"),
     ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and continuation: 2"),
-    ("language-model", ["Anna"], {}, "a text expected"),
+    ("language-model", ["Anna"], {}, "expected a text"),
 ]
 
 

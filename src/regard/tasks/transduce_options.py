@@ -78,8 +78,8 @@ class TransduceOptions(TaskOptions):
             short = select_pairs(kept, task.lengths(kept).max(1) <= limit)
             if len(short) < len(kept):
                 notes.append(
-                    f"skipped: {len(kept) - len(short):,} pairs longer than task.max_length={limit} "
-                    "tokens"
+                    f"skipped: {len(kept) - len(short):,} pairs longer than {limit} tokens "
+                    "(task.max_length)"
                 )
             kept = short
         if not kept:
