@@ -40,7 +40,7 @@ def test_questions_that_do_not_fit_the_model(models: Callable[[str], Any]) -> No
     for kind, given, message in (
         (Regressor, [(1.0, 2.0, 3.0)], "vector 1: 2 numbers expected, 3 found"),
         (Regressor, ["abc"], "vector 1: 2 numbers expected, 'abc' found"),
-        (Classifier, [(1.0, 2.0)], "example 1: a text expected"),
+        (Classifier, [(1.0, 2.0)], "example 1: expected a text"),
     ):
         with pytest.raises(UserError, match=message):
             regard.load(models(kind.task).run).predict(given)
