@@ -274,7 +274,10 @@ def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> Non
         (("--source", "a", "--target", "b"), "b: has 1 lines, a has more"),
         (("--source", "a"), "--source and --target must be used together"),
         (("--input", "a"), "a line 1: expected source TAB target, found 0 tabs"),
-        (("--source", "a", "--target", "b", "--input", "a"), "cannot be combined with texts or --input"),
+        (
+            ("--source", "a", "--target", "b", "--input", "a"),
+            "cannot be combined with texts or --input",
+        ),
     ):
         said = command("score", trained.run, *words)
         assert said.code == 2 and message in said.err
