@@ -37,10 +37,10 @@ def test_switch_to_chinese(page: Page) -> None:
 def test_very_long_tokens_do_not_overflow(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     word = "Donaudampfschifffahrt" * 9
-    answer = {"text": word, "value": word, "tokens": [word], "token_logprobs": [-0.1, -0.2]}
+    prediction = {"text": word, "value": word, "tokens": [word], "token_logprobs": [-0.1, -0.2]}
     found = {
         "model": "chars",
-        "alternatives": [{"token": word, "probability": 0.5, "prediction": answer}],
+        "alternatives": [{"token": word, "probability": 0.5, "prediction": prediction}],
     }
     page.route("**/alternatives", lambda route: route.fulfill(json=found))
     run_text(page, "abcd")
@@ -48,8 +48,8 @@ def test_very_long_tokens_do_not_overflow(page: Page) -> None:
     option = page.locator("button.option")
     expect(option).to_be_visible()
     assert horizontal_overflow(page) <= 0
-    whole = {**answer, "unknown_tokens": [word], "nbest": [{"text": word, "score": -1}] * 2}
-    streamed = f"event: result\ndata: {json.dumps(whole)}\n\n"
+    result = {**prediction, "unknown_tokens": [word], "nbest": [{"text": word, "score": -1}] * 2}
+    streamed = f"event: result\ndata: {json.dumps(result)}\n\n"
     kind = "text/event-stream"
     page.route("**/stream", lambda route: route.fulfill(body=streamed, content_type=kind))
     option.click()
@@ -121,7 +121,7 @@ def test_other_scripts(page: Page, server: Served, script: str, direction: str) 
         assert found == direction
     run_inspect(page)
     read = page.locator("#inspection [data-read]").all_inner_texts()
-    assert [letter for letter in text if not any(letter in one for one in read)] == []
+    assert [char for char in text if not any(char in one for one in read)] == []
 
 
 def test_input_is_escaped(page: Page, server: Served) -> None:

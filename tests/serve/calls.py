@@ -16,13 +16,13 @@ class Calls:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sizes: list[int] = []
-        self.go, self.begun = threading.Event(), threading.Event()
+        self.go, self.started = threading.Event(), threading.Event()
         self.go.set()
         original = Predictor.predict
 
         def predict(predictor: Predictor, sources: Any, *rest: Any) -> Any:
             self.sizes.append(len(sources))
-            self.begun.set()
+            self.started.set()
             assert self.go.wait(120)
             return original(predictor, sources, *rest)
 
@@ -35,9 +35,9 @@ async def ask(client: httpx.AsyncClient, *texts: str, **rest: Any) -> httpx.Resp
 
 async def wait_for_batch(calls: Calls) -> None:
     """Wait until a batch runs."""
-    while not calls.begun.is_set():
+    while not calls.started.is_set():
         await asyncio.sleep(0.002)
-    calls.begun.clear()
+    calls.started.clear()
 
 
 async def wait_for_queue(app: FastAPI, count: int) -> None:

@@ -134,18 +134,18 @@ def head(first: str, *lines: str) -> bytes:
     return "\r\n".join([first, "Host: 127.0.0.1", *lines, "", ""]).encode("latin-1")
 
 
-def broken_requests(chance: random.Random) -> list[bytes]:
+def broken_requests(rng: random.Random) -> list[bytes]:
     """Return bytes that are invalid or barely valid HTTP."""
     post, kind = "POST /predict HTTP/1.1", "Content-Type: application/json"
-    whole = head(post, kind, "Content-Length: 17") + b'{"texts": ["ab"]}'
+    complete = head(post, kind, "Content-Length: 17") + b'{"texts": ["ab"]}'
     return [
         b"\r\n\r\n",
         b"GET\r\n\r\n",
         b"GET / HTTP/9.9\r\n\r\n",
         b"GET /\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + chance.randbytes(200),
-        chance.randbytes(chance.randint(1, 3_000)),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + rng.randbytes(200),
+        rng.randbytes(rng.randint(1, 3_000)),
         head("GET /" + "a" * 100_000 + " HTTP/1.1"),
         head("GET /%00%ff%zz HTTP/1.1"),
         head("GET /static/..%2f..%2fetc%2fpasswd HTTP/1.1"),
@@ -171,6 +171,6 @@ def broken_requests(chance: random.Random) -> list[bytes]:
         + b'{"texts": ["ab"]}\r\n0\r\n\r\n',
         head(post, kind, "Transfer-Encoding: chunked", "Content-Length: 3") + b"0\r\n\r\n",
         head(post, kind, "Expect: 100-continue", "Content-Length: 17"),
-        whole[: chance.randint(1, len(whole))],
-        whole * 3,
+        complete[: rng.randint(1, len(complete))],
+        complete * 3,
     ]

@@ -67,9 +67,9 @@ def test_only_the_bad_text_of_a_batch_fails(
     served: Served, build_transducer_app: BuildApp, words: list[str], calls: Calls
 ) -> None:
     async def run_requests(client: httpx.AsyncClient) -> None:
-        asked = [ask(client, word, constraints=[{"require": ["a"]}]) for word in words[:15]]
+        good_requests = [ask(client, word, constraints=[{"require": ["a"]}]) for word in words[:15]]
         bad = ask(client, "bed", "fed", constraints=[{}, {"require": ["ж"]}])
-        *good, failed = await asyncio.gather(*asked, bad)
+        *good, failed = await asyncio.gather(*good_requests, bad)
         assert calls.sizes[0] == 17 and len(calls.sizes) > 1
         assert all(one.status_code == 200 for one in good), [one.text for one in good]
         assert failed.status_code == 400

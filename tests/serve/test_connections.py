@@ -43,16 +43,16 @@ def test_idle_connections_are_closed() -> None:
             writer.write(message)
             return reader, writer
 
-        waits = await connect(ASK % b"slow")
-        dawdles = await connect(ASK % b"large")  # and reads only into its buffer
+        pending = await connect(ASK % b"slow")
+        stalled = await connect(ASK % b"large")  # and reads only into its buffer
         others = [await connect(message) for message in (b"", b"GET / HTTP/1.1\r\nhost: ")]
         for reader, _ in others:
             assert await asyncio.wait_for(reader.read(), 60) == b""
-        while len(state.connections) > 1:  # the one that waits for its response stays
+        while len(state.connections) > 1:  # the one that pending for its response stays
             await asyncio.sleep(0.05)
         go.set()
-        assert (await waits[0].readuntil(b"xxxxxxxxxx")).startswith(b"HTTP/1.1 200")
-        for _, writer in (waits, dawdles, *others):
+        assert (await pending[0].readuntil(b"xxxxxxxxxx")).startswith(b"HTTP/1.1 200")
+        for _, writer in (pending, stalled, *others):
             writer.close()
         server.close()
 
@@ -62,11 +62,10 @@ def test_idle_connections_are_closed() -> None:
 def test_connections_above_the_limit_are_rejected(
     build_transducer_app: Callable[..., FastAPI], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In our own words; those that were there before, and who asks for its health, are served."""
+    """The error is JSON; earlier connections and /health are still served."""
 
-    monkeypatch.setattr(
-        "regard.serve.connections.MAX_OVER_LIMIT_INTERVAL", 600
-    )  # nobody is cut for being slow
+    # No connection is closed for being idle.
+    monkeypatch.setattr("regard.serve.connections.MAX_OVER_LIMIT_INTERVAL", 600)
 
     async def run_requests() -> None:
         app, state = build_transducer_app(max_connections=2), ServerState()

@@ -1,4 +1,4 @@
-"""What is rejected: with the right status, as JSON, and with words that help."""
+"""Errors: status, JSON body, field and message."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def rejected(client: TestClient, status: int, body: Any, path: str = "/predict")
 
 
 @pytest.mark.parametrize(
-    ("body", "at"),
+    ("body", "field"),
     [
         ({}, "texts"),
         ({"texts": "bed"}, "texts"),
@@ -43,9 +43,9 @@ def rejected(client: TestClient, status: int, body: Any, path: str = "/predict")
         ),
     ],
 )
-def test_schema_errors(client: TestClient, body: Any, at: str) -> None:
+def test_schema_errors(client: TestClient, body: Any, field: str) -> None:
     message = rejected(client, 422, body)
-    assert message["field"].startswith(at) and at in message["error"]
+    assert message["field"].startswith(field) and field in message["error"]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_invalid_json(client: TestClient, content: bytes) -> None:
 
 
 def test_content_type(client: TestClient) -> None:
-    """A page of another origin can send text/plain without being asked: it is rejected."""
+    """text/plain is rejected: pages of other origins can send it without a preflight."""
     for kind in ("text/plain", "application/x-www-form-urlencoded", ""):
         response = client.post("/predict", content=b"{}", headers={"content-type": kind})
         assert response.status_code == 415

@@ -26,9 +26,9 @@ TEXTS = st.text(st.characters(), max_size=30) | st.text("abcdef\ud800\udfff\x00"
 
 def fuzz_settings(examples: int) -> Any:
     """Return settings for this many deterministic examples."""
-    odd = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+    slow = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     fixture = [HealthCheck.function_scoped_fixture]
-    return settings(max_examples=examples, suppress_health_check=[*odd, *fixture], **PLAIN)
+    return settings(max_examples=examples, suppress_health_check=[*slow, *fixture], **PLAIN)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def small_numbers() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def app(estimators: dict[str, Estimator]) -> FastAPI:
-    """All tasks, with small limits: what is large is rejected soon."""
+    """Return an application with all tasks and small limits."""
     return build_app(estimators, ServeSettings(max_chars=2_000, max_length=100, timeout=240))
 
 
@@ -52,15 +52,15 @@ def fuzz_client(app: FastAPI) -> Iterator[TestClient]:
         yield client
 
 
-def check_response(answer: Any) -> dict[str, Any]:
+def check_response(response: Any) -> dict[str, Any]:
     """Assert that a response is a success or an error with a message; return its JSON."""
-    message = answer.content.decode("utf-8")
-    assert answer.status_code in (200, *range(400, 500)), message
-    if answer.status_code != 200:
+    message = response.content.decode("utf-8")
+    assert response.status_code in (200, *range(400, 500)), message
+    if response.status_code != 200:
         found = json.loads(message)
         assert isinstance(found["error"], str) and found["error"].strip()
         return found
-    if answer.headers["content-type"].startswith("text/event-stream"):
+    if response.headers["content-type"].startswith("text/event-stream"):
         kind, data = message.strip().split("\n\n")[-1].split("\n")
         assert kind in ("event: result", "event: error") and INTERNAL_ERROR not in data
         return json.loads(data.removeprefix("data: "))
@@ -77,7 +77,7 @@ def ask(client: TestClient, path: str, body: Any) -> dict[str, Any]:
 @endpoints
 @pytest.mark.parametrize("name", fuzz_cases.TEXTS)
 def test_unusual_texts(fuzz_client: TestClient, app: FastAPI, path: str, name: str) -> None:
-    """By every model; what is too long is rejected by its length."""
+    """With every model; texts above the limit are rejected."""
     text = fuzz_cases.TEXTS[name]
     for model in app.state.service.models:
         found = ask(fuzz_client, path, fuzz_cases.fields(path, text) | {"model": model})
@@ -135,8 +135,8 @@ OPERATIONS = [
 def test_openapi_schema(
     fuzz_client: TestClient, app: FastAPI, method: str, path: str, right: bool
 ) -> None:
-    """What is wrong by OpenAPI is rejected. What is right may be too: settings that do not go
-    together. All answers are as described."""
+    """Invalid requests are rejected. Valid ones may be too: some settings exclude each other. All
+    responses match the schema."""
     import schemathesis
     from schemathesis.specs.openapi.checks import positive_data_acceptance
 
@@ -152,8 +152,8 @@ def test_openapi_schema(
     def run(case: Any) -> None:
         sent = case.as_transport_kwargs(base_url="http://testserver")
         sent["content"] = sent.pop("data", None)
-        answer = fuzz_client.request(**{name: value for name, value in sent.items() if value})
-        assert answer.status_code < 500, answer.text
-        case.validate_response(answer, excluded_checks=[positive_data_acceptance])
+        response = fuzz_client.request(**{name: value for name, value in sent.items() if value})
+        assert response.status_code < 500, response.text
+        case.validate_response(response, excluded_checks=[positive_data_acceptance])
 
     run()

@@ -71,7 +71,7 @@ def test_health_and_limits(client: TestClient) -> None:
 
 def test_metrics(build_transducer_app: Callable[..., FastAPI]) -> None:
     with TestClient(build_transducer_app()) as client:
-        answers = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["predictions"]
+        predictions = client.post("/predict", json={"texts": ["bed", "fade"]}).json()["predictions"]
         client.get("/nothing%22%0A")
         client.get("/static/base.css")
         response = client.get("/metrics")
@@ -87,7 +87,7 @@ def test_metrics(build_transducer_app: Callable[..., FastAPI]) -> None:
     assert metrics_by_name['regard_batch_size_bucket{le="1.0"}'] == 0
     assert metrics_by_name['regard_batch_size_bucket{le="2.0"}'] == 1
     assert metrics_by_name['regard_batch_size_bucket{le="+Inf"}'] == 1
-    tokens = sum(len(one["tokens"]) for one in answers)
+    tokens = sum(len(one["tokens"]) for one in predictions)
     assert metrics_by_name['regard_tokens_total{model="turn"}'] == tokens
     assert metrics_by_name["regard_requests_in_flight"] == 1  # this request
     assert metrics_by_name["regard_process_resident_bytes"] > 10_000_000
@@ -142,10 +142,10 @@ def test_media_types_do_not_depend_on_the_system(monkeypatch: pytest.MonkeyPatch
 def test_resident_bytes_without_proc(monkeypatch: pytest.MonkeyPatch, system: str) -> None:
     from regard.serve import metrics
 
-    def refuse(*_: Any, **__: Any) -> Any:
+    def raise_not_found(*_: Any, **__: Any) -> Any:
         raise FileNotFoundError
 
-    monkeypatch.setattr(metrics, "open", refuse, raising=False)
+    monkeypatch.setattr(metrics, "open", raise_not_found, raising=False)
     monkeypatch.setattr("sys.platform", system)
     if system == "win32":
         monkeypatch.setitem(sys.modules, "resource", None)
@@ -157,10 +157,10 @@ def test_inspect(client: TestClient) -> None:
     found = client.post("/inspect", json={"text": "fade", "search": {"beam": 2}}).json()
     assert found["model"]["name"] == "transduce" and found["tree"]["beam"] == 2
     assert "".join(found["source"]["tokens"]).startswith("fade")
-    (answer,) = client.post("/predict", json={"texts": ["fade"], "search": {"beam": 2}}).json()[
+    (prediction,) = client.post("/predict", json={"texts": ["fade"], "search": {"beam": 2}}).json()[
         "predictions"
     ]
-    assert found["target"]["text"] == answer["text"]
+    assert found["target"]["text"] == prediction["text"]
     given = client.post("/inspect", json={"text": "fade", "target": "cab"}).json()
     assert given["target"]["text"] == "cab" and given["target"]["forced"] is True
     rejected = client.post("/inspect", json={"text": "a", "search": {"max_tokens": 9}})

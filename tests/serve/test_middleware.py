@@ -75,10 +75,10 @@ def test_cors(build_transducer_app: BuildApp) -> None:
         rejected = client.options("/predict", headers={"origin": other, **ask})
         assert rejected.status_code == 405
         assert "access-control-allow-origin" not in rejected.headers
-        answer = client.post("/predict", json=ASK, headers={"origin": page})
-        assert answer.headers["access-control-allow-origin"] == page
-        assert "Origin" in answer.headers["vary"]
-        assert answer.headers["access-control-expose-headers"] == "retry-after"
+        response = client.post("/predict", json=ASK, headers={"origin": page})
+        assert response.headers["access-control-allow-origin"] == page
+        assert "Origin" in response.headers["vary"]
+        assert response.headers["access-control-expose-headers"] == "retry-after"
     with TestClient(build_transducer_app()) as client:
         assert client.options("/predict", headers={"origin": page, **ask}).status_code == 405
     with pytest.raises(ValueError, match="list the origins"):

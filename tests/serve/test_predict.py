@@ -21,12 +21,12 @@ Ask = Callable[..., Any]
 
 @pytest.fixture
 def ask(client: TestClient) -> Ask:
-    def answers(**body: Any) -> Any:
+    def post(**body: Any) -> Any:
         response = client.post("/predict", json=body)
         assert response.status_code == 200, response.text
         return response.json()["predictions"]
 
-    return answers
+    return post
 
 
 @pytest.mark.parametrize("task", TEXTS)
@@ -105,9 +105,7 @@ def test_alternatives(client: TestClient, estimators: dict[str, Estimator]) -> N
     found = client.post("/alternatives", json=body).json()["alternatives"]
     expected = model.predictor_.alternatives("fade", Constraints("e", (), ("d",)), 3)
     assert [one["token"] for one in found] == [token for token, _, _ in expected]
-    assert [one["prediction"]["text"] for one in found] == [
-        answer.text for _, _, answer in expected
-    ]
+    assert [one["prediction"]["text"] for one in found] == [one.text for _, _, one in expected]
     assert found[0]["probability"] >= found[1]["probability"] >= found[2]["probability"] > 0
     assert client.post("/alternatives", json={"text": "fade"}).status_code == 200
     rejected = client.post("/alternatives", json={"model": "tag", "text": "Anna"})
@@ -130,10 +128,10 @@ def test_alternatives_are_searched_in_chunks(
         return original(engine, search, request)
 
     monkeypatch.setattr(TorchEngine, "run", run)
-    asked = ("fade", Constraints("c"), 5)
-    whole = predictor.alternatives(*asked)
+    query = ("fade", Constraints("c"), 5)
+    expected = predictor.alternatives(*query)
     two_rows = partial(batches.plan, max_tokens=10)  # of "fade"
     monkeypatch.setattr(sequence_decoding, "plan", two_rows)
-    parts = predictor.alternatives(*asked)
+    parts = predictor.alternatives(*query)
     assert rows == [5, 2, 2, 1]
-    assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in whole]
+    assert [(one[0], one[2].text) for one in parts] == [(one[0], one[2].text) for one in expected]

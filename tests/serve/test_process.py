@@ -47,8 +47,8 @@ class Process:
         given = {"content-type": "application/json", **headers}
         method, content = ("GET", None) if body is None else ("POST", json.dumps(body))
         connection.request(method, path, content, given)
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read()
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
 
     def raw(self, body: Any, path: str = "/predict", held: int = 0) -> socket.socket:
         """Open a connection and send a request without its last bytes; read nothing."""
@@ -59,7 +59,7 @@ class Process:
         connection.sendall(head.encode() + content[: len(content) - held])
         return connection
 
-    def figure(self, name: str) -> float:
+    def metric(self, name: str) -> float:
         """Return a metric of /metrics."""
         lines = self.ask("/metrics")[2].decode().splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
@@ -67,7 +67,7 @@ class Process:
     def until(self, name: str, test: Callable[[float], bool]) -> None:
         """Wait until a metric passes a test."""
         end = time.monotonic() + TIMEOUT
-        while not test(value := self.figure(name)):
+        while not test(value := self.metric(name)):
             assert time.monotonic() < end, f"{name} is {value}"
             time.sleep(0.02)
 
@@ -113,9 +113,9 @@ def test_slow_and_disconnected_clients_and_graceful_shutdown(process: Process) -
         assert process.ask("/health")[0] == 503
         time.sleep(0.02)
     running.sendall(json.dumps(body)[-1:].encode())
-    answer = http.client.HTTPResponse(running)
-    answer.begin()
-    assert answer.status == 200 and json.loads(answer.read())["predictions"]
+    response = http.client.HTTPResponse(running)
+    response.begin()
+    assert response.status == 200 and json.loads(response.read())["predictions"]
     _, message = process.process.communicate(timeout=TIMEOUT)
     assert process.process.returncode == 0 and message.endswith("stopped\n")
     assert "Traceback" not in message
@@ -124,13 +124,13 @@ def test_slow_and_disconnected_clients_and_graceful_shutdown(process: Process) -
 def test_invalid_arguments(command: Callable[..., Any], trained: Any, tmp_path: Path) -> None:
     short = tmp_path / "api_key"
     short.write_text("abc\n")
-    odd = tmp_path / "odd"
-    odd.write_text("schlüssel-der-nicht-geht\n", "utf-8")
+    non_ascii = tmp_path / "non_ascii"
+    non_ascii.write_text("schlüssel-der-nicht-geht\n", "utf-8")
     for words, expected in (
         ((tmp_path / "nothing",), "no such model folder"),
         ((trained.run, trained.run), "two models are named run"),
         ((trained.run, "--api-key-file", short), "at least 8 printable"),
-        ((trained.run, "--api-key-file", odd), "printable ASCII"),
+        ((trained.run, "--api-key-file", non_ascii), "printable ASCII"),
         ((trained.run, "--api-key-file", tmp_path / "none"), "cannot be read"),
         ((trained.run, "--max-texts", "2000"), "never fit"),
         ((trained.run, "--max-batch-size", "0"), "--max-batch-size"),

@@ -40,8 +40,8 @@ def test_full_queue_is_503_with_retry_after(
         last = asyncio.ensure_future(ask(client, "d"))  # room for one
         await wait_for_queue(app, 4)
         calls.go.set()
-        answers = await asyncio.gather(first, others, last)
-        assert [one.status_code for one in answers] == [200] * 3
+        responses = await asyncio.gather(first, others, last)
+        assert [one.status_code for one in responses] == [200] * 3
 
     served(app, run_requests)
 

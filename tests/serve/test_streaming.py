@@ -25,16 +25,16 @@ def streamed(client: TestClient, events_of: Events, body: dict[str, Any]) -> Any
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_transducer(client: TestClient, events_of: Events, search: dict[str, Any]) -> None:
-    *partials, (last, answer) = streamed(client, events_of, {"text": "fadeb", "search": search})
+    *partials, (last, result) = streamed(client, events_of, {"text": "fadeb", "search": search})
     assert last == "result" and {kind for kind, _ in partials} <= {"partial"}
     body = {"texts": ["fadeb"], "search": search}
     (expected,) = client.post("/predict", json=body).json()["predictions"]
-    assert answer["text"] == expected["text"] and answer["model"] == "transduce"
-    assert answer["score"] == pytest.approx(expected["score"], abs=1e-5)
+    assert result["text"] == expected["text"] and result["model"] == "transduce"
+    assert result["score"] == pytest.approx(expected["score"], abs=1e-5)
     for _, one in partials:
         assert "".join(one["tokens"]) == one["text"]
     if search.get("beam") == 1:
-        assert all(answer["text"].startswith(one["text"]) for _, one in partials)
+        assert all(result["text"].startswith(one["text"]) for _, one in partials)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -55,25 +55,25 @@ def test_logprobs_of_partial_predictions(
 
 def test_language_model(client: TestClient, events_of: Events) -> None:
     body = {"model": "language-model", "text": "Anna "}
-    *partials, (_, answer) = streamed(client, events_of, body)
-    assert partials and all(answer["text"].startswith(one["text"]) for _, one in partials)
+    *partials, (_, result) = streamed(client, events_of, body)
+    assert partials and all(result["text"].startswith(one["text"]) for _, one in partials)
     assert all(one["text"].startswith("Anna ") for _, one in partials)
-    assert not any("token_logprobs" in one for one in (answer, *(one for _, one in partials)))
+    assert not any("token_logprobs" in one for one in (result, *(one for _, one in partials)))
     (expected,) = client.post(
         "/predict", json={"model": "language-model", "texts": ["Anna "]}
     ).json()["predictions"]
-    assert answer["text"] == expected["text"]
+    assert result["text"] == expected["text"]
 
 
 def test_other_tasks_have_no_partial_predictions(client: TestClient, events_of: Events) -> None:
-    ((kind, answer),) = streamed(client, events_of, {"model": "tag", "text": "Anna sees Rome"})
-    assert kind == "result" and len(answer["value"]) == 3
+    ((kind, result),) = streamed(client, events_of, {"model": "tag", "text": "Anna sees Rome"})
+    assert kind == "result" and len(result["value"]) == 3
 
 
 def test_constraints_and_errors(client: TestClient, events_of: Events) -> None:
     body = {"text": "fade", "constraints": {"prefix": "cab"}}
-    *_, (_, answer) = streamed(client, events_of, body)
-    assert answer["text"].startswith("cab")
+    *_, (_, result) = streamed(client, events_of, body)
+    assert result["text"].startswith("cab")
     body = {"text": "fade", "constraints": {"require": ["ж"]}}
     ((kind, message),) = streamed(client, events_of, body)
     assert kind == "error" and "require" in message["error"]
@@ -91,8 +91,8 @@ def test_greedy_search_notifies_every_step(estimators: dict[str, Estimator]) -> 
         notified: dict[int, list[tuple[int, ...]]] = {}
 
         def follow(places: Any, outputs: Any, notified: Any = notified) -> None:
-            for place, so_far in zip(places, outputs(), strict=True):
-                notified.setdefault(place, []).append(tuple(so_far.tokens))
+            for index, so_far in zip(places, outputs(), strict=True):
+                notified.setdefault(index, []).append(tuple(so_far.tokens))
 
         sources = ["bed", "fadeb", "a"]
         predictor = model.predictor_
@@ -100,13 +100,13 @@ def test_greedy_search_notifies_every_step(estimators: dict[str, Estimator]) -> 
             sources, predictor.search_options(**search), work=PredictWork(step_callback=follow)
         )
         assert set(notified) == {0, 1, 2}
-        for place, answer in enumerate(found):
-            lengths = [len(tokens) for tokens in notified[place]]
+        for index, result in enumerate(found):
+            lengths = [len(tokens) for tokens in notified[index]]
             if search.get("beam") == 1:
-                whole = tuple(notified[place][-1])
+                tokens = tuple(notified[index][-1])
                 task: Any = model.task_
                 assert lengths == list(range(1, len(lengths) + 1))
-                assert answer.text.startswith(task.target.decode(whole))
+                assert result.text.startswith(task.target.decode(tokens))
 
 
 def test_slow_readers_get_the_latest_partial() -> None:

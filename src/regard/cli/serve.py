@@ -84,7 +84,7 @@ def serve(
         if error.name is None or error.name.partition(".")[0] == "regard":
             raise
         raise UserError(
-            f"package {error.name} is not installed; run pip install 'regard[serve]'"
+            f"package {error.name} is not installed", help="pip install 'regard[serve]'"
         ) from error
 
     access = {"api_key": read_api_key(api_key_file), "cors_origins": tuple(cors_origin or ())}

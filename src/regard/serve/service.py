@@ -83,7 +83,7 @@ class Service:
         disconnects."""
         self.batcher.put(jobs)
         results: asyncio.Future[Any] = asyncio.gather(*(job.future for job in jobs))
-        # Retrieve the exception, or asyncio logs that nobody did.
+        # Retrieve the exception; otherwise asyncio logs it as never retrieved.
         results.add_done_callback(lambda one: one.cancelled() or one.exception())
         # After the body, the only message is the disconnect.
         disconnect: asyncio.Future[Any] = asyncio.ensure_future(request.receive())
