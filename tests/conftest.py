@@ -162,7 +162,7 @@ def models(
 def train_in(
     folder: Path, command: Callable[..., Said], train: str, dev: str, *words: str | Path
 ) -> None:
-    """Trains on files of a folder; what was said is kept there."""
+    """Trains on files of a folder; what was reported is kept there."""
     said = command("train", folder / train, "--dev", folder / dev, "--out", folder / "run", *words)
     assert said.code == 0, said.err
     (folder / "said.json").write_text(json.dumps([train, dev, *said]))

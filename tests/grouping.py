@@ -9,7 +9,7 @@ FOLDERS = {"browser": "browser", "serve": "sockets"}
 PROCESSES = {"test_processes", "test_torchrun", "test_predict", "test_resume", "test_workers"}
 ALONE = {  # their models are made once a file
     *("test_estimators", "test_estimators_tasks", "test_evaluation", "test_cli_search"),
-    *("test_export_onnx", "test_import_marian", "test_import_refusals", "test_inspection"),
+    *("test_export_onnx", "test_import_marian", "test_import_errors", "test_inspection"),
     *("test_quantize", "test_transfer"),
 }
 

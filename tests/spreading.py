@@ -8,7 +8,7 @@ from .grouping import group_of
 
 
 class Spreading(LoadScopeScheduling):
-    """Groups go to one worker as a whole, the largest first; other tests to whoever is free."""
+    """Each group runs on one worker, the largest first; other tests on the next free worker."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = Path(nodeid.partition("::")[0])

@@ -83,14 +83,14 @@ def run(
     *tables: Table,
     limit: int | list[int] = 10,
     nbest: int = 1,
-    wishes: list[TokenConstraints] | None = None,
+    constraints: list[TokenConstraints] | None = None,
     **more: Any,
 ) -> list[list[Hypothesis]]:
     """The outputs of sentences that follow these tables."""
     stepper = Tables(*tables, looks=more.get("looks"))
     limits = torch.tensor(limit if isinstance(limit, list) else [limit] * len(tables))
     source = stepper.source(more.get("lengths"))
-    return search.run(stepper, SearchRequest(source, limits, nbest, constraints=wishes))
+    return search.run(stepper, SearchRequest(source, limits, nbest, constraints=constraints))
 
 
 def texts(found: list[Hypothesis]) -> list[str]:
@@ -102,8 +102,8 @@ def chances(found: list[Hypothesis]) -> list[float]:
     return [math.exp(one.log_probability) for one in found]
 
 
-def wish(prefix: str = "", require: str = "", ban: str = "") -> TokenConstraints:
-    """A wish in letters; several words with spaces between."""
+def constraint(prefix: str = "", require: str = "", ban: str = "") -> TokenConstraints:
+    """A constraint in letters; several words with spaces between."""
     return TokenConstraints(
         ids(prefix), tuple(map(ids, require.split())), tuple(map(ids, ban.split()))
     )

@@ -22,11 +22,11 @@ def made(kind: str) -> Tokenizer:
     return build_tokenizer(kind, SENTENCES * 20, 70 if kind in ("bpe", "unigram") else None)
 
 
-def holds(tokens: list[int], wish: TokenConstraints) -> bool:
+def holds(tokens: list[int], constraint: TokenConstraints) -> bool:
     """Whether a sequence has something of what is banned, looked for place by place."""
     for begin in range(len(tokens)):
-        free = begin == 0 or tokens[begin - 1] in wish.boundary_tokens
-        phrases = [*wish.banned, *(wish.banned_after_boundary if free else ())]
+        free = begin == 0 or tokens[begin - 1] in constraint.boundary_tokens
+        phrases = [*constraint.banned, *(constraint.banned_after_boundary if free else ())]
         if any(tuple(tokens[begin : begin + len(phrase)]) == phrase for phrase in phrases):
             return True
     return False
@@ -45,13 +45,13 @@ def test_words_with_and_without_a_space_before(
     kind: str, word: str, having: list[str], free: list[str]
 ) -> None:
     tokenizer = made(kind)
-    wish = encode_bans(tokenizer, (word,))
+    constraint = encode_bans(tokenizer, (word,))
     for sentence in having:
         if kind == "word" and 1 in tokenizer.encode(sentence):
             continue  # a word that it never saw, such as glued Chinese
-        assert holds(tokenizer.encode(sentence), wish), sentence
+        assert holds(tokenizer.encode(sentence), constraint), sentence
     for sentence in free:
-        assert not holds(tokenizer.encode(sentence), wish), sentence
+        assert not holds(tokenizer.encode(sentence), constraint), sentence
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
@@ -60,15 +60,15 @@ def test_a_part_of_another_word_is_free(kind: str) -> None:
     parts = [*tokenizer.encode("w"), *tokenizer.encode_attached("in")]
     bracket = [*tokenizer.encode("("), *tokenizer.encode_attached("in")]
     assert (tokenizer.decode(parts), tokenizer.decode(bracket)) == ("win", "(in")
-    wish = encode_bans(tokenizer, ("in",))
-    assert not holds(parts, wish) and holds(bracket, wish)
+    constraint = encode_bans(tokenizer, ("in",))
+    assert not holds(parts, constraint) and holds(bracket, constraint)
 
 
 @pytest.mark.parametrize("kind", ["char", "whitespace"])
 def test_other_vocabularies_have_one_way(kind: str) -> None:
     tokenizer = made(kind)
-    wish = encode_bans(tokenizer, ("in",))
-    assert wish == TokenConstraints(banned=(tuple(tokenizer.encode("in")),))
+    constraint = encode_bans(tokenizer, ("in",))
+    assert constraint == TokenConstraints(banned=(tuple(tokenizer.encode("in")),))
 
 
 def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
@@ -89,23 +89,27 @@ TABLE = {
 
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
-def test_a_glued_word_is_struck_out_where_it_begins(begun: str, best: str, beam: int) -> None:
-    wish = TokenConstraints(
+def test_a_glued_word_is_masked_where_it_begins(begun: str, best: str, beam: int) -> None:
+    constraint = TokenConstraints(
         prefix=ids(begun), banned_after_boundary=(ids("c"),), boundary_tokens=frozenset(ids("b"))
     )
-    ((found,),) = run(Beam(beam=beam, length_penalty=0), TABLE, wishes=[wish])
+    ((found,),) = run(Beam(beam=beam, length_penalty=0), TABLE, constraints=[constraint])
     assert text(found) == best
     ((free,),) = run(
-        Beam(beam=beam, length_penalty=0), TABLE, wishes=[TokenConstraints(prefix=ids(begun))]
+        Beam(beam=beam, length_penalty=0), TABLE, constraints=[TokenConstraints(prefix=ids(begun))]
     )
     assert text(free) == begun + "c"
 
 
 def test_a_glued_word_of_two_tokens_and_at_the_very_beginning() -> None:
-    wish = TokenConstraints(banned_after_boundary=(ids("ac"),), boundary_tokens=frozenset(ids("b")))
-    ((found,),) = run(Beam(beam=4, length_penalty=0, stopping="optimal"), TABLE, wishes=[wish])
+    constraint = TokenConstraints(
+        banned_after_boundary=(ids("ac"),), boundary_tokens=frozenset(ids("b"))
+    )
+    ((found,),) = run(
+        Beam(beam=4, length_penalty=0, stopping="optimal"), TABLE, constraints=[constraint]
+    )
     assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
-    drawn = run(Sample(), TABLE, nbest=40, wishes=[wish])[0]
+    drawn = run(Sample(), TABLE, nbest=40, constraints=[constraint])[0]
     assert {text(one) for one in drawn} >= {"bc", "a"} and "ac" not in map(text, drawn)
 
 
@@ -113,13 +117,13 @@ def test_a_shortlist_keeps_what_is_banned() -> None:
     """In the numbers of the list 3, 5, 8: the token 8 is the third."""
     import numpy as np
 
-    wish = TokenConstraints(
+    constraint = TokenConstraints(
         banned=((5,), (6,)),
         banned_after_boundary=((8, 3), (7, 3)),
         boundary_tokens=frozenset({5, 9}),
     )
     own = np.array([3, 5, 8])
-    assert _to_list_ids(wish, own) == TokenConstraints(
+    assert _to_list_ids(constraint, own) == TokenConstraints(
         banned=((1,),), banned_after_boundary=((2, 0),), boundary_tokens=frozenset({1})
     )
     assert _to_list_ids(NO_CONSTRAINTS, own) == NO_CONSTRAINTS

@@ -101,7 +101,7 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
 
 
 def test_of_two_writers_the_first_to_finish_decides() -> None:
-    """Both go on with one whole folder, and nothing else is left behind."""
+    """Both continue with one whole folder, and nothing else is left behind."""
     both = threading.Barrier(2, timeout=120)
     found: list[tuple[Path, dict[str, Any]]] = []
 
@@ -183,7 +183,7 @@ def test_sizes(given: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert memory_limit() == count
 
 
-def test_a_wrong_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_size_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REGARD_MEMORY", "much")
     with pytest.raises(UserError, match="REGARD_MEMORY: expected a size such as 500MB"):
         memory_limit()

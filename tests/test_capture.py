@@ -102,7 +102,7 @@ def test_contexts_within_contexts(model: Any, source: Padded) -> None:
     assert torch.equal(inner.alignment(), inner["decoder.layers.1.cross"].mean(1))
 
 
-def test_silences_add_up(model: Any, source: Padded) -> None:
+def test_ablations_add_up(model: Any, source: Padded) -> None:
     name = "decoder.layers.0.cross"
     with regard.ablate(model, {name: [0, 1]}):
         both = run(model, source)
@@ -171,7 +171,7 @@ class Foreign(Engine):
         raise NotImplementedError
 
 
-def test_refusals(model: Any, source: Padded) -> None:
+def test_errors(model: Any, source: Padded) -> None:
     cross = "decoder.layers.0.cross"
     for heads, message in [
         ({"decoder.layer.0.cross": [0]}, f"did you mean {cross}"),

@@ -204,7 +204,7 @@ def test_tied_weights_are_written_once_and_stay_tied(
 def test_a_crash_while_writing_leaves_the_old_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, crash: int, step: int
 ) -> None:
-    """At whichever renaming the process dies, the one before is there, and the next is written."""
+    """If the process dies at any rename, the previous one is intact, and the next is written."""
     toy = two(tmp_path)
     calls = []
 

@@ -194,7 +194,7 @@ def test_texts_on_the_command_line(
 ) -> None:
     said = command("predict", trained.run, *words[:9])
     assert said == (0, lines(answers[:9]), "")
-    assert len(set(answers)) > 100  # the model does say something
+    assert len(set(answers)) > 100  # the model does state itmething
 
 
 def test_files_and_streams(

@@ -89,7 +89,7 @@ def test_the_score_of_a_text_is_that_of_its_evaluation(command: Command, run: Pa
     assert measured == {name: scored[name] for name in measured}
 
 
-def test_unknown_tokens_are_said(command: Command, run: Path) -> None:
+def test_unknown_tokens_are_reported(command: Command, run: Path) -> None:
     expected = "warning: 1 unknown token in the input (read as <unk>): '\u00c4'\n"
     assert command("predict", run, "\u00c4nna", "--max-length", "3").err == expected
     assert command("score", run, "\u00c4nna").err == expected

@@ -1,4 +1,4 @@
-"""The options of `predict` that change the search, wishes, and `score` of given answers."""
+"""The options of `predict` that change the search, constraints, and `score` of given answers."""
 
 import json
 import math
@@ -96,19 +96,19 @@ def test_options_are_the_settings_of_python(
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(
+def test_what_does_not_fit_is_an_error(
     command: Command, trained: Any, given: Any, message: str
 ) -> None:
     said = command("predict", trained.run, "ab", *given)
     assert said.code == 2 and message in said.err and said.out == ""
 
 
-def test_only_transducers_have_wishes(command: Command, models: Any) -> None:
+def test_only_transducers_have_constraints(command: Command, models: Any) -> None:
     said = command("predict", models("classify").run, "a", "--require", "b")
     assert said.code == 2 and "only supported for task transduce" in said.err
 
 
-def test_wishes_for_all(command: Command, trained: Any) -> None:
+def test_constraints_for_all(command: Command, trained: Any) -> None:
     def answers(*words: str) -> list[str]:
         return command("predict", trained.run, "abc", "fed", "aa", *words).out.splitlines()
 
@@ -122,7 +122,7 @@ def test_wishes_for_all(command: Command, trained: Any) -> None:
     assert not any("a" in answer for answer in answers("--ban", "a"))
 
 
-def test_wishes_in_json_lines(command: Command, trained: Any, model: Any) -> None:
+def test_constraints_in_json_lines(command: Command, trained: Any, model: Any) -> None:
     rows = [
         {"source": "abc"},
         {"source": "abc", "prefix": "f"},
@@ -178,7 +178,7 @@ def test_a_word_that_cannot_be_in_an_answer_names_its_line(
 
 
 def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any) -> None:
-    """The first window of 256 lines is written; the line is mended, and the command goes on."""
+    """The first window of 256 lines is written; the line is fixed, and the command continues."""
     rows = [{"source": "ab"}] * 260
     words = ("predict", trained.run, "--input", "in.jsonl", "--input-json", "--output", "out")
     for row in (IMPOSSIBLE, {"source": "abc"}):
@@ -286,6 +286,6 @@ def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> Non
     assert "score is only supported for language-model and transduce models" in said.err
 
 
-def test_constraints_are_as_many_as_sources(model: Any) -> None:
+def test_constraints_match_the_sources(model: Any) -> None:
     with pytest.raises(UserError, match="constraints: expected 2, found 1"):
         model.predict(["ab", "bc"], constraints=[Constraints()])

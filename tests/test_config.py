@@ -1,4 +1,4 @@
-"""The configuration: what a user gets wrong is said in plain words, all at once, with its path."""
+"""The configuration: all errors are reported at once, each with its path."""
 
 from pathlib import Path
 
@@ -14,8 +14,8 @@ from regard.models.transformer_options import TransformerEncoderOptions
 from regard.optim.training_options import seconds
 
 
-def refusal(*settings: str) -> list[str]:
-    """The lines that these settings are refused with, without the heading."""
+def error_of(*settings: str) -> list[str]:
+    """The lines that these settings are errors with, without the heading."""
     with pytest.raises(UserError) as error:
         load_config(None, list(settings))
     heading, *lines = str(error.value).split("\n")
@@ -40,12 +40,12 @@ def refusal(*settings: str) -> list[str]:
     ],
 )
 def test_an_unknown_key_names_the_nearest(setting: str, path: str, hint: str) -> None:
-    (line,) = refusal(setting)
+    (line,) = error_of(setting)
     assert line.startswith(f"{path}: no such setting; ") and hint in line
 
 
 def test_an_unknown_key_deep_inside() -> None:
-    (line,) = refusal("model.decoder.kind=transformer", "model.decoder.positions.knd=none")
+    (line,) = error_of("model.decoder.kind=transformer", "model.decoder.positions.knd=none")
     assert line == "model.decoder.positions.knd: no such setting; did you mean kind?"
 
 
@@ -59,21 +59,21 @@ def test_an_unknown_key_deep_inside() -> None:
     ],
 )
 def test_a_wrong_kind_names_the_right_ones(setting: str, path: str, kinds: str, hint: str) -> None:
-    (line,) = refusal(setting)
+    (line,) = error_of(setting)
     word = setting.split("=")[1]
     assert path in line and f"{word!r} is none of" in line and kinds in line
     assert line.endswith(f"did you mean {hint}" if hint else kinds)
 
 
 def test_a_wrong_kind_deep_inside() -> None:
-    (line,) = refusal("model.encoder.kind=transformer", "model.encoder.positions.kind=sinusoid")
+    (line,) = error_of("model.encoder.kind=transformer", "model.encoder.positions.kind=sinusoid")
     assert line.startswith("model.encoder.positions.kind: 'sinusoid' is none of")
     assert line.endswith("did you mean sinusoidal?")
 
 
 @pytest.mark.parametrize("kind", ["3", "null", "[a, b]"])
 def test_a_kind_that_is_no_word(kind: str) -> None:
-    (line,) = refusal(f"model.encoder.kind={kind}")
+    (line,) = error_of(f"model.encoder.kind={kind}")
     assert line.startswith("model.encoder")
 
 
@@ -100,7 +100,7 @@ def test_a_kind_that_is_no_word(kind: str) -> None:
     ],
 )
 def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind: str) -> None:
-    (line,) = refusal(*settings)
+    (line,) = error_of(*settings)
     assert path in line
     assert line.endswith(f"has no effect with this kind; it belongs to kind={kind}")
 
@@ -133,7 +133,7 @@ def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind
     ],
 )
 def test_sizes_that_do_not_fit(settings: list[str], line: str) -> None:
-    assert refusal(*settings) == [line]
+    assert error_of(*settings) == [line]
 
 
 def test_one_direction_may_be_odd() -> None:
@@ -163,7 +163,7 @@ def test_one_direction_may_be_odd() -> None:
     ],
 )
 def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
-    (line,) = refusal(setting)
+    (line,) = error_of(setting)
     assert line.startswith(setting.split("=")[0] + ": ") and line.endswith(f", {given} given")
 
 
@@ -176,7 +176,7 @@ def test_a_wrong_value_is_shown_with_its_path(setting: str, given: str) -> None:
 )
 def test_a_word_that_is_none_of_the_words(kind: str, setting: str) -> None:
     name, word = setting.split("=")
-    (line,) = refusal(f"model.encoder.kind={kind}", f"model.encoder.{setting}")
+    (line,) = error_of(f"model.encoder.kind={kind}", f"model.encoder.{setting}")
     assert line.startswith(f"model.encoder.{name}: Input should be ")
     assert line.endswith(f", {word!r} given")
 
@@ -196,7 +196,7 @@ def test_a_kind_may_be_given_as_a_word() -> None:
 )
 def test_a_word_that_is_none_of_the_kinds(setting: str, kinds: str) -> None:
     name, word = setting.split("=")
-    (line,) = refusal("model.encoder.kind=transformer", f"model.encoder.{setting}")
+    (line,) = error_of("model.encoder.kind=transformer", f"model.encoder.{setting}")
     assert line == f"model.encoder.{name}.kind: {word!r} is none of {kinds}"
 
 
@@ -211,13 +211,13 @@ def test_a_word_that_is_none_of_the_kinds(setting: str, kinds: str) -> None:
     ],
 )
 def test_a_setting_that_has_another_name_now(setting: str, now: str) -> None:
-    (line,) = refusal(setting)
+    (line,) = error_of(setting)
     name = setting.partition("=")[0].removesuffix(".letters")
     assert line == f"{name}: is now called {now}"
 
 
-def test_everything_that_is_wrong_is_said_at_once() -> None:
-    lines = refusal(
+def test_everything_that_is_wrong_is_reported_at_once() -> None:
+    lines = error_of(
         "training.lr=fast",
         "model.encoder.kind=convolution",
         "model.decoder.kind=transformer",
@@ -334,13 +334,13 @@ def test_times(text: object, expected: float) -> None:
     ],
 )
 def test_what_is_no_time(text: str) -> None:
-    (line,) = refusal(f"training.budget='{text}'")
+    (line,) = error_of(f"training.budget='{text}'")
     assert line.startswith(f"training.budget: {text!r} is no time; write 90s, 10m, 2h or 1h30m")
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "-3"])
 def test_no_time_at_all(text: str) -> None:
-    (line,) = refusal(f"training.budget={text}")
+    (line,) = error_of(f"training.budget={text}")
     assert line.startswith("training.budget: Input should be greater than 0")
 
 

@@ -139,7 +139,7 @@ def test_what_cannot_be_diagnosed_is_an_error(tmp_path: Path, command: Callable[
         assert said.code == 2 and words in said.err
 
 
-def test_a_run_without_a_record_is_refused(
+def test_a_run_without_a_record_is_an_error(
     copy: Callable[[str], Path], command: Callable[..., Any]
 ) -> None:
     run = copy("regress")

@@ -99,7 +99,7 @@ def test_repeats_are_runs_of_up_to_three_tokens() -> None:
     assert not repeats(list("abaaac")) and not repeats(list("ababab")) and not repeats([])
 
 
-def test_the_best_rate_lies_below_the_lowest_loss() -> None:
+def test_the_best_rate_is_below_the_lowest_loss() -> None:
     rates = [10.0 ** (-6 + position / 10) for position in range(60)]
     losses = [abs(math.log10(rate) + 2) for rate in rates]  # lowest at 0.01
     found = best_rate(rates, losses)
@@ -133,4 +133,4 @@ def test_weights_belong_to_layers() -> None:
 
 def test_a_batch_of_vectors_is_compared_by_its_numbers() -> None:
     vectors = Padded(torch.tensor([[[1.0, 2.0]], [[3.0, 2.0]]]), torch.ones(2, 1, dtype=torch.bool))
-    assert _presence(vectors).tolist() == [[-1.0], [1.0]]  # what never changes is left out
+    assert _presence(vectors).tolist() == [[-1.0], [1.0]]  # what never changes is omitted

@@ -1,4 +1,4 @@
-"""Running text: what is one document in each format, and that nothing is lost in silence."""
+"""Plain text: what is one document in each format, and that nothing is lost in silence."""
 
 import gzip
 import io
@@ -117,6 +117,6 @@ def test_misuse(name: str, content: str | bytes, column: str | None, message: st
     assert message in str(error.value)
 
 
-def test_unknown_divisions_are_refused() -> None:
+def test_unknown_divisions_are_errors() -> None:
     with pytest.raises(UserError, match="expected 'file', 'paragraph' or 'line', found 'page'"):
         read_documents(write("a.txt", "a\n"), "page")  # type: ignore[arg-type]

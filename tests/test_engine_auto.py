@@ -124,7 +124,7 @@ def test_the_engine_of_a_first_part_is_taken_again(
 
 
 def _always_faster(run: Any) -> Any:
-    """Trials that each seem ten times as fast as the one before."""
+    """Trials that each seem ten times as fast as the previous one."""
     rates = [0.01]
 
     def faster(self: Any, engine: Any) -> Any:

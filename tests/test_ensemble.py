@@ -25,7 +25,7 @@ def built(kind: str, seed: int) -> EncoderDecoder:
 
 
 def probabilities(model: EncoderDecoder, source: Padded, tokens: Tensor) -> Tensor:
-    """By running the whole prefix anew."""
+    """By running the whole prefix again."""
     with torch.no_grad():
         logits, _ = model.step(tokens, model.start(source))
     return logits[:, -1].softmax(-1)

@@ -161,7 +161,7 @@ def test_it_is_quiet_unless_asked(pairs: list[Any], capfd: pytest.CaptureFixture
     assert out == "" and "done: 2 steps" in err
 
 
-def test_ctrl_c_keeps_the_model_and_goes_on_up(
+def test_ctrl_c_keeps_the_model_and_resumes_up(
     pairs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search over many fits must stop, not only the fit of the moment."""

@@ -240,7 +240,7 @@ def test_a_rare_label_is_not_held_back() -> None:
     assert set(model.classes_) == {"a", "b", "rare"}
 
 
-def test_a_regressor_goes_on_in_the_units_of_the_one_it_starts_from() -> None:
+def test_a_regressor_resumes_in_the_units_of_the_one_it_starts_from() -> None:
     """Before it has learned anything of its own, it answers as the other one does."""
     linear = {"model.encoder.kind": "linear"}
     first = Regressor(settings=linear).fit(VECTORS, NUMBERS)

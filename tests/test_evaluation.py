@@ -126,7 +126,7 @@ def test_evaluating_does_not_touch_the_model(model: Transducer, dev: list[Exampl
     assert torch.equal(torch.get_rng_state(), random)  # so validating changes no training
 
 
-def test_tokens_that_training_never_saw(command: Command, trained: Any, tmp_path: Path) -> None:
+def test_tokens_that_is_unknown(command: Command, trained: Any, tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     path.write_text("a!b\tba\n?\tx\n\u00e4\t\u00e4\n")
     said = command("evaluate", trained.run, path, "--json")

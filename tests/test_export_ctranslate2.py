@@ -66,7 +66,7 @@ def test_each_sentence_ends_at_its_own_limit(
 
 
 @pytest.mark.parametrize(
-    ("options", "wished"),
+    ("options", "constrained"),
     [
         (Beam(no_repeat_ngram=1), False),
         (Beam(min_length=6), False),
@@ -80,13 +80,13 @@ def test_each_sentence_ends_at_its_own_limit(
     ids=str,
 )
 def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
-    options: Any, wished: bool, exported: Any
+    options: Any, constrained: bool, exported: Any
 ) -> None:
     model, folder = exported("pre")
     source = sources(model, 20, seed=4)
-    wishes = [TokenConstraints((6, 7), ((8,),), ((9,),))] * 20 if wished else None
+    constraints = [TokenConstraints((6, 7), ((8,),), ((9,),))] * 20 if constrained else None
     request = SearchRequest(source, limits_of(source), 2)
-    wished_for = replace(request, constraints=wishes)
+    wished_for = replace(request, constraints=constraints)
     ours = options.run(model.model_, wished_for)
     theirs = open_engine(folder).run(options, wished_for)
     assert [[h.tokens for h in one] for one in ours] == [[h.tokens for h in o] for o in theirs]
@@ -185,7 +185,7 @@ def test_all_that_cannot_be_exported_is_named_at_once(
     assert not (tmp_path / "out").exists()
 
 
-def test_norms_that_differ_are_refused(tmp_path: Path) -> None:
+def test_norms_that_differ_are_errors(tmp_path: Path) -> None:
     model = random_model(tmp_path / "run", {"model.encoder.norm": "rms"})
     with pytest.raises(UserError, match="rms norm in the encoder and layer norm in the decoder"):
         export_model(model.predictor_, "ctranslate2", tmp_path / "out")
@@ -212,7 +212,7 @@ def test_comparison_counts_answers_and_looks_at_scores() -> None:
     assert parity(ours, theirs) == (pytest.approx(2 / 3), 0.5)
 
 
-def test_another_engine_is_refused_by_name(exported: Any, command: Any) -> None:
+def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -> None:
     model, folder = exported("pre")
     with pytest.raises(UserError, match="exported for engine ctranslate2; torch cannot"):
         regard.load(folder, engine="torch")

@@ -1,4 +1,4 @@
-"""Models exported to ONNX: the folder, what is refused, rounded weights, threads and copies."""
+"""Models exported to ONNX: the folder, what is an error, rounded weights, threads and copies."""
 
 import json
 import shutil
@@ -83,9 +83,9 @@ def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
             [h.tokens for h in row] for row in found[1]
         ]
     request = SearchRequest(pad(rows), limits, constraints=[begun] * len(rows))
-    wished = [engine.run(Beam(), request) for engine in engines]
-    assert [row[0].tokens for row in wished[0]] == [row[0].tokens for row in wished[1]]
-    assert all(row[0].tokens[:2] == begun.prefix for row in wished[1])
+    constrained = [engine.run(Beam(), request) for engine in engines]
+    assert [row[0].tokens for row in constrained[0]] == [row[0].tokens for row in constrained[1]]
+    assert all(row[0].tokens[:2] == begun.prefix for row in constrained[1])
 
 
 def test_threads_share_an_engine(exported: Path) -> None:
@@ -180,7 +180,7 @@ class Strange(SoftmaxAttention):
     """An attention that the export does not know."""
 
 
-def test_refusals(trained: Any, tmp_path: Path, models: Callable[[str], Any]) -> None:
+def test_errors(trained: Any, tmp_path: Path, models: Callable[[str], Any]) -> None:
     with pytest.raises(UserError, match="language-model models cannot be exported to ONNX"):
         onnx.export(regard.load(models("language-model").run).predictor_, tmp_path)
     with pytest.raises(UserError, match=r"--quantize: float32 or int8 expected .* 'int3'"):

@@ -1,4 +1,4 @@
-"""regard.inspect on trained models: what is answered, what it rests on, and what is refused."""
+"""regard.inspect on trained models: what is answered, what it rests on, and what is an error."""
 
 import math
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_parts_of_a_question_give_what_the_whole_gives(
     assert silenced[0] == pytest.approx(silenced[1], abs=1e-4)
 
 
-def test_of_many_gates_only_the_means_are_kept_and_that_is_said(
+def test_of_many_gates_only_the_means_are_kept_and_that_is_reported(
     reverser: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(internals, "MAX_GATE_VALUES", 100)
@@ -184,7 +184,7 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
         assert float(found.saliency.values[0, place]) == pytest.approx(abs(slope), rel=2e-2)
 
 
-def test_a_text_and_how_it_goes_on(loaded: Any) -> None:
+def test_a_text_and_how_it_resumes(loaded: Any) -> None:
     model = loaded("language-model")
     found = regard.inspect(model, "Anna", max_length=5)
     assert found.target.text == model.predict(["Anna"], temperature=0, max_length=5)[0]
@@ -222,7 +222,7 @@ def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> N
         regard.inspect(model, "abc")
 
 
-REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
+ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
     ("transduce", "a" * 20, {"max_tokens": 20}, "(?s)text: 21 tokens.*--max-tokens 21"),
     (
         "transduce",
@@ -256,8 +256,8 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("task", "text", "given", "message"), REFUSED)
-def test_what_is_refused(
+@pytest.mark.parametrize(("task", "text", "given", "message"), ERRORS)
+def test_what_is_an_error(
     reverser: Any, loaded: Any, task: str, text: Any, given: dict[str, Any], message: str
 ) -> None:
     model = reverser if task == "transduce" else loaded(task)

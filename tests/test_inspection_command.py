@@ -65,7 +65,7 @@ def test_pages_and_pictures_are_written(command: Command, trained: Any, tmp_path
         (("a" * 300,), "--max-tokens 301"),
     ],
 )
-def test_commands_that_are_refused(
+def test_commands_that_are_errors(
     command: Command, trained: Any, given: tuple[str, ...], message: str
 ) -> None:
     said = command("inspect", trained.run, *given)

@@ -314,7 +314,7 @@ def test_what_one_must_know_stands_under_the_figure() -> None:
         ({"view": "gates", "layer": 3}, r"--layer 3: expected a layer with gates \(0-based\): 0"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(settings: dict[str, Any], expected: str) -> None:
+def test_what_cannot_be_drawn_is_an_error(settings: dict[str, Any], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         plot_view(sample(), **settings)
 

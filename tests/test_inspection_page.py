@@ -123,7 +123,7 @@ def test_the_policy_allows_the_script_and_the_style_of_the_page_only(page: str) 
         assert rules[rule] == f"'sha256-{digest}'"
     assert rules["default-src"] == "'none'"
     assert page.index("Content-Security-Policy") < page.index("<style")
-    # A style attribute or a listener in HTML would be refused by the browser.
+    # A style attribute or a listener in HTML would raise an error by the browser.
     assert not re.search(r"<[a-z][^>]*\s(style|on[a-z]+)=", page[: page.index("<script>")])
 
 
@@ -207,7 +207,7 @@ def test_a_report_has_its_measures_in_chinese() -> None:
     assert headings and headings <= known.keys() and all(known.values())
 
 
-def test_every_word_that_is_said_is_known_and_every_known_word_is_said() -> None:
+def test_every_word_that_is_reported_is_known_and_every_known_word_is_reported() -> None:
     scripts = assets([*SCRIPTS, "standalone.js"])
     code = scripts.replace(assets(["words.js"]), "")
     english = words("en")

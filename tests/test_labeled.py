@@ -273,7 +273,7 @@ def test_vectors_are_told_from_texts(
     assert looks_like_vectors(write(name, content), *columns) is expected
 
 
-def test_standard_input_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1,2\n3,4\n")))
     assert not looks_like_vectors("-")
     assert len(read_vectors("-")[0].pairs) == 2

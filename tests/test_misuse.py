@@ -25,8 +25,8 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("good.tsv").write_text(GOOD)
 
 
-def refusal(said: Any) -> str:
-    """What a refused command says: one or two lines, the last it says, and no traceback."""
+def error_of(said: Any) -> str:
+    """Return the error of a command: one or two lines at the end, and no traceback."""
     assert said.code == 2, said
     assert said.out == "" and "Traceback" not in said.err
     _, mark, message = f"\n{said.err}".partition("\nerror: ")
@@ -63,7 +63,7 @@ FILES: dict[str, tuple[str | bytes, str]] = {
 def test_data_that_cannot_be_used(command: Command, word: str, name: str) -> None:
     content, message = FILES[name]
     Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    assert message in refusal(command(word, name))
+    assert message in error_of(command(word, name))
     assert not Path("runs").exists()
 
 
@@ -102,7 +102,7 @@ def test_data_that_are_not_there(command: Command, words: list[str], message: st
     Path("three").write_text("a\nb\nc\n")
     Path("four").write_text("a\nb\nc\nd\n")
     for word in ("train", "check"):
-        assert message in refusal(command(word, *words))
+        assert message in error_of(command(word, *words))
     assert not Path("runs").exists()
 
 
@@ -139,13 +139,13 @@ def test_data_that_are_not_there(command: Command, words: list[str], message: st
 def test_settings_that_are_wrong(command: Command, words: list[str], message: str) -> None:
     Path("list.yaml").write_text("[1, 2]")
     limit = [] if "--steps" in words or "training.steps" in str(words) else ["--steps", "1"]
-    assert message in refusal(command("train", "good.tsv", *limit, *words))
+    assert message in error_of(command("train", "good.tsv", *limit, *words))
     assert (
         sorted(os.listdir()) == ["good.tsv", "list.yaml"] and Path("good.tsv").read_text() == GOOD
     )
 
 
-def test_all_wrong_settings_are_said_at_once(command: Command) -> None:
+def test_all_wrong_settings_are_reported_at_once(command: Command) -> None:
     said = command("train", "good.tsv", "--steps", "0", "--set", "search.beam=0")
     assert "training.steps" in said.err and "search.beam" in said.err
 
@@ -259,8 +259,8 @@ BREAKERS = [
 @pytest.mark.parametrize("spoil", BREAKERS, ids=lambda spoil: spoil.__name__)
 def test_a_model_folder_that_cannot_be_used(command: Command, model: Path, spoil: Any) -> None:
     message = spoil(model)
-    assert message in refusal(command("predict", model, "ab"))
-    assert message in refusal(command("evaluate", model, "good.tsv"))
+    assert message in error_of(command("predict", model, "ab"))
+    assert message in error_of(command("evaluate", model, "good.tsv"))
     with pytest.raises(UserError, match="model"):
         regard.load(model)
 
@@ -272,7 +272,7 @@ def test_a_model_folder_that_cannot_be_used(command: Command, model: Path, spoil
 )
 def test_a_run_that_cannot_be_resumed(command: Command, model: Path, spoil: Any) -> None:
     spoil(model)
-    refusal(command("train", "--out", model, "--resume"))
+    error_of(command("train", "--out", model, "--resume"))
 
 
 # Predict
@@ -280,7 +280,7 @@ def test_a_run_that_cannot_be_resumed(command: Command, model: Path, spoil: Any)
 
 def test_nothing_is_answered_twice(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "ab", "--input", "good.tsv")
-    assert refusal(said) == "give texts on the command line or --input, not both\n"
+    assert error_of(said) == "give texts on the command line or --input, not both\n"
 
 
 @pytest.mark.parametrize(
@@ -292,13 +292,13 @@ def test_nothing_is_answered_twice(command: Command, trained: Any) -> None:
     ],
 )
 def test_input_that_is_no_text(command: Command, trained: Any, given: bytes, message: str) -> None:
-    assert message in refusal(command("predict", trained.run, stdin=given))
+    assert message in error_of(command("predict", trained.run, stdin=given))
 
 
 def test_input_that_is_not_there(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "--input", "god.tsv")
-    assert refusal(said) == "god.tsv: no such file; did you mean good.tsv?\n"
-    assert "not UTF-8" in refusal(command("predict", trained.run, "a\udce4"))
+    assert error_of(said) == "god.tsv: no such file; did you mean good.tsv?\n"
+    assert "not UTF-8" in error_of(command("predict", trained.run, "a\udce4"))
 
 
 @pytest.mark.parametrize("option", ["--beam", "--nbest", "--batch-size"])

@@ -16,8 +16,8 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def refusal(said: Any) -> str:
-    """What a refused command says: nothing on stdout, no traceback, the error last."""
+def error_of(said: Any) -> str:
+    """Return the error of a command: nothing on stdout, no traceback, the error last."""
     assert said.code == 2, said
     assert said.out == "" and "Traceback" not in said.err
     _, mark, message = f"\n{said.err}".partition("\nerror: ")
@@ -56,7 +56,7 @@ def test_questions_that_make_no_sense(
 ) -> None:
     name, *rest = words
     given = [str(models(task).dev) if word == "DEV" else word for word in rest]
-    assert message in refusal(command(name, models(task).run, *given))
+    assert message in error_of(command(name, models(task).run, *given))
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", "[]", "null", '{"masked": '])
@@ -69,5 +69,5 @@ def test_a_damaged_model(
     path = Path(shutil.copytree(models(task).run, "model")) / "vocabulary" / name
     path.unlink() if content is None else path.write_text(content)
     for words in (("predict", "model", "1,2"), ("train", "--resume", "--out", "model")):
-        message = refusal(command(*words))
+        message = error_of(command(*words))
         assert f"{name}: " in message and "object" not in message and "indices" not in message

@@ -18,8 +18,8 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def refusal(said: Any) -> str:
-    """What a refused command says: nothing on stdout, no traceback, the error last."""
+def error_of(said: Any) -> str:
+    """Return the error of a command: nothing on stdout, no traceback, the error last."""
     assert said.code == 2, said
     assert said.out == "" and "Traceback" not in said.err
     _, mark, message = f"\n{said.err}".partition("\nerror: ")
@@ -79,7 +79,7 @@ def test_data_that_cannot_be_used(
     command: Command, word: str, task: str, text: str, message: str
 ) -> None:
     Path("data.tsv").write_text(text)
-    assert message in refusal(command(word, "data.tsv", "--task", task))
+    assert message in error_of(command(word, "data.tsv", "--task", task))
     assert not Path("runs").exists()
 
 
@@ -87,17 +87,19 @@ def test_data_that_cannot_be_used(
 def test_data_that_are_not_there(command: Command, train: Command, task: str) -> None:
     Path("empty.txt").write_text("\n")
     for word in ("train", "check"):
-        assert "empty.txt: the file is empty" in refusal(command(word, "empty.txt", "--task", task))
-        assert "nowhere.txt: no such file" in refusal(command(word, "nowhere.txt", "--task", task))
-        assert "no data\nhelp: pass a file" in refusal(command(word, "--task", task))
-        assert "reverse: " in refusal(command(word, "reverse", "--task", task))
+        assert "empty.txt: the file is empty" in error_of(
+            command(word, "empty.txt", "--task", task)
+        )
+        assert "nowhere.txt: no such file" in error_of(command(word, "nowhere.txt", "--task", task))
+        assert "no data\nhelp: pass a file" in error_of(command(word, "--task", task))
+        assert "reverse: " in error_of(command(word, "reverse", "--task", task))
     sides = ("--source", "empty.txt", "--target", "empty.txt")
-    assert "--source, --target: not supported for this task" in refusal(
+    assert "--source, --target: not supported for this task" in error_of(
         train(*sides, "--task", task)
     )
 
 
-def test_a_label_that_training_never_saw(command: Command, train: Command) -> None:
+def test_a_label_that_is_unknown(command: Command, train: Command) -> None:
     """A warning, not a crash; evaluation counts it as wrong."""
     data, _ = corpora.write("classify", Path())
     Path("dev.tsv").write_text("fine tree\tgood\ndull dog\tweird\n")
@@ -110,10 +112,10 @@ def test_a_label_that_training_never_saw(command: Command, train: Command) -> No
     found = json.loads(command("evaluate", "run", "none.tsv", "--json").out)["metrics"]
     assert found["accuracy"] == 0
     said = command("train", data, "--task", "classify", "--dev", "none.tsv")
-    assert "no label of the dev set occurs in the training set, which has bad" in refusal(said)
+    assert "no label of the dev set occurs in the training set, which has bad" in error_of(said)
 
 
-def test_a_tag_that_training_never_saw(command: Command, train: Command) -> None:
+def test_a_tag_that_is_unknown(command: Command, train: Command) -> None:
     data, _ = corpora.write("tag", Path())
     Path("dev.conll").write_text("Anna X X B-PER\nsees X X O\nMars X X B-STAR\n\n")
     said = train(data, "--task", "tag", "--dev", "dev.conll")
@@ -189,7 +191,7 @@ def test_settings_that_do_not_fit(
 ) -> None:
     data, _ = corpora.write(task if task in TASKS else "classify", Path())
     words = [word for setting in settings for word in ("--set", setting)]
-    assert message in refusal(train(data, "--task", task, *words))
+    assert message in error_of(train(data, "--task", task, *words))
 
 
 # --init-from, --unlabeled, --resume, check
@@ -208,36 +210,36 @@ def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None
     ):
         data, _ = corpora.write(task, Path())
         folder = models(origin).run if origin else "folder"
-        assert message in refusal(train(data, "--task", task, "--init-from", folder))
+        assert message in error_of(train(data, "--task", task, "--init-from", folder))
     words = ("--init-from", models("classify").run, "--set", "task.source.tokenizer=word")
     said = train(corpora.write("classify", Path())[0], "--task", "classify", *words)
-    assert "--init-from: that model reads char tokens, word were asked for" in refusal(said)
+    assert "--init-from: that model reads char tokens, word were asked for" in error_of(said)
 
 
 def test_unlabeled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:
     for task in ("regress", "language-model", "transduce"):
         data, _ = corpora.write(task, Path())
         said = train(data, "--task", task, "--unlabeled", data)
-        assert "only supported for tasks tag and classify" in refusal(said)
+        assert "only supported for tasks tag and classify" in error_of(said)
     data, _ = corpora.write("classify", Path())
     said = train(data, "--task", "classify", "--unlabeled", "nowhere.txt")
-    assert "nowhere.txt: no such file" in refusal(said)
+    assert "nowhere.txt: no such file" in error_of(said)
     said = train(data, "--task", "classify", "--teacher", models("classify").run)
-    assert "--teacher labels the examples of --unlabeled FILE" in refusal(said)
+    assert "--teacher labels the examples of --unlabeled FILE" in error_of(said)
     assert not list(Path().glob("run*"))  # no teacher was trained in vain
 
 
 def test_a_run_of_another_task_is_not_resumed(command: Command, models: Any) -> None:
     shutil.copytree(models("tag").run, "run")
     said = command("train", "--resume", "--out", "run", "--task", "classify")
-    assert "--resume: task.kind is tag in run, got classify" in refusal(said)
+    assert "--resume: task.kind is tag in run, got classify" in error_of(said)
     said = command("train", models("classify").train, "--resume", "--out", "run")
-    assert "3 tokens but 1 tag" in refusal(said)
+    assert "3 tokens but 1 tag" in error_of(said)
 
 
 def test_what_check_cannot_do(command: Command, models: Any) -> None:
     said = command("check", models("classify").train, "--task", "classify", "--plot", "zipf.svg")
-    assert "--plot: only running text has a curve to draw" in refusal(said)
+    assert "--plot: only running text has a curve to draw" in error_of(said)
     assert not Path("zipf.svg").exists()
     said = command("check", models("tag").train, "--task", "tag", "--max-length", "3")
-    assert "--max-length: only supported for --task transduce" in refusal(said)
+    assert "--max-length: only supported for --task transduce" in error_of(said)

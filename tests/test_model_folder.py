@@ -1,4 +1,4 @@
-"""A folder that was named as a model and is none: what is said, and what to give instead."""
+"""A folder that was named as a model and is none: what is reported, and what to give instead."""
 
 from pathlib import Path
 from typing import Any

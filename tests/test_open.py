@@ -1,4 +1,4 @@
-"""Which data a command means, and what it refuses to mean."""
+"""Which data a command means, and what is an error."""
 
 import os
 from pathlib import Path

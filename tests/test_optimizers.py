@@ -1,4 +1,4 @@
-"""Optimizers: which weights they move, how, and what they refuse."""
+"""Optimizers: which weights they move, how, and their errors."""
 
 from typing import Any
 
@@ -177,7 +177,7 @@ def test_muon_on_a_cpu_is_torch_s_muon_but_more_exact() -> None:
     assert singular.min() > 0.5 and singular.max() < 1.3
 
 
-def test_muon_without_hidden_matrices_is_refused() -> None:
+def test_muon_without_hidden_matrices_is_an_error() -> None:
     tree = {"encoder": {"kind": "linear", "width": 8, "dropout": 0.0}, "pooling": "mean"}
     tree["frontend"] = {"kind": "tokens"}
     model = PooledOptions.model_validate(tree).build(InputShape("text", 9), 2)

@@ -1,4 +1,4 @@
-"""Learned positions: what is longer than their table is refused before a model runs."""
+"""Learned positions: what is longer than their table is an error before a model runs."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ def test_examples_that_just_fit_are_taken() -> None:
 
 @pytest.mark.parametrize(("sizes", "side"), [((4, 5), "encoder"), ((5, 4), "decoder")])
 @pytest.mark.parametrize("part", ["train", "dev"])
-def test_longer_examples_are_refused_before_training(
+def test_longer_examples_are_errors_before_training(
     sizes: tuple[int, int], side: str, part: str
 ) -> None:
     short = [Pair("ab", "ba", 1)]
@@ -66,14 +66,14 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
             start_run(Path("nowhere"), config, text, text)
 
 
-def test_prediction_refuses_long_sources_and_marks_answers_that_reach_the_last_place() -> None:
+def test_prediction_rejects_long_sources_and_marks_answers_that_reach_the_last_place() -> None:
     made = run(5, 5)
     model = made.model.eval()
     predictor = Predictor.of(made.task, made.config, model, made.folder)
     with pytest.raises(UserError, match=r"a sequence of 6 tokens.*model.encoder.positions"):
         predictor.predict(["ab", "abcda"], Beam())
     model.head = OutputLayer(model.head.weight, bias=True)
-    model.head.bias.data[EOS] = -1e9  # it would go on for ever
+    model.head.bias.data[EOS] = -1e9  # it would continue for ever
     (found,) = predictor.predict(["abcd"], Beam(beam=1))
     assert len(found.tokens) == 4 and found.truncated  # and the end
 

@@ -1,4 +1,4 @@
-"""Pictures: each is drawn, from what really trains, and what cannot be drawn is said."""
+"""Pictures: each is drawn, from what really trains, and what cannot be drawn is reported."""
 
 import builtins
 import math
@@ -33,9 +33,9 @@ from regard.views.plots.plot_args import PlotArgs
 SLOW = ("optimizers",)
 
 
-def plot_command(what: str | None, out: Path | None, wish: PlotArgs) -> None:
+def plot_command(what: str | None, out: Path | None, args: PlotArgs) -> None:
     """The command with these options."""
-    plot(what, wish.run, out, [*wish.kinds], wish.text, wish.beam, [*wish.settings])
+    plot(what, args.run, out, [*args.kinds], args.text, args.beam, [*args.settings])
 
 
 def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,7 +47,7 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("what", [name for name in PICTURES if name not in SLOW])
 def test_every_picture_is_drawn(what: str, tmp_path: Path, monkeypatch: Any) -> None:
-    """A PNG by itself, beside the user; an SVG where asked; the same twice."""
+    """A PNG by itself, next to the user; an SVG where asked; the same twice."""
     monkeypatch.chdir(tmp_path)
     plot_command(what, None, PlotArgs())
     picture = (tmp_path / f"{what}.png").read_bytes()
@@ -65,9 +65,9 @@ def test_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 0 and out.exists() and result.stdout == ""
 
 
-def drawn(wish: PlotArgs) -> Any:
+def drawn(args: PlotArgs) -> Any:
     with styled():
-        return schedule_plot.draw(wish)
+        return schedule_plot.draw(args)
 
 
 def test_schedules_are_those_that_train() -> None:
@@ -155,8 +155,8 @@ def test_where_nodes_of_a_tree_stand() -> None:
 
 
 def test_the_tree_of_a_model(trained: Any, tmp_path: Path) -> None:
-    wish = PlotArgs(run=trained.run, text="abc", beam=2)
-    plot_command("search", tmp_path / "a.svg", wish)
+    args = PlotArgs(run=trained.run, text="abc", beam=2)
+    plot_command("search", tmp_path / "a.svg", args)
     assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
 
@@ -175,7 +175,7 @@ def test_smoothed_labels_by_the_formula() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "out", "wish", "message"),
+    ("what", "out", "args", "message"),
     [
         (
             "schedules",
@@ -209,9 +209,9 @@ def test_smoothed_labels_by_the_formula() -> None:
         ("schedule", "no/such/a.png", PlotArgs(kinds=["step"]), "cannot write"),
     ],
 )
-def test_misuse(what: str, out: str | None, wish: PlotArgs, message: str) -> None:
+def test_misuse(what: str, out: str | None, args: PlotArgs, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        plot_command(what, Path(out) if out else None, wish)
+        plot_command(what, Path(out) if out else None, args)
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

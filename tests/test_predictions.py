@@ -109,7 +109,7 @@ def test_what_came_before_an_error_is_answered() -> None:
 # Batches
 
 
-def test_batches_hold_so_many_texts_and_so_many_tokens() -> None:
+def test_batches_hold_a_maximum_of_texts_and_tokens() -> None:
     lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
     found = plan(lengths, rows=3, max_tokens=40)
     assert sorted(place for part in found for place in part) == list(range(10))
@@ -197,10 +197,10 @@ def test_more_shards_than_lines(command: Command, trained: Any) -> None:
     assert "".join(texts) == command("predict", trained.run, "ab", "bc").out
 
 
-@pytest.mark.parametrize("wish", ["0/3", "4/3", "3", "a/b", "1/0", "-1/2"])
-def test_a_shard_that_is_none(command: Command, trained: Any, wish: str) -> None:
-    said = command("predict", trained.run, "ab", f"--shard={wish}")
-    assert said.code == 2 and f"--shard {wish}: expected K/N" in said.err
+@pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "1/0", "-1/2"])
+def test_a_shard_that_is_none(command: Command, trained: Any, shard: str) -> None:
+    said = command("predict", trained.run, "ab", f"--shard={shard}")
+    assert said.code == 2 and f"--shard {shard}: expected K/N" in said.err
 
 
 def test_a_stream_is_not_divided(command: Command, trained: Any) -> None:
@@ -237,10 +237,10 @@ def test_lines_are_counted_as_they_are_read(text: str) -> None:
     assert count_lines("in.txt") == expected
 
 
-# Progress, oddities
+# Progress, warnings
 
 
-def test_progress_is_said_now_and_then(
+def test_progress_is_reported_now_and_then(
     command: Command,
     trained: Any,
     words: list[str],
@@ -268,7 +268,7 @@ def test_the_speed_is_that_of_this_command(monkeypatch: pytest.MonkeyPatch) -> N
     assert bar.line() == "800 of 1,000 lines | 50 lines/s | 4 s left"
 
 
-def test_oddities_keep_a_bounded_number_of_tokens() -> None:
+def test_warnings_keep_a_bounded_number_of_tokens() -> None:
     warnings = PredictionWarnings()
     for number in range(MAX_KEPT + 500):
         warnings.add(Prediction("", 0.0, unknown_tokens=(f"w{number}", "often")))

@@ -1,4 +1,4 @@
-"""Answers in a file: a command that was stopped goes on behind the last whole one."""
+"""Answers in a file: a command that was stopped continues behind the last whole one."""
 
 import json
 import os
@@ -68,7 +68,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_stopped_command_goes_on_to_the_same_bytes(
+def test_a_stopped_command_resumes_to_the_same_bytes(
     command: Command, models: Any, stopped: Any, words: list[str], name: str
 ) -> None:
     task, options = FORMATS[name]
@@ -84,7 +84,7 @@ def test_a_stopped_command_goes_on_to_the_same_bytes(
     assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
 
 
-def test_auto_goes_on_with_the_engine_that_it_chose(
+def test_auto_resumes_with_the_engine_that_it_chose(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def choose(auto: auto_engine.AutoEngine, trial: Any) -> Any:
@@ -105,7 +105,7 @@ def test_auto_goes_on_with_the_engine_that_it_chose(
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
-def test_sentences_in_their_own_format_go_on(command: Command, models: Any, stopped: Any) -> None:
+def test_sentences_in_their_own_format_resume(command: Command, models: Any, stopped: Any) -> None:
     trained = models("tag")
     Path("in.conll").write_text(trained.train.read_text())
     given = ("predict", trained.run, "--input", "in.conll")
@@ -134,7 +134,7 @@ def test_only_what_is_not_answered_is_asked(
     assert 0 < record["done"] < 100 and asked == words[record["done"] : 100]
 
 
-def test_standard_input_goes_on_as_well(
+def test_standard_input_resumes_as_well(
     command: Command, trained: Any, stopped: Any, words: list[str]
 ) -> None:
     expected = lines(regard.load(trained.run).predict(words[:60]))
@@ -144,7 +144,7 @@ def test_standard_input_goes_on_as_well(
     assert "already done" in said.err and Path("out").read_text() == expected
 
 
-def test_what_was_odd_before_the_stop_is_said_at_the_end(
+def test_what_was_odd_before_the_stop_is_reported_at_the_end(
     command: Command, trained: Any, stopped: Any, words: list[str]
 ) -> None:
     Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
@@ -162,7 +162,7 @@ def begun(trained: Any, stopped: Any, words: list[str]) -> tuple[str | Path, ...
     return given
 
 
-def test_another_command_is_refused_by_what_differs(
+def test_another_command_is_an_error_by_what_differs(
     command: Command, models: Any, begun: Any
 ) -> None:
     before = Path("out.part").read_bytes()
@@ -185,7 +185,7 @@ def test_the_size_of_batches_may_change(
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
 
 
-def test_another_input_is_refused(command: Command, begun: Any, words: list[str]) -> None:
+def test_another_input_is_an_error(command: Command, begun: Any, words: list[str]) -> None:
     for changed in (words[1:100], words[:5]):
         Path("in.txt").write_text(lines(changed))
         said = command(*begun)
@@ -201,7 +201,7 @@ def test_more_lines_behind_are_answered(
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:130]))
 
 
-def test_force_begins_anew(command: Command, trained: Any, begun: Any, words: list[str]) -> None:
+def test_force_starts_over(command: Command, trained: Any, begun: Any, words: list[str]) -> None:
     Path("in.txt").write_text(lines(words[50:80]))
     said = command(*begun, "--force")
     assert said == (0, "", "")
@@ -209,7 +209,7 @@ def test_force_begins_anew(command: Command, trained: Any, begun: Any, words: li
     assert not list(Path().glob("out.*"))
 
 
-def test_a_damaged_part_or_record_is_refused(command: Command, begun: Any) -> None:
+def test_a_damaged_part_or_record_is_an_error(command: Command, begun: Any) -> None:
     whole = Path("out.part").read_bytes()
     Path("out.part").write_bytes(whole[:20])
     said = command(*begun)
@@ -246,4 +246,4 @@ def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> 
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     said = command("predict", trained.run, "ab", "--output", "out", "--force")
-    assert said.code == 0  # nobody holds it any more
+    assert said.code == 0  # the lock is free

@@ -146,7 +146,7 @@ def test_training_does_not_start_from_an_export(trained: regard.Transducer, tmp_
         regard.Transducer(steps=1).fit(PAIRS, init_from=tmp_path)
 
 
-def test_weights_that_do_not_fit_are_refused(trained: regard.Transducer, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_errors(trained: regard.Transducer, tmp_path: Path) -> None:
     trained.save(tmp_path / "run")
     path = tmp_path / "run" / "config.yaml"
     path.write_text(path.read_text().replace("width: 16", "width: 24"))
@@ -157,7 +157,7 @@ def test_weights_that_do_not_fit_are_refused(trained: regard.Transducer, tmp_pat
         regard.load(tmp_path / "run", quantize="int8")
 
 
-def test_on_a_gpu_it_is_refused(
+def test_on_a_gpu_it_is_an_error(
     trained: regard.Transducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "device", lambda: torch.device("cuda", 0))

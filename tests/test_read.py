@@ -1,4 +1,4 @@
-"""Reading: every format gives the same pairs, and what was recognized is said."""
+"""Reading: every format gives the same pairs, and what was recognized is reported."""
 
 import gzip
 import io
@@ -132,7 +132,7 @@ def test_known_headers_choose_their_columns() -> None:
     assert len(found.pairs) == 2
 
 
-def test_further_columns_are_said() -> None:
+def test_further_columns_are_reported() -> None:
     found = read_pairs(write("three.tsv", "a\tb\tx\nc d\te\ty\n"))
     assert found.pairs == PAIRS
     assert "3 columns: the first two are source and target" in found.notes[1]

@@ -79,7 +79,7 @@ def test_missing_files_name_the_nearest() -> None:
         read_lines("trian.tsv")  # at once, not when the first line is asked for
 
 
-def test_folders_are_refused() -> None:
+def test_folders_are_errors() -> None:
     Path("data.tsv").mkdir()
     with pytest.raises(UserError, match=r"data\.tsv: expected a file, found a folder"):
         read_pairs("data.tsv")

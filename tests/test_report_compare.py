@@ -1,4 +1,4 @@
-"""The page that compares runs: their numbers, their names, and what is refused."""
+"""The page that compares runs: their numbers, their names, and what is an error."""
 
 import json
 import re
@@ -172,7 +172,7 @@ def test_runs_of_the_same_name_are_told_apart(command: Command) -> None:
     assert page.row("one/run") and page.row("two/run")
 
 
-def test_what_makes_scores_hard_to_compare_is_said(command: Command) -> None:
+def test_what_makes_scores_hard_to_compare_is_reported(command: Command) -> None:
     make_run(Path("a"))
     make_run(Path("b"), final=False)
     make_run(Path("c"), data={"data": "other.tsv"}, fingerprints={"dev": "another"})
@@ -210,7 +210,7 @@ def test_one_run_gets_its_report_again(command: Command) -> None:
     assert not (run / "report.html").exists()
 
 
-def test_a_damaged_run_is_left_out_by_name(command: Command, two: Any) -> None:
+def test_a_damaged_run_is_skipped_by_name(command: Command, two: Any) -> None:
     (make_run(Path("runs/broken")) / "run.json").write_text("{")
     said = command("report", "runs", "--out", "page.html")
     assert said.code == 0
@@ -253,7 +253,7 @@ def test_more_lines_than_colors_are_dashed() -> None:
     assert drawn[0] == "s0" and drawn[-1] == "s0 dashed" and len(set(drawn)) == COLORS + 1
 
 
-def test_a_real_run_beside_itself(command: Command, trained: Any) -> None:
+def test_a_real_run_next_to_itself(command: Command, trained: Any) -> None:
     twin = Path("twin")
     twin.symlink_to(trained.run)
     said = command("report", trained.run, twin)

@@ -185,7 +185,7 @@ def test_answers_come_one_by_one() -> None:
 
 
 def test_context_restarts() -> None:
-    """After 4 tokens the state starts anew with the last 2; BOS only while it is among them."""
+    """After 4 tokens the state starts again with the last 2; BOS only while it is among them."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0, 1.0, 1.0])
     answer = write_alone(source, [7], Sample(max_length=7), context=4)
     seen = [BOS, 7, *answer]
@@ -224,6 +224,6 @@ def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> 
 @pytest.mark.parametrize(
     "wrong", [{"temperature": -1}, {"top_p": 1.5}, {"top_k": -1}, {"max_length": 0}, {"width": 3}]
 )
-def test_wrong_options_are_refused(wrong: dict[str, float]) -> None:
+def test_wrong_options_are_errors(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError):
         Sample(**wrong)

@@ -28,7 +28,7 @@ STEPS = 1000
 
 
 def curve(schedule: Warmed, steps: int = STEPS) -> list[float]:
-    """The factor of each update of a run of so many steps."""
+    """The factor of each update of a run of a number of steps."""
     return [schedule.factor(step / steps, step) for step in range(steps)]
 
 
@@ -157,7 +157,7 @@ def test_drops_out_of_order_or_out_of_the_run(milestones: list[float]) -> None:
 
 
 def run_of(training: Training, **progress: float) -> SimpleNamespace:
-    """As much of a run as `progress_fraction` looks at."""
+    """As much of a run as `progress_fraction` attends to."""
     config = SimpleNamespace(training=training)
     return SimpleNamespace(config=config, state=TrainingState(**progress), epoch_batches=20)
 

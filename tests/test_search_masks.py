@@ -7,7 +7,7 @@ import torch
 
 from regard.search import Beam, Sample, SearchRequest
 
-from .tables import Tables, chances, run, text, texts, wish
+from .tables import Tables, chances, constraint, run, text, texts
 
 SHORT = {"": {".": 0.6, "a": 0.4}, "a": {".": 0.9, "a": 0.1}}
 # Endless: a again and again, unless it is forbidden.
@@ -21,7 +21,7 @@ PLAIN = Beam(beam=4, length_penalty=0, stopping="optimal")
     ("shortest", "best", "p"), [(0, "", 0.6), (1, "a", 0.36), (2, "aa", 0.4 * 0.1 * 0.9)]
 )
 @pytest.mark.parametrize("beam", [1, 3])
-def test_at_least_so_many_tokens(shortest: int, best: str, p: float, beam: int) -> None:
+def test_minimum_length(shortest: int, best: str, p: float, beam: int) -> None:
     """'' .6; a .4 x .9; aa .4 x .1 x .9."""
     search = Beam(beam=beam, length_penalty=0, min_length=shortest, stopping="optimal")
     ((found,),) = run(search, SHORT)
@@ -42,7 +42,7 @@ def test_a_least_length_raises_the_limit() -> None:
     ],
 )
 def test_no_repeat(n: int, best: str, p: float) -> None:
-    """Greedily. What is struck out takes nothing with it: the others keep their probabilities."""
+    """Greedily. What is masked takes nothing with it: the others keep their probabilities."""
     ((found,),) = run(GREEDY.model_copy(update={"no_repeat_ngram": n}), AGAIN, limit=5)
     assert text(found) == best and chances([found]) == pytest.approx([p])
     ((found,),) = run(
@@ -65,13 +65,13 @@ def test_no_repeat(n: int, best: str, p: float) -> None:
 )
 def test_banned_words(ban: str, best: str, p: float) -> None:
     """ab .54, b .3, '' .1, a .06."""
-    ((found,),) = run(PLAIN, WORDS, wishes=[wish(ban=ban)])
+    ((found,),) = run(PLAIN, WORDS, constraints=[constraint(ban=ban)])
     assert text(found) == best and chances([found]) == pytest.approx([p])
 
 
 def test_bans_hold_for_their_own_sentence_only() -> None:
-    wishes = [wish(), wish(ban="ab"), wish(ban="b"), wish()]
-    found = run(PLAIN, *[WORDS] * 4, wishes=wishes)
+    constraints = [constraint(), constraint(ban="ab"), constraint(ban="b"), constraint()]
+    found = run(PLAIN, *[WORDS] * 4, constraints=constraints)
     assert [texts(one) for one in found] == [["ab"], ["b"], [""], ["ab"]]
 
 
@@ -80,12 +80,12 @@ def test_a_beginning(beam: int) -> None:
     """c is hardly ever said (.01), and nothing but a follows it (.7), and the end."""
     table = {"": {"a": 0.99, "c": 0.01}, "a": {".": 1.0}, "c": {"b": 0.3, "a": 0.7}}
     search = Beam(beam=beam, length_penalty=0)
-    ((free,),), ((c,),) = (run(search, table, wishes=[wish(p)]) for p in ("", "c"))
+    ((free,),), ((c,),) = (run(search, table, constraints=[constraint(p)]) for p in ("", "c"))
     assert text(free) == "a" and text(c) == "ca"
     assert [math.exp(s) for s in c.token_logprobs] == pytest.approx([0.01, 0.7, 1.0])
-    ((cb,),) = run(search, table, wishes=[wish("cb")])
+    ((cb,),) = run(search, table, constraints=[constraint("cb")])
     assert text(cb) == "cb" and chances([cb]) == pytest.approx([0.003])
-    ((whole,),) = run(search, table, wishes=[wish("cb.")])  # the end may be part of it
+    ((whole,),) = run(search, table, constraints=[constraint("cb.")])  # the end may be part of it
     assert text(whole) == "cb"
 
 
@@ -95,21 +95,23 @@ def test_a_beginning_stands_above_bans_repeats_and_the_limit() -> None:
         Beam(beam=3, no_repeat_ngram=1),
         Sample(no_repeat_ngram=1),
     ):
-        ((found,),) = run(search, AGAIN, limit=2, wishes=[wish("aab", ban="aa b")])
+        ((found,),) = run(search, AGAIN, limit=2, constraints=[constraint("aab", ban="aa b")])
         assert text(found) == "aab"
 
 
 def test_beginnings_of_different_lengths_in_one_batch() -> None:
-    wishes = [wish("b"), wish(), wish("ab"), wish("a")]
-    found = run(PLAIN, *[WORDS] * 4, wishes=wishes)
+    constraints = [constraint("b"), constraint(), constraint("ab"), constraint("a")]
+    found = run(PLAIN, *[WORDS] * 4, constraints=constraints)
     assert [texts(one) for one in found] == [["b"], ["ab"], ["ab"], ["ab"]]
-    for row, mine in enumerate(wishes):
-        assert run(PLAIN, WORDS, wishes=[mine])[0][0].score == pytest.approx(found[row][0].score)
+    for row, mine in enumerate(constraints):
+        assert run(PLAIN, WORDS, constraints=[mine])[0][0].score == pytest.approx(
+            found[row][0].score
+        )
 
 
 def test_the_limits_that_come_in_are_left_as_they_are() -> None:
     limits = torch.tensor([2])
     stepper = Tables(AGAIN)
-    request = SearchRequest(stepper.source(), limits, constraints=[wish("aaaa")])
+    request = SearchRequest(stepper.source(), limits, constraints=[constraint("aaaa")])
     Beam(min_length=5).run(stepper, request)
     assert limits.tolist() == [2]

@@ -52,8 +52,8 @@ def test_groups_in_a_vocabulary_smaller_than_they_are() -> None:
     assert sorted(texts(found)) == ["a", "ad", "b", "c"]
 
 
-# Two answers: a (.6), which looks at the first place and then at both; b (.4), which looks at the
-# first and then at the second.
+# Two hypotheses: a (.6) attends to the first position and then to both; b (.4) attends to the first
+# and then to the second.
 LOOKS = {"": [1.0, 0.0], "a": [0.5, 0.5], "b": [0.0, 1.0]}
 TWO = {"": {"a": 0.6, "b": 0.4}}
 
@@ -74,7 +74,7 @@ def test_coverage(weight: float, best: str) -> None:
 
 
 def test_coverage_counts_what_is_not_seen_at_all() -> None:
-    """A place that nobody looked at costs as much as one that had a millionth."""
+    """A place that nobody attended to costs as much as one that had a millionth."""
     search = Beam(beam=1, length_penalty=0, coverage_penalty=1.0)
     ((found,),) = run(search, {"": {"a": 1.0}}, looks={"": [1.0], "a": [1.0]}, lengths=[2])
     assert found.score == pytest.approx(math.log(1e-6), rel=1e-4)
@@ -108,7 +108,7 @@ def test_when_a_sentence_is_done() -> None:
 
     After two tokens a ends and is the best of the step: `first` stops. One output more must end
     for `full`, which bcd is. At its length of two, bc has log .45 / 2 = -.399, behind a: so
-    `likely` stops. `exact` knows that bc may come to log .45 / 10 = -.080, and goes on.
+    `likely` stops. `exact` knows that bc may come to log .45 / 10 = -.080, and continues.
     """
     assert text(stopped("first", 1.0)) == "a"
     assert text(stopped("no_gain", 1.0)) == "a"
@@ -132,10 +132,10 @@ def test_full_may_be_wrong_where_exact_is_not() -> None:
 
 
 def test_the_trace() -> None:
-    """Every continuation that was looked at, and what became of it.
+    """Every candidate of the search, and its status.
 
-    beam 2. First a .5 and b .3 go on, c .2 is dropped. Then a. .45 and b. .3 are the best two and
-    end; ad .05 goes on, and ends.
+    beam 2. First a .5 and b .3 continue, c .2 is pruned. Then a. .45 and b. .3 are the best two
+    and end; ad .05 continues, and ends.
     """
     stepper, trace = Tables(THREE), Trace()
     request = SearchRequest(stepper.source(), torch.tensor([5]), nbest=2)

@@ -7,7 +7,7 @@ import torch
 
 from regard.search import Sample, SearchRequest
 
-from .tables import Table, Tables, chances, everything, run, text, texts, wish
+from .tables import Table, Tables, chances, constraint, everything, run, text, texts
 
 TABLE: Table = {
     "": {"a": 0.5, "b": 0.3, "c": 0.2},
@@ -82,7 +82,7 @@ def test_scores_are_log_probabilities_before_any_filter() -> None:
 
 
 def test_the_same_sentence_draws_the_same_in_any_batch() -> None:
-    """Whatever is beside it, and however long that is; other sentences draw otherwise."""
+    """Whatever is next to it, and however long that is; other sentences draw otherwise."""
     stepper = Tables(*[TABLE] * 6)
     limits, search = torch.full((6,), 5), Sample(seed=7)
     whole = stepper.source([2, 5, 3, 1, 4, 2])
@@ -112,5 +112,5 @@ def test_limits_and_rules_hold() -> None:
     assert {text(one) for one in found} <= {"a", "ab", "b", "ba"}
     (found,) = run(Sample(min_length=3), endless, limit=4, nbest=20)
     assert {len(one.tokens) for one in found} == {3}
-    (found,) = run(Sample(), endless, nbest=20, wishes=[wish("bb", ban="aa")])
+    (found,) = run(Sample(), endless, nbest=20, constraints=[constraint("bb", ban="aa")])
     assert all(text(one).startswith("bb") and "aa" not in text(one) for one in found)

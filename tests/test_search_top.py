@@ -48,7 +48,7 @@ def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
 
 
 def test_largest_of_every_second_column() -> None:
-    """Values that do not lie in a row in memory."""
+    """Values that do not are contiguous in memory."""
     values = torch.randn(MIN_ROWS, 80 * CHUNK)[:, ::2]
     assert torch.equal(fast_topk(values, 3)[1], values.topk(3).indices)
 

@@ -1,4 +1,4 @@
-"""Shortlists: the lexicon by hand, laws of the search among them, the command, refusals."""
+"""Shortlists: the lexicon by hand, laws of the search among them, the command, errors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -134,7 +134,7 @@ def test_who_follows_is_told_the_tokens_of_the_vocabulary() -> None:
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
 def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narrow: bool) -> None:
-    """Of each sentence that does not go on any more, what it would have had anyway."""
+    """Of each sentence that does not continue any more, what it would have had anyway."""
     engine = TorchEngine(built("recurrent"), shortlist=listed() if narrow else None)
     request = SearchRequest(pad(SOURCES), LIMITS, 2)
     whole, going = engine.run(search, request), list[int]()
@@ -163,7 +163,7 @@ def test_a_list_of_all_tokens_changes_nothing(kind: str, search: Beam | Sample) 
 
 @pytest.mark.parametrize("kind", ["transformer", "recurrent"])
 def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
-    """Against the whole output layer, its other tokens struck out."""
+    """Against the whole output layer, its other tokens masked."""
     model, shortlist = built(kind), listed()
     request = SearchRequest(pad(SOURCES), LIMITS, 2)
     found = TorchEngine(model, shortlist=shortlist).run(Beam(beam=3), request)
@@ -193,20 +193,20 @@ def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
     torch.testing.assert_close(watched, expected)
 
 
-def test_wishes_reach_outside_of_the_list() -> None:
+def test_constraints_reach_outside_of_the_list() -> None:
     shortlist, search = listed(), Beam(beam=4)
     engine = TorchEngine(built("transformer"), shortlist=shortlist)
     outside = [
         s for s in range(FIRST, SIZE) if s not in set.union(*map(set, map(shortlist.of, SOURCES)))
     ]
     one, other, third = outside[:3]
-    wishes = [
+    constraints = [
         TokenConstraints((one, 5)),
         TokenConstraints(require=((other, one),)),
         TokenConstraints(banned=((third,), (5,))),
         TokenConstraints(),
     ]
-    found = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, constraints=wishes))
+    found = engine.run(search, SearchRequest(pad(SOURCES), LIMITS, constraints=constraints))
     texts = [row[0].tokens for row in found]
     assert texts[0][:2] == (one, 5)
     assert (other, one) in zip(texts[1], texts[1][1:], strict=False)
@@ -276,7 +276,7 @@ def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path:
     assert not any("f" in answer for answer in short.predict(words))
 
 
-def test_refusals(command: Callable[..., Any], trained: Any, models: Any) -> None:
+def test_errors(command: Callable[..., Any], trained: Any, models: Any) -> None:
     model = built("recurrent")
     with pytest.raises(UserError, match="shortlist: not supported for ensembles"):
         TorchEngine(Ensemble([model, model]), shortlist=listed())

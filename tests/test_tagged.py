@@ -108,7 +108,7 @@ def test_lines_are_those_of_the_first_token() -> None:
         ("h.json", ["read as JSONL", "tokens are under the key words, tags under labels"]),
     ],
 )
-def test_what_was_recognized_is_said(name: str, notes: list[str]) -> None:
+def test_what_was_recognized_is_reported(name: str, notes: list[str]) -> None:
     found, _ = read_tagged(write(name, FILES[name]))
     assert found.notes[0].startswith(notes[0])
     for note in notes[1:]:

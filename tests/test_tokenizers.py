@@ -66,7 +66,7 @@ def test_any_text_comes_back_from_subwords(given_texts: list[str], kind: str) ->
 
 
 def test_words_and_punctuation_are_apart() -> None:
-    tokenizer = build_tokenizer("word", ["Go, go on!"])
+    tokenizer = build_tokenizer("word", ["Go, go up!"])
     assert tokenizer.tokenize("Go, go!") == ["Go", "\uffed,", "go", "\uffed!"]
     assert tokenizer.tokenize("\u0939\u093f\u0928\u094d\u0926\u0940") == [
         "\u0939\u093f\u0928\u094d\u0926\u0940"
@@ -133,7 +133,7 @@ def test_damaged_subwords_are_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_too_large_a_size_is_reduced_in_silence_on_the_terminal(
+def test_too_large_a_size_is_reduced_silently_on_the_terminal(
     kind: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert 5 < len(build_tokenizer(kind, ["hello there", "hello you"], size=8000)) < 100

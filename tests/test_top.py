@@ -40,7 +40,7 @@ def test_all_beams_together(vocabulary: int, sentences: int, beams: int) -> None
             assert found[3][b][n] == pytest.approx(whole, abs=1e-5)
 
 
-def test_the_last_tokens_are_looked_at_too() -> None:
+def test_the_last_tokens_are_checked_too() -> None:
     """Those behind the last whole chunk."""
     logits = torch.zeros(2, 645)
     logits[0, 644], logits[1, 642] = 9.0, 8.0

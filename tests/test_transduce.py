@@ -67,7 +67,7 @@ def test_a_reference_with_odd_spaces_can_be_met() -> None:
 
 
 def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By all that a run asks for before its first step, also where some pairs are left out."""
+    """By all that a run asks for before its first step, also where some pairs are omitted."""
     seen: list[int] = []
     encode = WhitespaceTokenizer.encode_flat
     monkeypatch.setattr(

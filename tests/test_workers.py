@@ -110,7 +110,7 @@ def test_the_fast_path_is_made_once_for_all_workers(
 
 
 def test_alternatives_at_a_place(trained: Any) -> None:
-    """The most probable first, each leading to the best answer that goes on with it."""
+    """The most probable first, each leading to the best answer that continues with it."""
     model = regard.load(trained.run)
     best = model.predictor_.predict(["abcd"])[0]
     begun = best.tokens[0]
@@ -118,8 +118,8 @@ def test_alternatives_at_a_place(trained: Any) -> None:
     assert [p for _, p, _ in found] == sorted((p for _, p, _ in found), reverse=True)
     assert len({token for token, _, _ in found}) == 3 and sum(p for _, p, _ in found) <= 1
     for token, p, answer in found:
-        goes_on = (*answer.tokens, "<eos>")
-        assert goes_on[:2] == (begun, token)
+        continued = (*answer.tokens, "<eos>")
+        assert continued[:2] == (begun, token)
         assert answer.token_logprobs[1] == pytest.approx(torch.tensor(p).log().item(), abs=1e-4)
 
 
@@ -134,7 +134,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
-    )  # returns only when nobody holds its output any more
+    )  # returns only when no process holds its output any more
     assert done.returncode == -signal.SIGKILL and len(done.stdout.split()) == 2
     end = time.monotonic() + 120
     while alive := [pid for pid in done.stdout.split() if runs(pid)]:
@@ -143,7 +143,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def runs(pid: str) -> bool:
-    """Whether there is such a process, and not only a dead one that nobody has asked after."""
+    """Whether there is such a process, and not only a dead one not yet reaped."""
     try:
         return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except (FileNotFoundError, ProcessLookupError):

@@ -117,7 +117,7 @@ def test_convolved_letters() -> None:
 
 
 def test_recurrent_letters() -> None:
-    """torch's LSTM, over each word and over the word turned round: the last states."""
+    """torch's LSTM, over each word and over the word reversed: the last states."""
     words, each = letters()
     ours = CharLSTM(each, 10)
     found = ours(words)  # (U, 10)

@@ -228,7 +228,7 @@ def test_sinusoids(width: int) -> None:
             assert float(table[t, i]) == pytest.approx(expected, abs=1e-4 if t > 100 else 1e-5)
 
 
-def test_sinusoids_go_on_where_they_were() -> None:
+def test_sinusoids_resume_where_they_were() -> None:
     """At place 255 and 256 too, where the table grows."""
     whole = SinusoidalPosition().embed(torch.zeros(1, 600, 8), 0)
     close(whole[0], sinusoids(600, 8))

@@ -27,7 +27,7 @@ SOURCE_SIZE, TARGET_SIZE = 9, 8  # the five special tokens, and four or three le
 
 def filled(tree: Tree) -> EncoderDecoderOptions:
     """The options of a tiny model with these settings."""
-    refusal: UserError | None = None
+    last_error: UserError | None = None
     for widths in WIDTHS:
         model = sized(tree, EncoderDecoderOptions, **dict(zip(SIDES, widths, strict=True)))
         try:
@@ -35,8 +35,8 @@ def filled(tree: Tree) -> EncoderDecoderOptions:
                 check_config({"model": model}, "laws"), DataStats(4, 40, 9, False)
             )[0].model
         except UserError as error:
-            refusal = error
-    raise AssertionError(refusal)
+            last_error = error
+    raise AssertionError(last_error)
 
 
 def goes_stepwise(tree: Tree) -> bool:
@@ -96,7 +96,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def tiny(options: EncoderDecoderOptions) -> nn.Module:
     """The model, with biases and norms that are not zeros and ones."""
     torch.manual_seed(3)
-    with torch.inference_mode(False):  # whoever asks for it first
+    with torch.inference_mode(False):  # on first use
         return _tiny(options)
 
 

@@ -121,15 +121,16 @@ class Case:
         return self.chance.choice([1, 1, 2, 4])
 
     @cached_property
-    def wishes(self) -> list[TokenConstraints] | None:
-        """Wishes of some of the sentences, in every third case."""
+    def constraints(self) -> list[TokenConstraints] | None:
+        """Constraints of some of the sentences, in every third case."""
         if self.chance.random() < 2 / 3:
             return None
         return [
-            self._wish() if self.chance.random() < 0.4 else TokenConstraints() for _ in self.sources
+            self._constraint() if self.chance.random() < 0.4 else TokenConstraints()
+            for _ in self.sources
         ]
 
-    def _wish(self) -> TokenConstraints:
+    def _constraint(self) -> TokenConstraints:
         chance = self.chance
         prefix = tuple(chance.choices(LETTERS, k=chance.randint(0, 3)))
         banned = (
@@ -156,7 +157,7 @@ class Case:
         more = (0, padding)
         data = nn.functional.pad(source.data, more)
         source = Padded(data, nn.functional.pad(source.mask, more))
-        wishes = None if self.wishes is None else [self.wishes[row] for row in rows]
+        constraints = None if self.constraints is None else [self.constraints[row] for row in rows]
         limits = torch.tensor([self.limits[row] for row in rows])
-        request = SearchRequest(source, limits, self.nbest, constraints=wishes)
+        request = SearchRequest(source, limits, self.nbest, constraints=constraints)
         return self.search.run(stepper, request)

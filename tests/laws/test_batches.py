@@ -1,6 +1,6 @@
 """The law of batches: 200 random searches over each decoder kind, and none depends on its batch.
 
-Models, weights, sources, limits, wishes and all options of the search are random.
+Models, weights, sources, limits, constraints and all options of the search are random.
 """
 
 import pytest

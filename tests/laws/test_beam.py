@@ -48,7 +48,7 @@ def test_beam_1_is_greedy(model: nn.Module) -> None:
 
 @torch.no_grad()
 def greedy(model: nn.Module, source: Padded, limit: int) -> tuple[int, ...]:
-    """The most probable token each time, by running the whole prefix anew."""
+    """The most probable token each time, by running the whole prefix again."""
     tokens: list[int] = []
     while len(tokens) + 1 < limit:
         logits, _ = model.step(torch.tensor([[BOS, *tokens]]), model.start(source))
@@ -98,7 +98,7 @@ def enumerate_outputs(
 def test_n_best_are_sorted_distinct_and_within_limits(
     model: nn.Module, options: EncoderDecoderOptions
 ) -> None:
-    """Fewer than the beam is wide or more, in turns."""
+    """Fewer than the beam is wide or more, alternating."""
     (beam, nbest), length_penalty = (
         [(4, 2), (2, 5)][MODELS.index(options) % 2],
         Beam().length_penalty,

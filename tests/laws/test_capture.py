@@ -40,7 +40,7 @@ def close(one: Tensor, other: Tensor) -> None:
 
 
 def is_attention(captured: Capture, source: Tensor | None) -> None:
-    """Rows sum to one; padding of the source (B, S) and what comes later are not looked at."""
+    """Rows sum to one; padding of the source (B, S) and what comes later are not attended to."""
     for name, weights in captured.attention.items():
         close(weights.sum(-1), torch.ones(weights.shape[:-1]))
         if name.startswith("decoder") and name.endswith("attention"):
@@ -150,7 +150,7 @@ def steps_show_what_one_pass_shows(model: nn.Module, source: Padded) -> None:
 def test_beams_that_share_a_cache_show_their_own_past(
     pair: EncoderDecoderOptions, source: Padded
 ) -> None:
-    """Long enough for entries that nobody sees any more to be dropped."""
+    """Long enough for entries that are no longer visible to be dropped."""
     model, chance = tiny(pair), torch.Generator().manual_seed(1)
     first = torch.arange(4).repeat_interleave(3) * 3
     state, history = model.start(source), torch.full((12, 1), BOS)

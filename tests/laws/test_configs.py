@@ -166,6 +166,6 @@ def test_model_and_objective_of_a_language_model(settings: Any, told: tuple[str,
     ],
     ids=["ngram", "sequential", "overlap"],
 )
-def test_parts_that_do_not_fit_are_refused(settings: Any, message: str) -> None:
+def test_parts_that_do_not_fit_are_errors(settings: Any, message: str) -> None:
     with pytest.raises(UserError, match=message):
         check_config({"task": {"kind": "language-model"}, **settings}, "laws")

@@ -71,6 +71,6 @@ def test_every_model(model: nn.Module, batch: Batch) -> None:
     first, second = noisy(batch).logits, noisy(batch).logits
     torch.manual_seed(1)
     assert torch.equal(noisy(batch).logits, first) and not torch.equal(first, second)
-    noisy.load_state_dict(model.state_dict())  # statistics go on in training
+    noisy.load_state_dict(model.state_dict())  # statistics continue in training
     assert torch.equal(noisy.eval()(batch).logits, noisy(batch).logits)
     assert torch.equal(noisy(batch).logits, model(batch).logits)

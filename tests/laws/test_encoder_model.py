@@ -50,7 +50,7 @@ def close(one: Tensor, other: Tensor) -> None:
 
 
 def rows_of(run: Run, batch: Batch) -> list[Tensor]:
-    """The scores of each row, those of padding left out."""
+    """The scores of each row, those of padding omitted."""
     scores = run.model(batch).logits
     if scores.dim() == 2:
         return list(scores)
@@ -107,7 +107,7 @@ def test_what_a_row_holds_counts(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", BLIND, ids=lambda case: case.name)
-def test_a_pool_that_sees_the_same_in_every_text_is_refused(case: Case) -> None:
+def test_a_pool_that_sees_the_same_in_every_text_is_an_error(case: Case) -> None:
     """Where it takes the first or the last place and that saw only BOS or EOS."""
     with pytest.raises(UserError, match="every text would get the same answer"):
         built(case)
@@ -131,7 +131,7 @@ def test_noise_in_training_none_in_evaluation(case: Case) -> None:
     first, second = noisy(batch).logits, noisy(batch).logits
     torch.manual_seed(1)
     assert torch.equal(noisy(batch).logits, first) and not torch.equal(first, second)
-    noisy.load_state_dict(run.model.state_dict())  # statistics go on in training
+    noisy.load_state_dict(run.model.state_dict())  # statistics continue in training
     assert torch.equal(noisy.eval()(batch).logits, run.model(batch).logits)
 
 

@@ -119,7 +119,7 @@ def test_recurrent_layers_in_int8_are_their_own_twins() -> None:
 def test_the_twin_steps_alike(
     pair_of_steppers: tuple[nn.Module, FastEncoderDecoder], source: Padded
 ) -> None:
-    """Beams change places, die out and go on; a sentence leaves; some steps have two tokens,
+    """Beams change places, die out and continue; a sentence leaves; some steps have two tokens,
     and some are watched."""
     model, twin = pair_of_steppers
     chance = torch.Generator().manual_seed(5)
@@ -177,7 +177,7 @@ def test_large_vocabularies(
     close(twin.step(tokens, twin.start(source))[0], model.step(tokens, model.start(source))[0])
 
 
-WISHES = [
+CONSTRAINTS = [
     TokenConstraints((5, 6)),
     TokenConstraints(),
     TokenConstraints((), (), ((5,), (6, 7))),
@@ -189,7 +189,7 @@ WAYS: list[tuple[LogitMasks, Scoring, Stopping]] = [
     (LogitMasks(), Scoring(), "no_gain"),
     (LogitMasks(min_length=3), Scoring("gnmt", 1.0), "beam_full"),
     (LogitMasks(no_repeat_ngram=2), Scoring("none"), "optimal"),
-    (LogitMasks(1, 1, WISHES), Scoring(), "first"),
+    (LogitMasks(1, 1, CONSTRAINTS), Scoring(), "first"),
 ]
 
 

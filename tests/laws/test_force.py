@@ -38,7 +38,7 @@ def test_forced_scores_are_the_loss_of_training(model: nn.Module, batch: Batch) 
 def test_a_few_tokens_at_a_time_are_as_probable(
     model: nn.Module, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where all logits would be too many: never more than so many of a row are there at once."""
+    """Large logits are computed in chunks, a limited number per row at once."""
     targets = [row[:-1] for row in TARGETS]
     whole = score_targets(fast(model), source, targets)
     stepper, steps = fast(model), []
@@ -65,7 +65,7 @@ def test_a_few_tokens_at_a_time_are_as_probable(
 def test_alignments_are_the_attention_of_the_steps(
     model: nn.Module, options: EncoderDecoderOptions, source: Padded
 ) -> None:
-    """Each row sums to 1 over its own source, and is what a step by itself looks at."""
+    """Each row sums to 1 over its own source, and is what a step by itself attends to."""
     targets = [row[:-1] for row in TARGETS]
     if options.decoder.cross.kind == "none":
         with pytest.raises(UserError, match="no attention to its source"):

@@ -77,7 +77,7 @@ def attends(case: Case) -> bool:
 
 
 def fills_gaps(case: Case) -> bool:
-    """Whether a model hides each token in turn."""
+    """Whether a model hides each token one at a time."""
     return case.kind.startswith("masked")
 
 
@@ -220,10 +220,10 @@ def test_probabilities_are_those_of_scores(case: Case) -> None:
     + [case for case in EACH if attends(case) and fills_gaps(case)],
     ids=lambda case: case.name,
 )
-def test_silenced_heads_are_those_knocked_out_by_hand(case: Case) -> None:
+def test_ablated_heads_are_those_knocked_out_by_hand(case: Case) -> None:
     """One head at a time, in a pass of its own: the change of the sum of what is scored."""
     estimator, found = look(case)
-    bare = TOYS[case.toy].task == "regress" or fills_gaps(case)  # a target would be refused
+    bare = TOYS[case.toy].task == "regress" or fills_gaps(case)  # a target would raise an error
     target = None if bare else again(found)
     changes = [(one, head) for one in found.attention for head in range(len(one.ablation_delta))]
     assert changes or not found.attention

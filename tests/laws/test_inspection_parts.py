@@ -54,7 +54,7 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
 
 
 def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would take as many passes as there are tokens: that is said, and nothing is guessed."""
+    """Each would take one pass per token: that is reported, and nothing is guessed."""
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
     monkeypatch.setattr("regard.tasks.inspection.masked_pass.MAX_ABLATION_COST", 0)
     found = look(case)[1]

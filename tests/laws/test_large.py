@@ -214,8 +214,8 @@ BAD: dict[str, dict[str, str | bytes]] = {
 }
 
 
-def refusals(place: DataSpec, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is said of bad data, read as a whole and in pieces."""
+def errors_of(place: DataSpec, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is reported of bad data, read as a whole and in pieces."""
     said = []
     for limit in ("1GB", "1KB"):
         monkeypatch.setenv("REGARD_MEMORY", limit)
@@ -226,7 +226,7 @@ def refusals(place: DataSpec, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_is_said_in_the_same_words(
+def test_what_is_wrong_is_reported_in_the_same_words(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = []
@@ -235,21 +235,21 @@ def test_what_is_wrong_is_said_in_the_same_words(
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         paths.append(str(path))
     place = DataSpec(paths[0]) if len(paths) == 1 else DataSpec(None, *paths)
-    one, other = refusals(place, monkeypatch)
+    one, other = errors_of(place, monkeypatch)
     assert one == other
 
 
-def test_an_unknown_column_is_refused_alike(
+def test_an_unknown_column_is_an_error_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for text in (table(sentences()), "one\n" * 600):
         write(tmp_path, {"a.tsv": text})
         place = DataSpec(str(tmp_path / "a.tsv"), source_column="lemma")
-        one, other = refusals(place, monkeypatch)
+        one, other = errors_of(place, monkeypatch)
         assert one == other
 
 
-def test_quoted_csv_is_read_as_a_whole_and_that_is_said(
+def test_quoted_csv_is_read_as_a_whole_and_that_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write(tmp_path, {"a.csv": 'one,"two\nlines"\n' * 300})
@@ -300,7 +300,7 @@ def test_a_run_resumes_from_either(
     command: Callable[..., Any],
     tiny: list[str],
 ) -> None:
-    """A run that began with pairs in memory goes on with pairs in a file."""
+    """A run that began with pairs in memory continues with pairs in a file."""
     place = write(tmp_path, FILES["tsv"])
     run = tmp_path / "run"
     words = ("train", place.data, "--steps", "3", "--out", run, *tiny)

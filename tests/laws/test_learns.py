@@ -19,7 +19,7 @@ Rows = list[tuple[Any, Any]]
 
 
 def settings(part: str, kind: str, steps: int, lr: float, batch_tokens: int, **more: Any) -> dict:
-    """Settings of a small model that is trained for so many steps and judged at their end."""
+    """Settings of a small model that is trained for a number of steps and judged at their end."""
     steps = 5 * steps // 2 if kind == "transformer" else steps  # it learns these things later
     sizes = SIZES | LAYERS.get(kind, {}) | {"kind": kind}
     training = {"steps": steps, "lr": lr, "batch_tokens": batch_tokens, "validate_every": steps}

@@ -54,7 +54,7 @@ def same(found: list[Hypothesis], wanted: list[Hypothesis]) -> None:
 def test_the_search_finds_the_same(
     model: nn.Module, options: EncoderDecoderOptions, engine: OnnxEngine, source: Padded
 ) -> None:
-    """With one beam or five, in turns."""
+    """With one beam or five, alternating."""
     beam = [1, 5][MODELS.index(options) % 2]
     search, request = Beam(beam=beam), SearchRequest(source, LIMITS, beam)
     wanted = search.run(model, request)
@@ -96,8 +96,8 @@ def test_the_same_attention(model: nn.Module, engine: OnnxEngine, source: Padded
         same(found, other)
 
 
-def test_kinds_that_are_not_known_there_are_refused(tmp_path: Path) -> None:
-    """By the graphs themselves as well: those that say so, and none of the others."""
+def test_kinds_that_are_not_known_there_are_errors(tmp_path: Path) -> None:
+    """By the graphs themselves as well: those that state it, and none of the others."""
     assert any(m.encoder.kind == m.decoder.kind == "transformer" for m in KNOWN)
     for options in MODELS:
         if options not in KNOWN:

@@ -121,7 +121,7 @@ def test_every_kind_of_model_is_taken(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", COUNTED, ids=lambda case: case.name)
-def test_a_model_without_matrices_is_refused(case: Case) -> None:
+def test_a_model_without_matrices_is_an_error(case: Case) -> None:
     with pytest.raises(UserError, match="int8: this model has no weight matrices"):
         quantize(copy.deepcopy(built(case).model))
 
@@ -152,6 +152,6 @@ def test_it_cannot_be_trained(pair: EncoderDecoderOptions, batch: Batch) -> None
     assert not rounded(batch).logits.requires_grad
 
 
-def test_elsewhere_than_on_a_cpu_it_is_refused(pair: EncoderDecoderOptions) -> None:
+def test_elsewhere_than_on_a_cpu_it_is_an_error(pair: EncoderDecoderOptions) -> None:
     with pytest.raises(UserError, match="int8 are for CPUs, and the model is on meta"):
         quantize(copy.deepcopy(tiny(pair)).to("meta"))

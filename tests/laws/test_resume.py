@@ -29,7 +29,7 @@ def config_of(options: EncoderDecoderOptions, training: dict) -> TransduceConfig
 
 
 def test_resume_is_exact(pair: EncoderDecoderOptions, tmp_path: Path) -> None:
-    """A run of so many steps with one decoder, of so many epochs with the other."""
+    """A run of a number of steps with one decoder, of a number of epochs with the other."""
     limits, stop = LIMITS[pair.decoder.kind == "recurrent"]
     config = config_of(pair, limits)
     whole = begin(tmp_path / "whole", config, PAIRS)

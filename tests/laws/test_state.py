@@ -26,7 +26,7 @@ def words(rows: int, length: int = T) -> Tensor:
 
 
 def repeat(source: Padded, times: int) -> Padded:
-    """Each row so many times in a row."""
+    """Each row several times in a row."""
     return Padded(source.data.repeat_interleave(times, 0), source.mask.repeat_interleave(times, 0))
 
 
@@ -63,7 +63,7 @@ def test_a_prompt_then_more(model: nn.Module, source: Padded, cuts: tuple[int, .
 
 @torch.no_grad()
 def test_a_step_leaves_the_old_state_alone(model: nn.Module, source: Padded) -> None:
-    """So that a search may go on twice from one place."""
+    """So that a search may continue twice from one place."""
     tokens = words(len(source.data))
     _, state = model.step(tokens[:, :2], model.start(source))
     first, _ = model.step(tokens[:, 2:4], state)
@@ -124,7 +124,7 @@ def test_one_beam_becomes_many(model: nn.Module, source: Padded) -> None:
 @few
 @torch.no_grad()
 def test_beams_over_many_steps(model: nn.Module, source: Padded) -> None:
-    """Beams that change places, die out and go on, over more steps than a cache has room for."""
+    """Beams that change places, die out and continue, over more steps than a cache has room for."""
     k, B, steps = 3, len(source.data), 90
     chance = torch.Generator().manual_seed(3)
     tokens = torch.full((k * B, 1), BOS)

@@ -1,4 +1,4 @@
-"""Laws of running text: what an epoch reads, and how windows are cut for evaluation."""
+"""Laws of plain text: what an epoch reads, and how windows are cut for evaluation."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -54,7 +54,7 @@ def test_epochs_and_seeds_differ() -> None:
 @QUICK
 @given(SIZES, CONTEXTS, TOKENS, SEEDS, EPOCHS)
 def test_random_windows(sizes: list[int], context: int, tokens: int, seed: int, epoch: int) -> None:
-    """They do not overlap, are full, leave out less than a window at either end, and fit."""
+    """They do not overlap, are full, omit less than a window at either end, and fit."""
     text = corpus(sizes, context, sequential=False)
     N, order = len(text.side.flat), text.order(tokens, seed, epoch)
     T = min(context, N)

@@ -199,7 +199,7 @@ def in_a_new_process(folder: Path, pairs: list[Pair]) -> Run:
 def in_parts(
     folder: Path, config: Any, pairs: list[Pair], stop: int, origin: PretrainedModel | None = None
 ) -> tuple[Run, Run, Run]:
-    """A whole run, one that stopped after so many steps, and that one resumed to its end."""
+    """A whole run, one that stopped after a number of steps, and that one resumed to its end."""
     whole = begin(folder / "whole", config, pairs, origin)
     list(train(whole))
     first = begin(folder / "parts", config, pairs, origin)
@@ -224,4 +224,4 @@ def check_same(whole: Run, again: Run) -> None:
         states = [optimizer.state_dict() for optimizer in both]
         torch.testing.assert_close(states[0]["state"], states[1]["state"], atol=0, rtol=0)
         groups = [[g | {"lr": 0} for g in state["param_groups"]] for state in states]
-        assert groups[0] == groups[1]  # the rate is set anew before each step
+        assert groups[0] == groups[1]  # the rate is set again before each step

@@ -68,17 +68,17 @@ def choices(options: type[Options]) -> dict[str, list[Any]]:
 
 
 def _rank(word: Any, field: FieldInfo) -> tuple[bool, bool]:
-    """The default first; where there is none, a part that is left out last."""
+    """The default first; where there is none, a part that is omitted last."""
     return word != field.default, word == "none"
 
 
 def takes(options: type[Options], name: str, value: Any) -> bool:
-    """Whether a part accepts this value, as a decoder may refuse a kernel that sees the future."""
+    """Whether a part accepts this value, as a decoder may reject a kernel that sees the future."""
     return accepts(options, {name: value})
 
 
 def accepts(options: type[Options], tree: Tree) -> bool:
-    """Whether nothing in these settings is refused."""
+    """Whether nothing in these settings is an error."""
     try:
         options.model_validate(tree)
     except ValidationError:

@@ -87,7 +87,7 @@ def table(count: int, seed: int = 1) -> str:
 
 
 def running(count: int, seed: int = 1) -> str:
-    """Running text, a sentence a line."""
+    """Plain text, a sentence a line."""
     return "".join(" ".join(w for w, _ in s) + ".\n" for s in tagged(count, seed))
 
 

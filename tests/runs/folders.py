@@ -1,4 +1,4 @@
-"""What whole runs leave behind, for the tests to look at."""
+"""What whole runs leave behind, for the tests to check."""
 
 import hashlib
 import json

@@ -28,7 +28,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", ["recurrent", "window"])
 def test_random_windows_carry_nothing_on(command: Command, kind: str) -> None:
-    """Though the last batch of an epoch has fewer rows than the one before."""
+    """Though the last batch of an epoch has fewer rows than the previous one."""
     Path("text.txt").write_text("the cat sat on the mat and the dog ran off\n" * 40)
     said = command(
         *("train", "text.txt", "--task", "language-model", "--out", "run", "--epochs", "2"),
@@ -99,7 +99,7 @@ def test_labels_of_another_shape_than_in_training_are_named(command: Command) ->
     assert said.code == 2 and "line 1: one label expected, as in training, 2 found" in said.err
 
 
-def test_a_teacher_of_another_task_is_refused(command: Command, models: Any) -> None:
+def test_a_teacher_of_another_task_is_an_error(command: Command, models: Any) -> None:
     data, _ = corpora.write("classify", Path())
     Path("more.txt").write_text("fine tree\n")
     teacher = ("--unlabeled", "more.txt", "--teacher", models("tag").run)
@@ -107,7 +107,7 @@ def test_a_teacher_of_another_task_is_refused(command: Command, models: Any) -> 
     assert said.code == 2 and "expected a classify model, found tag" in said.err
 
 
-def test_what_only_files_and_taggers_can_have_is_refused(command: Command, models: Any) -> None:
+def test_what_only_files_and_taggers_can_have_is_an_error(command: Command, models: Any) -> None:
     said = command("train", "-", "--task", "regress", stdin="1,2,3\n2,3,4\n3,4,9\n")
     assert said.code == 2 and "vectors are read from files only" in said.err
     said = command("predict", models("classify").run, "--source-column", "1", stdin="fine\tgood\n")

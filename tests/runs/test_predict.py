@@ -25,7 +25,7 @@ def asked(words: list[str]) -> Path:
 
 
 def start(*words: str | Path, **surroundings: str) -> subprocess.Popen[str]:
-    """A process that stands still where its surroundings say so."""
+    """A process that stands still where its surroundings state it."""
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     command = [holding.__file__] if surroundings else ["-m", "regard"]
     run = [sys.executable, *command, *map(str, words)]
@@ -71,7 +71,7 @@ def test_two_processes_write_one_file(command: Any, trained: Any, asked: Path) -
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
-def test_two_processes_go_on_after_a_kill(command: Any, trained: Any, asked: Path) -> None:
+def test_two_processes_resume_after_a_kill(command: Any, trained: Any, asked: Path) -> None:
     given = ("predict", trained.run, "--input", asked)
     whole = command(*given).out
     mark = Path("mark")

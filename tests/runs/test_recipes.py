@@ -1,4 +1,4 @@
-"""Every recipe that comes along: short, explained, valid, and it trains."""
+"""Every recipe that is built in: short, explained, valid, and it trains."""
 
 import json
 import math

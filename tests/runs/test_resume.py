@@ -42,7 +42,7 @@ def whole(
     return folder / "run"
 
 
-def wish() -> TrainArgs:
+def train_args() -> TrainArgs:
     place = DataSpec("words.tsv")
     return TrainArgs(place, DataSpec(), None, [], None, False, False)
 
@@ -65,7 +65,9 @@ def held_at_12(*words: str | Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], whole: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_resume(
+    command: Command, tiny: list[str], whole: Path
+) -> None:
     process = held_at_12("train", "words.tsv", *tiny, *STEPS, "--out", "my run")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
@@ -83,7 +85,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(command: Command, tiny: list[str], w
     assert files("my run").keys() == FILES
 
 
-def test_a_killed_run_goes_on_from_its_checkpoint(
+def test_a_killed_run_resumes_from_its_checkpoint(
     command: Command, tiny: list[str], whole: Path
 ) -> None:
     often = ("--set", "training.checkpoint_every=5")
@@ -171,7 +173,7 @@ def test_resume_with_the_same_settings_and_data(train: Command, interrupted: Pat
 
 
 def test_resume_begins_where_there_is_no_run_yet(train: Command, command: Command) -> None:
-    """So that one command, given again and again, starts a run and goes on with it."""
+    """So that one command, given again and again, starts a run and continues with it."""
     said = train("--steps", "2", "--out", "run", "--resume")
     assert said.code == 0 and said.err.startswith("run: no run to resume; starting a new one\n")
     assert progress("run")["step"] == 2
@@ -206,7 +208,7 @@ def test_only_one_process_trains_in_a_folder(train: Command, interrupted: Path) 
 
 
 def test_runs_begun_at_the_same_time_have_folders_of_their_own(train: Command) -> None:
-    one, other = (choose_folder(wish(), False)[0] for _ in range(2))
+    one, other = (choose_folder(train_args(), False)[0] for _ in range(2))
     assert (one, other) == (Path("runs/words-1"), Path("runs/words-2"))
     assert train("--set", "training.lr=fast").code == 2
     assert not Path("runs/words-3").exists()  # nothing was put into it
@@ -220,7 +222,7 @@ def test_resume_finds_the_newest_run_of_the_data(train: Command, command: Comman
     assert said.err == "runs/words-2: already finished (2 steps)\n"
 
 
-def test_resume_with_other_data_is_refused(command: Command, interrupted: Path) -> None:
+def test_resume_with_other_data_is_an_error(command: Command, interrupted: Path) -> None:
     with open("words.tsv", "a") as file:
         file.write("new\twen\n")
     before = files("run")
@@ -236,7 +238,7 @@ def test_resume_of_a_run_from_python_asks_for_the_data(command: Command) -> None
     assert said.code == 2 and said.err.startswith("error: no data")
 
 
-def test_a_run_killed_before_its_first_checkpoint_begins_anew(
+def test_a_run_killed_before_its_first_checkpoint_starts_over(
     command: Command, train: Command
 ) -> None:
     assert train("--steps", "4", "--out", "run").code == 0

@@ -17,10 +17,10 @@ TASKS = ("tag", "classify", "regress", "language-model")
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_stopped_run_goes_on_as_if_nothing_had_been(
+def test_a_stopped_run_resumes_as_if_nothing_had_been(
     command: Command, models: Any, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The weights at the end are those of the run that nobody stopped."""
+    """The weights at the end are those of the run that was never interrupted."""
     whole, train, dev, _ = models(task)
     words = ("train", train, "--dev", dev, *corpora.small(task), "--out", "run")
     with monkeypatch.context() as patch:
@@ -48,7 +48,7 @@ def test_a_finished_run_stays_as_it_is(command: Command, models: Any, task: str)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_killed_before_its_first_checkpoint_begins_anew(
+def test_a_run_killed_before_its_first_checkpoint_starts_over(
     command: Command, models: Any, task: str
 ) -> None:
     whole = models(task).run
@@ -61,9 +61,7 @@ def test_a_run_killed_before_its_first_checkpoint_begins_anew(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_other_data_and_other_settings_are_refused(
-    command: Command, models: Any, task: str
-) -> None:
+def test_other_data_and_other_settings_are_errors(command: Command, models: Any, task: str) -> None:
     run, _, dev, _ = models(task)
     shutil.copytree(run, "run")
     said = command("train", dev, "--dev", dev, "--out", "run", "--resume")

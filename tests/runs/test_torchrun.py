@@ -1,4 +1,4 @@
-"""torchrun: a lost worker, an end that is asked for, a run that goes on with fewer processes."""
+"""torchrun: a lost worker, an end that is asked for, a run that continues with fewer processes."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ OFTEN = ("--set", "training.checkpoint_every=5", "--set", "training.batch_tokens
 
 
 def torchrun(*words: str | Path, restarts: int = 0, **surroundings: str) -> subprocess.Popen[str]:
-    """Two processes of the command `regard`, which stand still where their surroundings say so."""
+    """Two processes of the command `regard`, held as the environment says."""
     how = ["--standalone", "--nproc-per-node", "2", "--max-restarts", str(restarts)]
     command = [holding.__file__] if surroundings else ["-m", "regard"]
     run = [sys.executable, "-m", "torch.distributed.run", *how, *command, *map(str, words)]
@@ -51,7 +51,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, training: list[str | Path]) 
     return out
 
 
-def test_a_lost_worker_is_replaced_and_the_run_goes_on(
+def test_a_lost_worker_is_replaced_and_the_run_resumes(
     tmp_path: Path, training: list[str | Path], whole: Path
 ) -> None:
     out = tmp_path / "run"

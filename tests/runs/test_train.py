@@ -97,7 +97,7 @@ def test_a_budget_is_kept_and_the_rate_ends_near_zero(
     train: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Clock:
-        """Goes on by a hundredth of a second whenever one looks at it."""
+        """Continues by a hundredth of a second whenever one attends to it."""
 
         seconds = 0.0
 
@@ -151,14 +151,14 @@ def test_a_loss_that_is_no_number_stops_without_a_bad_model(
     assert command("predict", "run", "ab").code == 2
 
 
-def test_the_last_update_is_looked_at_too(train: Command) -> None:
+def test_the_last_update_is_checked_too(train: Command) -> None:
     wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     said = train("--steps", "1", *wild, "--out", "run")
     assert said.code == 2 and "training has diverged, and this model was not kept" in said.err
     assert not Path("run/model.safetensors").exists()
 
 
-# What is said
+# What is reported
 
 
 def test_texts_are_shown_as_they_are(command: Command, tiny: list[str]) -> None:
@@ -169,7 +169,7 @@ def test_texts_are_shown_as_they_are(command: Command, tiny: list[str]) -> None:
     assert "expected: :100:" in said.err and "expected: [red]:smile:" in said.err
 
 
-def test_what_is_left_out_or_unknown_is_counted(command: Command, tiny: list[str]) -> None:
+def test_what_is_skipped_or_unknown_is_counted(command: Command, tiny: list[str]) -> None:
     Path("odd.tsv").write_text("ab\tba\nabc\tcba\nabcdef\tfedcba\ngone\t\n")
     Path("dev.tsv").write_text("ax\txa\n")
     limit = ("--set", "task.max_length=4")

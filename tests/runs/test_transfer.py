@@ -100,7 +100,7 @@ def test_a_run_from_another_model_can_be_stopped_and_resumed(
     assert all(torch.equal(one[name], other[name]) for name in other)
 
 
-def test_a_task_goes_on_from_a_model_of_its_own(command: Command, models: Any) -> None:
+def test_a_task_resumes_from_a_model_of_its_own(command: Command, models: Any) -> None:
     for task in ("tag", "classify", "regress", "language-model"):
         run, train, dev, _ = models(task)
         scores = json.loads((run / "scores.json").read_text())

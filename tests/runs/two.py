@@ -102,8 +102,8 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     return found
 
 
-def refused(kind: str, folder: Path) -> str:
-    """What is said of an optimizer that does not support sharded matrices."""
+def unsupported(kind: str, folder: Path) -> str:
+    """What is reported of an optimizer that does not support sharded matrices."""
     RUNS[kind] = ("transformer", {"parallel": "fsdp", "optimizer": {"kind": kind}})
     try:
         begin(kind, folder, 1)
@@ -121,9 +121,9 @@ def main(folder: Path) -> None:
         for name in RUNS:
             run = again(name, folder / "one" / name / "parts")
             other[name] = losses(run)
-        whole = {k: refused(k, folder / k) for k in ("adafactor", "muon")}
+        whole = {k: unsupported(k, folder / k) for k in ("adafactor", "muon")}
         if parallel.is_main_process():
-            every = {"two": found, "other": other, "refused": whole}
+            every = {"two": found, "other": other, "unsupported": whole}
             (folder / "two.json").write_text(json.dumps(every))
 
 

@@ -82,7 +82,7 @@ def test_it_reads_its_own_examples_and_no_others(kind: Any) -> None:
     assert fitted(kind).kind == kind().kind == fitted(kind).shape.kind
 
 
-def test_what_no_input_reads_is_refused() -> None:
+def test_what_no_input_reads_is_an_error() -> None:
     with pytest.raises(
         UserError, match=r"task\.source: no input reads .*there are text as 'a text'"
     ):
@@ -152,7 +152,7 @@ def test_its_gradients_reach_all_its_weights(kind: Any) -> None:
 
 
 @each_input
-def test_a_frontend_of_another_input_is_refused(kind: Any) -> None:
+def test_a_frontend_of_another_input_is_an_error(kind: Any) -> None:
     """By name, and with the frontend that would read it."""
     read = kind().kind
     for frontend in FRONTENDS:
@@ -175,7 +175,7 @@ class Linked(FrontendOptions):
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> Frontend:
-        raise AssertionError("must be refused")
+        raise AssertionError("must be an error")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ class Linked(FrontendOptions):
     ],
     ids=["transformer", "recurrent", "linear"],
 )
-def test_what_an_encoder_cannot_use_is_refused(encoder: EncoderOptions, lost: str) -> None:
+def test_what_an_encoder_cannot_use_is_an_error(encoder: EncoderOptions, lost: str) -> None:
     said = rf"model\.encoder\.kind={encoder.kind} does not support the {lost} of .*kind=linked"
     with pytest.raises(UserError, match=said):
         build_frontend(Linked(), encoder, InputShape("vectors", 3))

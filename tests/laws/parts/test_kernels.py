@@ -243,19 +243,19 @@ def test_cross_attention_is_weights_times_values_for_every_beam(kind: KernelOpti
     close(kernel.attend(q, many, wide), out)
 
 
-REFUSED = {
+UNSUPPORTED = {
     "bidirectional": (TransformerEncoderOptions, "attention", "an encoder attends both ways"),
     "causal": (CausalTransformerOptions, "attention", "sees the future, which a decoder must not"),
     "cross": (TransformerDecoderOptions, "cross", "attends only within one sequence"),
 }
 
 
-@pytest.mark.parametrize("ability", REFUSED)
-def test_what_a_kernel_cannot_do_is_refused_by_name(
+@pytest.mark.parametrize("ability", UNSUPPORTED)
+def test_what_a_kernel_cannot_do_is_an_error_that_names_it(
     ability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of each kind that says so itself, and of one that is made to say so."""
-    options, slot, why = REFUSED[ability]
+    """Of each kind that states it itself, and of one that is made to state it."""
+    options, slot, why = UNSUPPORTED[ability]
     unable = [kind for kind, one in KINDS.items() if not getattr(one.supports, ability)]
     for kind in unable:
         with pytest.raises(ValueError, match=f"{slot} {kind} .*{why}"):

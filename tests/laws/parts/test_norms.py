@@ -80,7 +80,7 @@ def test_what_is_fused_is_the_norm(kind: NormOptions) -> None:
 
 @each_norm
 def test_a_norm_that_is_another_one_is_not_fused(kind: NormOptions) -> None:
-    """Whoever changes what a norm computes must say again what the fused step may do."""
+    """Code that changes what a norm computes must say again what the fused step may do."""
     norm = kind.build(D)
     norm.__class__ = type("Other", (type(norm),), {})
     assert claim(norm, "fused") is None

@@ -125,7 +125,7 @@ def test_padding_is_invisible_to_an_encoder(position: Position) -> None:
 
 
 @pytest.mark.parametrize("hook", ["rotates", "biases"])
-def test_what_a_kernel_cannot_use_is_refused(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_kernel_cannot_use_is_an_error(hook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions that turn queries and keys, or add to scores, need a kernel with such scores."""
     ability, why = {
         "rotates": ("rotary", "rotate queries and keys"),
