@@ -144,7 +144,7 @@ def test_a_corrupted_checkpoint_falls_back_to_the_previous_one(
     assert again.state.step == 1
     said = capsys.readouterr().err
     assert said.startswith(f"warning: {tmp_path / 'checkpoint'}") and "falling back" in said
-    assert said.endswith("going on from the checkpoint before it, of step 1\n")
+    assert said.endswith("falling back to the previous checkpoint (step 1)\n")
     save_checkpoint(again.move(1))
     assert loaded(tmp_path).state.step == 2 and capsys.readouterr().err == ""
 

@@ -21,7 +21,7 @@ from regard.training.describe import describe
 from regard.training.log import Display
 from regard.training.session import train_run
 from regard.training.start import start_run
-from regard.training.tensorboard import followed
+from regard.training.tensorboard import with_tensorboard
 from regard.training.transfer import read_pretrained
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ class Estimator:
     def _display(self, training: Training) -> Display:
         from regard.training.display import choose_display
 
-        return followed(training, choose_display() if self.verbose else Display())
+        return with_tensorboard(training, choose_display() if self.verbose else Display())
 
     def _set_predictor(self, predictor: Predictor) -> "Self":
         """Use a trained model."""

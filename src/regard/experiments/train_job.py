@@ -26,7 +26,7 @@ from regard.training.resume import resume
 from regard.training.run import Run
 from regard.training.session import train_run
 from regard.training.start import start_run
-from regard.training.tensorboard import check_followers, followed
+from regard.training.tensorboard import check_tensorboard, with_tensorboard
 from regard.training.train_folder import TrainArgs, choose_folder
 from regard.training.transfer import read_pretrained
 
@@ -44,7 +44,7 @@ def train_job(args: TrainArgs, print_config: bool) -> None:
         if run is None:
             return
         shown = (
-            followed(run.config.training, choose_display())
+            with_tensorboard(run.config.training, choose_display())
             if parallel.is_main_process()
             else Display()
         )
@@ -58,7 +58,7 @@ def train_job(args: TrainArgs, print_config: bool) -> None:
 def _start(args: TrainArgs, print_config: bool) -> Run | None:
     """Start a new run in its folder; return None if only the configuration is printed."""
     config = load_config(args.recipe, args.settings)
-    check_followers(config.training)
+    check_tensorboard(config.training)
     _check_pseudo_labeling(args, config)
     folder = args.out or Path()
     pretrained = None

@@ -1,4 +1,4 @@
-"""What a run folder says of itself before the first step."""
+"""Write the metadata of a run before its first step."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,13 +12,13 @@ from regard.training.checkpoint import save_checkpoint
 from regard.training.run import Run, examples_of, fingerprints
 
 
-def describe(run: Run, about: dict[str, Any]) -> None:
-    """Writes everything about the run that is known before the first step; `run.json` last."""
+def describe(run: Run, extra: dict[str, Any]) -> None:
+    """Write everything known before the first step; `run.json` last."""
     if parallel.is_main_process():
-        _describe(run)
+        _write_settings(run)
     if run.pretrained_weights:  # a run killed early must find them here
         save_checkpoint(run)
-    facts = {
+    metadata = {
         "name": run.folder.name,
         "task": run.config.task.kind,
         "metric": run.task.metric,
@@ -30,17 +30,17 @@ def describe(run: Run, about: dict[str, Any]) -> None:
         "examples": examples_of(run),
         "processes": parallel.world_size(),
         "pretrained_weights": run.pretrained_weights,
-        **about,
+        **extra,
     }
     if parallel.is_main_process():
-        write_json(run.folder / "run.json", facts)
+        write_json(run.folder / "run.json", metadata)
     parallel.barrier()
 
 
-def _describe(run: Run) -> None:
-    """Settings, vocabulary and the check of the data."""
+def _write_settings(run: Run) -> None:
+    """Write settings, vocabulary and the data check."""
     run.folder.mkdir(parents=True, exist_ok=True)
-    write_text(run.folder / "version.txt", f"{__version__}\n")  # marks the folder as a run's
+    write_text(run.folder / "version.txt", f"{__version__}\n")  # marks a folder of regard
     write_text(run.folder / "config.yaml", run.config.dump())
     run.task.save(run.folder)
     settings = {"changed": changed(run.config), "auto": [asdict(s) for s in run.auto_settings]}

@@ -1,4 +1,4 @@
-"""What a session shows and writes down as it goes on."""
+"""The training log: console display and metrics.jsonl."""
 
 import contextlib
 import json
@@ -15,11 +15,11 @@ from regard.tasks.values import Evaluation
 from regard.training.loop import StepRecord
 from regard.training.run import Run
 
-LOG_EVERY = 10  # steps in a line of metrics.jsonl
+LOG_EVERY = 10  # steps per line of metrics.jsonl
 
 
 class Display:
-    """What is shown while a session goes on: here nothing; other displays override."""
+    """A display of training progress: this one shows nothing; subclasses override it."""
 
     def start(self, run: Run) -> None: ...
 
@@ -36,7 +36,7 @@ class Display:
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """A validation: its scores, on which examples, and whether the model is the best so far."""
+    """Scores of a validation, its examples, and whether the model is the best so far."""
 
     evaluation: Evaluation
     examples: list[Example]
@@ -46,10 +46,10 @@ class ValidationResult:
 
 
 class Log:
-    """Writes a line of metrics.jsonl every few steps and tells the display each step.
+    """Write a line of metrics.jsonl every few steps and notify the display of each step.
 
-    The sums since the last line are part of the progress, so that a resumed run writes the lines
-    of one that nothing stopped.
+    The sums since the last line are part of the training state, so that a resumed run writes the
+    same lines as an uninterrupted one.
     """
 
     def __init__(self, run: Run, display: Display) -> None:
@@ -59,9 +59,9 @@ class Log:
         self.speed = 0.0
 
     def add(self, record: StepRecord) -> None:
-        """Notes one update."""
+        """Log one update."""
         window = self.run.state.log_window
-        norm = record.norm if math.isfinite(record.norm) else 0.0  # half precision: no step
+        norm = record.norm if math.isfinite(record.norm) else 0.0  # float16: the step was skipped
         each = {
             "steps": 1,
             "tokens": record.tokens,
@@ -80,14 +80,14 @@ class Log:
 
     @contextlib.contextmanager
     def pause(self) -> Iterator[None]:
-        """Time in here is no training: it does not count in the speed."""
-        began = self.run.state.seconds
+        """Exclude the time inside the block from the training speed."""
+        start = self.run.state.seconds
         yield
         self.run.read_clock()
-        self.since += self.run.state.seconds - began
+        self.since += self.run.state.seconds - start
 
     def write(self) -> None:
-        """One line for the updates since the last line."""
+        """Write one line for the updates since the last line."""
         state = self.run.state
         window = state.log_window
         if not window:
@@ -117,6 +117,6 @@ class Log:
 
 
 def append(folder: Path, name: str, record: dict[str, Any]) -> None:
-    """Adds a line to a JSON-lines file of the run."""
+    """Append a line to a JSON-lines file of the run."""
     with open(folder / name, "a", encoding="utf-8") as file:
         file.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -1,4 +1,4 @@
-"""The loop: a generator that yields a record after each update. The caller does the rest."""
+"""The training loop: a generator that yields a record after each update."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from regard.training.update import MicroBatch, Update, update
 
 @dataclass(frozen=True, kw_only=True)
 class StepRecord(Update):
-    """One update, and where in the run it was."""
+    """One update and its position in the run. progress: finished fraction of the run."""
 
     step: int
     epoch: float
@@ -24,25 +24,25 @@ class StepRecord(Update):
 
 
 def train(run: Run) -> Iterator[StepRecord]:
-    """Trains until the run is over: its steps, its epochs or its time."""
+    """Train until the limit of steps, epochs or time is reached."""
     config, state = run.config.training, run.state
     assert config.lr is not None
     run.start_clock()
-    run.epoch_batches = len(_order(run, state.epoch))  # what progress_fraction divides by
+    run.epoch_batches = len(_order(run, state.epoch))  # for progress_fraction
     updates = _updates(run)
-    while (share := progress_fraction(run)) < 1:
+    while (progress := progress_fraction(run)) < 1:
         micro = next(updates)
-        lr = config.lr * config.schedule.factor(share, state.step)
-        done = update(run, micro, lr, share)
+        lr = config.lr * config.schedule.factor(progress, state.step)
+        result = update(run, micro, lr, progress)
         state.step += 1
         state.position += min(run.batches, run.epoch_batches - state.position)
         if state.position == run.epoch_batches:
             state.epoch, state.position, run.carry = state.epoch + 1, 0, None
-        yield _record(run, done, lr)
+        yield _record(run, result, lr)
 
 
 def solve(run: Run) -> Iterator[StepRecord]:
-    """The one update of a model that is solved by a formula."""
+    """Solve a model in closed form: a single update."""
     run.start_clock()
     run.task.solve(run.model, run.corpus, run.config.objective)
     run.state.step, run.state.epoch = 1, 1
@@ -50,12 +50,12 @@ def solve(run: Run) -> Iterator[StepRecord]:
     yield _record(run, Update(math.nan, {}, 0.0, {}, tokens, len(run.corpus), 0.0), lr=0.0)
 
 
-def _record(run: Run, done: Update, lr: float) -> StepRecord:
-    """The record of the update that was just made."""
+def _record(run: Run, result: Update, lr: float) -> StepRecord:
+    """Return the record of the update that was just made."""
     run.read_clock()
     state = run.state
     return StepRecord(
-        **vars(done),
+        **vars(result),
         step=state.step,
         epoch=state.epoch + state.position / run.epoch_batches,
         progress=progress_fraction(run),
@@ -65,23 +65,23 @@ def _record(run: Run, done: Update, lr: float) -> StepRecord:
 
 
 def progress_fraction(run: Run) -> float:
-    """How much of the run is over, 0 to 1: of whichever limit comes first."""
+    """Return the finished fraction of the run, by the limit that is closest."""
     config, state = run.config.training, run.state
-    shares = [float(state.step > 0 and not config.optimizer.stepwise)]
+    fractions = [float(state.step > 0 and not config.optimizer.stepwise)]
     if config.budget:
-        shares.append(state.seconds / config.budget)
+        fractions.append(state.seconds / config.budget)
     if config.steps:
-        shares.append(state.step / config.steps)
+        fractions.append(state.step / config.steps)
     if config.epochs:
         epoch = state.epoch + state.position / max(1, run.epoch_batches)
-        shares.append(epoch / config.epochs)
-    return min(1.0, max(shares))
+        fractions.append(epoch / config.epochs)
+    return min(1.0, max(fractions))
 
 
 def _updates(run: Run) -> Iterator[list[MicroBatch]]:
-    """The batches of each update from where the run stands, epoch after epoch without end.
+    """Yield the batches of each update from the current position on, endlessly.
 
-    An update never reaches over the end of an epoch; its last one may have fewer batches.
+    An update never crosses the end of an epoch; the last one may have fewer batches.
     """
     epoch, position = run.state.epoch, run.state.position
     while True:
@@ -93,34 +93,34 @@ def _updates(run: Run) -> Iterator[list[MicroBatch]]:
 
 
 def _local_batches(run: Run, order: list[np.ndarray], start: int) -> list[MicroBatch]:
-    """This process's batches of an update.
+    """Return this process's batches of an update.
 
-    Where batches follow each other, each process goes through all of them and has its own rows.
-    Otherwise it has its own batches; one that gets none, at the end of an epoch, does another's
-    without weight, since the others wait for its gradients.
+    For a sequential corpus each process has its own rows of all batches. Otherwise it has its own
+    batches; a process without one, at the end of an epoch, computes another's with weight 0, since
+    the others wait for its gradients.
     """
-    numbers = range(start, min(start + run.batches, len(order)))
+    indices = range(start, min(start + run.batches, len(order)))
     if run.corpus.sequential:
         if len(order[start]) < parallel.world_size():
             raise UserError(
-                f"a batch has {len(order[start])} rows of running text, too few for "
-                f"{parallel.world_size()} processes; raise training.batch_tokens or start fewer"
+                f"a batch has only {len(order[start])} rows for {parallel.world_size()} processes",
+                help="raise training.batch_tokens, or use fewer processes",
             )
-        rows = [(number, parallel.shard_rows(order[number]), True) for number in numbers]
+        rows = [(number, parallel.shard_rows(order[number]), True) for number in indices]
     else:
-        rounds = -(-len(numbers) // parallel.world_size())
-        places = [r * parallel.world_size() + parallel.rank() for r in range(rounds)]
-        rows = [(numbers[p], order[numbers[p]], True) for p in places if p < len(numbers)]
+        rounds = -(-len(indices) // parallel.world_size())
+        own = [r * parallel.world_size() + parallel.rank() for r in range(rounds)]
+        rows = [(indices[i], order[indices[i]], True) for i in own if i < len(indices)]
         rows += [(start, order[start], False)] * (rounds - len(rows))
     batch = run.corpus.batch
-    return [MicroBatch(batch(part).to(run.device), number, own) for number, part, own in rows]
+    return [MicroBatch(batch(part).to(run.device), number, counts) for number, part, counts in rows]
 
 
 def _order(run: Run, epoch: int) -> list[np.ndarray]:
-    """The batches of an epoch, as rows of the corpus; they are put in order once."""
+    """Return the batches of an epoch as rows of the corpus; computed once per epoch."""
     config = run.config.training
     assert config.batch_tokens is not None
     if run.order is None or run.order[0] != epoch:
-        run.order = None  # one of them is large enough
+        run.order = None  # free the old one first
         run.order = epoch, run.corpus.order(config.batch_tokens, config.seed, epoch)
     return run.order[1]

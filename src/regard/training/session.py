@@ -1,4 +1,4 @@
-"""A training session: the loop's records are logged, validated, saved and shown."""
+"""A training session: log, validate, save and display the records of the loop."""
 
 import contextlib
 import signal
@@ -13,19 +13,19 @@ from regard.training.checkpoint import save_checkpoint
 from regard.training.log import Display, Log
 from regard.training.loop import StepRecord, progress_fraction, solve, train
 from regard.training.run import Run
-from regard.training.validation import finish, validate, validation_part
+from regard.training.validation import finish, validate, validation_examples
 from regard.views.report import write_report
 
 CHECKPOINT_SECONDS = 60.0
-AGAIN_SECONDS = 1.0  # a second signal within this time is the first one's echo
-VALIDATIONS = 10  # in a run, unless training.validate_every says otherwise
+ECHO_SECONDS = 1.0  # a second signal within this time is an echo of the first
+VALIDATIONS = 10  # per run, unless training.validate_every is set
 
 
 def train_run(run: Run, display: Display) -> bool:
-    """Trains a run to its end, or until it is interrupted; True where it came to its end."""
+    """Train a run until its end or an interruption; return whether it finished."""
     tune_malloc()
     display.start(run)
-    examples = validation_part(run)
+    examples = validation_examples(run)
     last = None
     with catch_signals() as run.interrupted:
         log = Log(run, display)
@@ -54,31 +54,29 @@ def train_run(run: Run, display: Display) -> bool:
             display.validated(run, last)
         run.state.finished = True
         save_checkpoint(run)
-        if (
-            parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop
-        ):  # while it was validated
+        if parallel.all_reduce_sum([len(run.interrupted)])[0] and not stop:  # during validation
             save_and_stop(run, display)
             return False
-    display.finished(run, finish(run, last))  # Ctrl-C ends this at once; --resume does it again
+    display.finished(run, finish(run, last))  # Ctrl-C stops this at once; --resume repeats it
     return True
 
 
 def records(run: Run) -> Iterator[StepRecord]:
-    """The updates that are left: those of the loop, or a single one where there is a formula."""
+    """Yield the remaining updates: those of the loop, or a single closed-form one."""
     if run.state.finished or out_of_patience(run):
         return iter(())
     return train(run) if run.config.training.optimizer.stepwise else solve(run)
 
 
 def save(run: Run) -> None:
-    """A checkpoint of now."""
+    """Save a checkpoint."""
     run.read_clock()
     run.state.saved_seconds = run.state.seconds
     save_checkpoint(run)
 
 
 def checkpoint_due(run: Run, record: StepRecord) -> bool:
-    """Every `checkpoint_every` steps; with a budget and nothing said, every minute."""
+    """Return whether to save: every `checkpoint_every` steps or, with a budget, every minute."""
     config = run.config.training
     if config.checkpoint_every:
         return record.step % config.checkpoint_every == 0
@@ -86,9 +84,9 @@ def checkpoint_due(run: Run, record: StepRecord) -> bool:
 
 
 def validation_due(run: Run, record: StepRecord) -> bool:
-    """Every `validate_every` steps, or ten times a run.
+    """Return whether to validate: every `validate_every` steps, or ten times per run.
 
-    With a budget, validation takes a thirtieth of the time at most.
+    With a budget, validation takes at most 1/30 of the time.
     """
     every = run.config.training.validate_every
     if every:
@@ -97,50 +95,50 @@ def validation_due(run: Run, record: StepRecord) -> bool:
     tenth = int(record.progress * VALIDATIONS)
     due = tenth > state.last_tenth
     state.last_tenth = tenth
-    if run.config.training.budget:  # the first one late, since nobody knows yet what it costs
+    if run.config.training.budget:  # the first one late: its cost is unknown
         return due and tenth >= 3 and record.seconds >= state.next_validation_at
     return due
 
 
 def out_of_patience(run: Run) -> bool:
-    """Whether the patience is over."""
+    """Return whether training.patience is exhausted."""
     patience = run.config.training.patience
     return patience is not None and run.state.validations_without_gain >= patience
 
 
 def save_and_stop(run: Run, display: Display) -> None:
-    """Leaves the run so that it can be used and resumed."""
+    """Leave the run so that it can be used and resumed."""
     if run.state.best_score is None:
         save_weights(run.model, run.folder / "model.safetensors")
     if parallel.is_main_process():
         write_report(run.folder)
     display.interrupted(run)
-    parallel.barrier()  # else torchrun ends the one that still writes
+    parallel.barrier()  # otherwise torchrun kills the process that still writes
 
 
 @contextlib.contextmanager
 def catch_signals() -> Iterator[list[int]]:
-    """A list that is no longer empty once Ctrl-C or SIGTERM came; a later one stops at once.
+    """Yield a list of received signals (SIGINT, SIGTERM); a second one stops at once.
 
-    Under torchrun one Ctrl-C comes twice, from the terminal and from torchrun.
+    Under torchrun one Ctrl-C arrives twice, from the terminal and from torchrun.
     """
-    got: list[int] = []
+    received: list[int] = []
     first = 0.0
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         nonlocal first
-        if got and time.monotonic() - first > AGAIN_SECONDS:
+        if received and time.monotonic() - first > ECHO_SECONDS:
             raise KeyboardInterrupt
-        first = first if got else time.monotonic()
-        got.append(number)
+        first = first if received else time.monotonic()
+        received.append(number)
 
     try:
-        before = {n: signal.signal(n, note) for n in (signal.SIGINT, signal.SIGTERM)}
+        before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread: nothing to catch there
-        yield got
+        yield received
         return
     try:
-        yield got
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

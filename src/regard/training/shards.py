@@ -1,7 +1,7 @@
-"""Gradients of a batch by several threads, each with a part of its rows.
+"""Gradients of a batch in several threads, each with a shard of its rows.
 
 On two cores, two threads inside each operation train an LSTM 1.3 times as fast as one. Two
-threads that each do all operations of half of the rows take a quarter off that time again.
+threads that each compute all operations for half of the rows save another quarter of the time.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from regard.data.tensors.tree import tree_cat
 from regard.nn.dropout import use_generator
 from regard.objectives.objective import DONE, Context, Loss, Objective
 
-LEAST = 8  # rows of a part
+MIN_ROWS = 8  # per shard
 
 
 def backward(
@@ -27,10 +27,10 @@ def backward(
     threads: int,
     context: Context = DONE,
 ) -> Loss:
-    """The loss of a batch; the gradients of its sum divided by `count` are added to those there.
+    """Return the loss of a batch; accumulate the gradients of its sum divided by `count`.
 
-    The same numbers come out each time: a part draws from a generator of its own, which is
-    seeded from torch's, and gradients are summed in the order of the parts.
+    Results are deterministic: each shard samples from its own generator, seeded from torch's, and
+    gradients are summed in the order of the shards.
     """
     pieces = [batch] if needs_batch(model) else parts(batch, threads)
     if len(pieces) == 1:
@@ -44,40 +44,40 @@ def backward(
 
     def work(part: tuple[Batch, int]) -> tuple[Loss, tuple[Tensor | None, ...]]:
         piece, seed = part
-        with use_generator(torch.Generator().manual_seed(seed)), _products(precision):
+        with use_generator(torch.Generator().manual_seed(seed)), _autocast(precision):
             loss = objective(model, piece, context)
             return loss, torch.autograd.grad(loss.sum / count, weights, allow_unused=True)
 
-    found = thread_map(work, zip(pieces, seeds, strict=True), threads)
-    for _, gradients in found:
+    results = thread_map(work, zip(pieces, seeds, strict=True), threads)
+    for _, gradients in results:
         _add(weights, gradients)
-    return _joined([loss for loss, _ in found])
+    return _joined([loss for loss, _ in results])
 
 
-def _products(kind: torch.dtype | None) -> contextlib.AbstractContextManager[None]:
-    """The precision of the thread that starts the others: each has its own. Rounded weights are
-    not kept, since all threads would share them."""
+def _autocast(kind: torch.dtype | None) -> contextlib.AbstractContextManager[None]:
+    """Return the autocast context of the calling thread for another thread. Rounded weights are
+    not cached, since all threads would share the cache."""
     if kind is None:
         return contextlib.nullcontext()
     return torch.autocast("cpu", kind, cache_enabled=False)
 
 
 def needs_batch(model: nn.Module) -> bool:
-    """Whether a part of the model counts statistics over rows, so that rows stay together."""
+    """Return whether a module computes statistics over rows, so that rows must stay together."""
     return any(getattr(part, "needs_batch", False) for part in model.modules())
 
 
 def parts(batch: Batch, threads: int) -> list[Batch]:
-    """The batch cut by rows, a part for each thread; in one piece where that would be too small."""
-    count = 1 if batch.masks[0].is_cuda else min(threads, batch.rows // LEAST)
+    """Return the batch split by rows, one shard per thread, unless shards would be too small."""
+    count = 1 if batch.masks[0].is_cuda else min(threads, batch.rows // MIN_ROWS)
     if count < 2:
         return [batch]
-    cuts = [batch.rows * i // count for i in range(count + 1)]
-    return [batch.take(slice(a, b)) for a, b in itertools.pairwise(cuts)]
+    bounds = [batch.rows * i // count for i in range(count + 1)]
+    return [batch.take(slice(a, b)) for a, b in itertools.pairwise(bounds)]
 
 
 def _joined(losses: list[Loss]) -> Loss:
-    """The loss of all parts together, without its graph."""
+    """Return the loss of all shards together, without its graph."""
     total = torch.stack([loss.sum.detach() for loss in losses]).sum()
     logged = {
         name: torch.stack([loss.parts[name] for loss in losses]).sum() for name in losses[0].parts
@@ -87,7 +87,7 @@ def _joined(losses: list[Loss]) -> Loss:
 
 
 def _add(weights: list[nn.Parameter], gradients: tuple[Tensor | None, ...]) -> None:
-    """Adds gradients to those that are there."""
+    """Add gradients to the existing ones."""
     for weight, gradient in zip(weights, gradients, strict=True):
         if gradient is not None and weight.grad is None:
             weight.grad = gradient

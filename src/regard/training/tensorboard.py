@@ -1,8 +1,7 @@
-"""TensorBoard: the lines of a run's logs as event files, in `RUN/tensorboard/`.
+"""TensorBoard event files in `RUN/tensorboard/`, written from the logs of a run.
 
-What is written comes from metrics.jsonl and samples.jsonl and from nowhere else, so a curve in
-TensorBoard has the points of the report. A resumed run writes all of its points anew: those of a
-part that is done again are gone, and none is there twice.
+All values come from metrics.jsonl and samples.jsonl, so TensorBoard shows the same points as the
+report. On resume, event files are rebuilt from the logs, so no point is duplicated.
 """
 
 import datetime
@@ -26,70 +25,70 @@ from regard.training.run import Run
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
-NO_CURVES = {
+NOT_PLOTTED = {
     "step",
     "elapsed_seconds",
     "epoch",
     "tokens",
     "examples",
-}  # where and on what, not how well
+}
 FLUSH_SECONDS = 10
 
 
 class TensorBoard(Display):
-    """Another display, with each new line of the logs carried over into an event file."""
+    """A wrapper of a display that copies each new log line to an event file."""
 
-    def __init__(self, shown: Display | None = None) -> None:
-        self.shown = shown or Display()
+    def __init__(self, display: Display | None = None) -> None:
+        self.display = display or Display()
         self.writer: SummaryWriter | None = None
-        self.began = 0.0
+        self.start_time = 0.0
         self.times: dict[int, float] = {}
         self.logs: dict[str, Tail] = {}
 
     def start(self, run: Run) -> None:
-        """Begins an event file, with everything that the logs hold already."""
+        """Start an event file with all existing log lines."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self.shown.start(run)
-        # From step 0 on, what older files of a resumed run say is void. They stay, since a
-        # TensorBoard that is looking on loses its way where its file is gone.
+        self.display.start(run)
+        # purge_step voids older files of a resumed run. They stay, since a running TensorBoard
+        # does not handle deleted files.
         folder = str(run.folder / TENSORBOARD)
         self.writer = SummaryWriter(folder, purge_step=0, flush_secs=FLUSH_SECONDS)
-        self.began = _began(run)
+        self.start_time = _start_time(run)
         self.logs = {name: Tail(run.folder / f"{name}.jsonl") for name in ("metrics", "samples")}
         settings = f"```\n{run.config.dump()}```"
-        self.writer.add_text("settings", settings, 0, walltime=self.began)
+        self.writer.add_text("settings", settings, 0, walltime=self.start_time)
         self.follow()
 
     def step(self, run: Run, record: StepRecord, speed: float) -> None:
-        self.shown.step(run, record, speed)
+        self.display.step(run, record, speed)
         self.follow()
 
     def validated(self, run: Run, result: ValidationResult) -> None:
-        self.shown.validated(run, result)
+        self.display.validated(run, result)
         self.follow()
 
     def finished(self, run: Run, result: ValidationResult) -> None:
-        self.shown.finished(run, result)
+        self.display.finished(run, result)
         self.follow()
 
     def interrupted(self, run: Run) -> None:
-        self.shown.interrupted(run)
+        self.display.interrupted(run)
         self.follow()
 
     def close(self) -> None:
-        """The rest of the logs, also where training ended with an error."""
-        self.shown.close()
+        """Write the rest of the logs, also if training failed."""
+        self.display.close()
         if self.writer is not None:
             self.follow()
             self.writer.close()
             self.writer = None
 
     def follow(self) -> None:
-        """Writes what the logs have got since the last time."""
+        """Write the new lines of the logs."""
         assert self.writer is not None
         for line in self.logs["metrics"].new():
-            when = self.began + line["elapsed_seconds"]
+            when = self.start_time + line["elapsed_seconds"]
             self.times[line["step"]] = when
             for name, value in curves(line):
                 self.writer.add_scalar(name, value, line["step"], walltime=when)
@@ -99,51 +98,51 @@ class TensorBoard(Display):
 
 
 class Tail:
-    """The end of a file of JSON lines that somebody else is writing."""
+    """Incremental reader of a growing JSON-lines file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.place = 0
+        self.offset = 0
 
     def new(self) -> Iterator[dict[str, Any]]:
-        """The lines that were added since the last time, whole ones only."""
-        if not self.path.exists() or self.path.stat().st_size == self.place:
+        """Yield the complete lines added since the last call."""
+        if not self.path.exists() or self.path.stat().st_size == self.offset:
             return
         with open(self.path, "rb") as file:
-            file.seek(self.place)
+            file.seek(self.offset)
             for line in file:
                 if not line.endswith(b"\n"):
                     return
-                self.place += len(line)
+                self.offset += len(line)
                 yield json.loads(line)
 
 
-def followed(training: Training, display: Display) -> Display:
-    """The display, together with everything else that the settings want to follow the run."""
-    check_followers(training)
+def with_tensorboard(training: Training, display: Display) -> Display:
+    """Return the display, with TensorBoard if training.tensorboard is set."""
+    check_tensorboard(training)
     return TensorBoard(display) if training.tensorboard else display
 
 
-def check_followers(training: Training) -> None:
-    """Refuses to begin where a package is missing."""
+def check_tensorboard(training: Training) -> None:
+    """Raise UserError if TensorBoard is needed and not installed."""
     if training.tensorboard and find_spec("tensorboard") is None:
         raise UserError(
-            "training.tensorboard: TensorBoard is not installed; "
-            "pip install 'regard[tensorboard]', or leave the setting out"
+            "training.tensorboard: TensorBoard is not installed",
+            help="pip install 'regard[tensorboard]'",
         )
 
 
 def curves(line: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    """The names and values of what a line of metrics.jsonl adds to the curves."""
+    """Yield the tags and values of a line of metrics.jsonl."""
     for name, value in {**line, **line.get("scores", {})}.items():
-        if isinstance(value, int | float) and name not in NO_CURVES:
+        if isinstance(value, int | float) and name not in NOT_PLOTTED:
             yield f"{line['kind']}/{name}", value
     for part, value in line.get("grad_norms", {}).items():
         yield f"grad_norm/{part}", value
 
 
 def table(samples: list[dict[str, Any]]) -> str:
-    """Predictions beside what was wanted, or texts that the model wrote, as Markdown."""
+    """Return predictions with references, or generated texts, as Markdown."""
     if samples[0].get("kind") == "generated":
         return "\n\n---\n\n".join(_cell(sample["text"]) for sample in samples)
     rows = [
@@ -155,14 +154,14 @@ def table(samples: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: object) -> str:
-    """A text that Markdown shows as it is."""
+    """Return a text escaped for Markdown."""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     plain = re.sub(r"[!-/:-@\[-`{-~]", lambda mark: f"&#{ord(mark[0])};", text)
     return plain.replace("\n", "<br>")
 
 
-def _began(run: Run) -> float:
-    """When the run began; a point stands at this time plus its seconds of training."""
+def _start_time(run: Run) -> float:
+    """Return when the run started; points are at this time plus their training time."""
     started = read_json(run.folder / "run.json").get("started")
     if started:
         return datetime.datetime.fromisoformat(started).timestamp()

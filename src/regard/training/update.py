@@ -1,4 +1,4 @@
-"""One update of the weights: backward, unscale, clip, step, zero. It stands here alone."""
+"""One update of the weights: backward, unscale, clip, step, zero."""
 
 import contextlib
 import math
@@ -27,8 +27,8 @@ from regard.training.shards import backward
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """A batch of an update. number: its place in the epoch; counts: whether it is this process's
-    own, or only keeps it in step with the others at the end of an epoch."""
+    """A batch of an update. number: its index in the epoch; counts: False for a batch that only
+    keeps this process in sync with the others at the end of an epoch."""
 
     batch: Batch
     number: int
@@ -37,8 +37,8 @@ class MicroBatch:
 
 @dataclass(frozen=True)
 class Update:
-    """What an update was like. loss and its parts (nll: without smoothing), per token or example;
-    norms: of the gradient, by part of the model."""
+    """Statistics of an update. loss and its parts (nll: without label smoothing), per token or
+    example; norms: gradient norms by part of the model."""
 
     loss: float
     parts: dict[str, float]
@@ -49,20 +49,20 @@ class Update:
     padding: float
 
 
-def update(run: Run, micro: list[MicroBatch], lr: float, share: float) -> Update:
-    """Moves the weights by the gradient of these batches, and those of the other processes.
+def update(run: Run, micro: list[MicroBatch], lr: float, progress: float) -> Update:
+    """Update the weights by the gradient of these batches and those of the other processes.
 
-    share: of the run that is done.
+    progress: finished fraction of the run.
     """
-    context = Context(share, run.state.step, partial(decode, run))
-    alone = parallel.world_size() == 1 and run.device.type == "cpu"
-    threads = torch.get_num_threads() if alone else 1
+    context = Context(progress, run.state.step, partial(decode, run))
+    single = parallel.world_size() == 1 and run.device.type == "cpu"
+    threads = torch.get_num_threads() if single else 1
     run.model.train()
     with single_threaded_torch() if threads > 1 else contextlib.nullcontext():
         micro = [_prepared(run, one, context) for one in micro]
         batches = [m.batch for m in micro if m.counts]
-        mine = sum(run.config.objective.count(batch) for batch in batches)
-        count = parallel.all_reduce_sum([mine])[0] or 1.0  # or: nothing to learn from
+        local = sum(run.config.objective.count(batch) for batch in batches)
+        count = parallel.all_reduce_sum([local])[0] or 1.0  # 1 if there is nothing to learn from
         sums = _backward(run, micro, count, threads, context)
         parts = {name: value / count for name, value in sums.items()}
         loss = parts.pop("loss")
@@ -73,56 +73,56 @@ def update(run: Run, micro: list[MicroBatch], lr: float, share: float) -> Update
         for optimizer in run.optimizers:
             optimizer.zero_grad()
     masks = [mask for batch in batches for mask in batch.masks]
-    real, places = sum(int(mask.sum()) for mask in masks), sum(mask.numel() for mask in masks)
+    real, total = sum(int(mask.sum()) for mask in masks), sum(mask.numel() for mask in masks)
     rows = sum(batch.rows for batch in batches)
-    examples, real_all, places_all = parallel.all_reduce_sum([rows, real, places])
-    return Update(loss, parts, norm, norms, count, int(examples), 1 - real_all / places_all)
+    examples, all_real, all_total = parallel.all_reduce_sum([rows, real, total])
+    return Update(loss, parts, norm, norms, count, int(examples), 1 - all_real / all_total)
 
 
 def _prepared(run: Run, one: MicroBatch, context: Context) -> MicroBatch:
-    """A batch as the objective prepares it."""
+    """Return a batch as prepared by the objective."""
     _seed(run, one)
     return replace(one, batch=run.config.objective.prepare(run.model, one.batch, context))
 
 
 def decode(run: Run, search: Search, request: SearchRequest) -> list[Any]:
-    """What a search finds with the model as it is, in eval mode and without gradients."""
+    """Return the result of a search with the current model, in eval mode, without gradients."""
     run.model.eval()
     with parallel.unsharded(run.model), torch.no_grad():
-        found = search.run(run.model, request)
+        results = search.run(run.model, request)
     run.model.train()
-    return found
+    return results
 
 
 def _backward(
     run: Run, micro: list[MicroBatch], count: float, threads: int, context: Context
 ) -> dict[str, float]:
-    """Gradients of the loss divided by the count of all processes; the sums of the loss, by name.
+    """Accumulate gradients of the loss divided by the global count; return loss sums by name.
 
-    The noise of a batch follows from its place in the run alone: not from what came before it, nor
-    from how many processes there are.
+    The randomness of a batch depends only on its position in the run: not on earlier batches, nor
+    on the number of processes.
     """
     training, sums = run.config.training, Counter[str]()
     scale = run.state.loss_scale if training.precision == "float16" else 1.0
-    for place, one in enumerate(micro):
+    for index, one in enumerate(micro):
         _seed(run, one)
-        last = place == len(micro) - 1
-        with parallel.gradient_sync(run.engine, last), products(training.precision, run.device):
+        is_last = index == len(micro) - 1
+        with parallel.gradient_sync(run.engine, is_last), products(training.precision, run.device):
             divisor = (
                 count / parallel.world_size() / scale if one.counts else math.inf
-            )  # it averages
+            )  # DDP averages
             batch = one.batch._replace(carry=run.carry)
             loss = backward(run.engine, run.config.objective, batch, divisor, threads, context)
             run.carry = loss.carry if run.corpus.sequential else None
-        found = {"loss": loss.sum.detach(), **loss.parts}
-        sums.update({name: value * one.counts for name, value in found.items()})
+        losses = {"loss": loss.sum.detach(), **loss.parts}
+        sums.update({name: value * one.counts for name, value in losses.items()})
     names = sorted(sums)
     values = parallel.all_reduce_sum([float(sums[name]) for name in names])
     return dict(zip(names, values, strict=True))
 
 
 def _seed(run: Run, one: MicroBatch) -> None:
-    """Seeds torch for a batch; `torch.manual_seed` takes a hundred times as long."""
+    """Seed torch for a batch; `torch.manual_seed` takes a hundred times as long."""
     numbers = (run.config.training.seed, run.state.epoch, one.number, run.rng_stream)
     mixed = int(np.random.SeedSequence(numbers).generate_state(1)[0])
     torch.default_generator.manual_seed(mixed)
@@ -131,7 +131,7 @@ def _seed(run: Run, one: MicroBatch) -> None:
 
 
 def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, float]:
-    """The norms of the gradient, by part; it is unscaled and clipped afterwards."""
+    """Unscale and clip the gradient; return its norms before clipping, by part."""
     training, state = run.config.training, run.state
     trained = [(n, p) for n, p in run.model.named_parameters() if p.grad is not None]
     half = training.precision == "float16"
@@ -144,7 +144,7 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
     if half and math.isfinite(loss):
         _rescale(run, math.isfinite(norm))
     elif not (math.isfinite(loss) and math.isfinite(norm)):
-        raise UserError(_not_finite(run, loss, norm, lr))
+        raise _not_finite(run, loss, norm, lr)
     weights = [p for _, p in trained]
     if math.isfinite(norm):
         gradients = [p.grad for p in weights if p.grad is not None]
@@ -161,7 +161,7 @@ def _gradients(run: Run, loss: float, count: float, lr: float) -> dict[str, floa
 
 
 def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
-    """The norm of the gradient of each part of the model, taken as one vector."""
+    """Return the gradient norm of each part of the model."""
     parts: dict[str, list[Tensor]] = {}
     for name, parameter in trained:
         assert parameter.grad is not None
@@ -171,7 +171,7 @@ def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
 
 
 def _rescale(run: Run, finite: bool) -> None:
-    """Half precision: the scale of the next loss."""
+    """Update the loss scale (float16)."""
     state = run.state
     state.loss_scale, state.steps_since_rescale = rescaled(
         state.loss_scale, state.steps_since_rescale, finite
@@ -184,7 +184,7 @@ def _rescale(run: Run, finite: bool) -> None:
 
 
 def _step(run: Run, lr: float) -> None:
-    """The update itself."""
+    """Step the optimizers."""
     for optimizer in run.optimizers:
         for group in optimizer.param_groups:
             group["lr"] = lr * group["factor"]
@@ -194,9 +194,9 @@ def _step(run: Run, lr: float) -> None:
 
 
 def advance(run: Run) -> None:
-    """Tells the parts that change from update to update, such as random features, of this one.
+    """Notify modules that change with each update, such as random features.
 
-    What they draw follows from the seed and the step alone, so that a run can be resumed.
+    What they sample depends only on the seed and the step, so that a run can be resumed.
     """
     step, parts = run.state.step + 1, [p for p in run.model.modules() if hasattr(p, "advance")]
     for number, part in enumerate(parts):
@@ -205,25 +205,24 @@ def advance(run: Run) -> None:
         part.advance(step, generator)  # type: ignore[operator]
 
 
-def _not_finite(run: Run, loss: float, norm: float, lr: float) -> str:
-    """Why training stopped, and what to do."""
+def _not_finite(run: Run, loss: float, norm: float, lr: float) -> UserError:
+    """Return the error of an update with a loss or gradient that is not finite."""
     what = "loss" if not math.isfinite(loss) else "gradient"
-    return (
-        f"step {run.state.step + 1}: the {what} is not a finite number "
-        f"(loss {loss:g}, gradient norm {norm:g}, learning rate {lr:.2g}). Training stopped before "
-        f"this update; the models saved before it are whole. {divergence_help(run)}"
+    return UserError(
+        f"step {run.state.step + 1}: {what} is not finite (loss {loss:g}, gradient norm {norm:g}, "
+        f"lr {lr:.2g})",
+        note="the update was not applied; checkpoints are intact",
+        help=divergence_help(run),
     )
 
 
 def divergence_help(run: Run) -> str:
-    """What to try when training is too wild."""
+    """Return what to try if training diverges."""
     config = run.config.training
-    if config.lr is None:  # solved by a formula
+    if config.lr is None:  # closed form
         return ""
-    clip = (
-        "" if 0 < config.clip_norm <= 1 else f", or training.clip_norm=1 (now {config.clip_norm:g})"
-    )
+    clip = f", or training.clip_norm=1 (now {config.clip_norm:g})"
     return (
-        f"Try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}) or a longer "
-        f"training.schedule.warmup{clip}."
+        f"try --set training.lr={config.lr / 3:.1g} (now {config.lr:g}), a longer "
+        f"training.schedule.warmup{'' if 0 < config.clip_norm <= 1 else clip}"
     )

@@ -1,4 +1,4 @@
-"""Validation: the model is scored as it is, the best one is kept, and the last word is said."""
+"""Validation: score the model, keep the best one, and write the final scores."""
 
 import contextlib
 import math
@@ -22,31 +22,33 @@ from regard.training.run import Run
 from regard.training.update import divergence_help
 from regard.views.report import write_report
 
-RARELY = 30  # with a budget: as many times as long as it takes goes by between validations
-DIVERGED = 700.0  # nats a token; the perplexity, exp of it, is no number any more
+TRAINING_RATIO = 30  # with a budget: training time between validations / validation time
+MAX_LOSS = 700.0  # nats per token; above it the perplexity overflows
 
 
-def validation_part(run: Run) -> list[Example]:
-    """The dev examples used while training: all, or a fixed random part of many."""
-    most = run.config.training.validation_examples
-    if len(run.dev) <= most:
+def validation_examples(run: Run) -> list[Example]:
+    """Return the dev examples used during training: all, or a fixed random sample."""
+    limit = run.config.training.validation_examples
+    if len(run.dev) <= limit:
         return run.dev
-    places = random.Random(0).sample(range(len(run.dev)), k=most)
-    return [run.dev[i] for i in sorted(places)]
+    indices = random.Random(0).sample(range(len(run.dev)), k=limit)
+    return [run.dev[i] for i in sorted(indices)]
 
 
 def validate(run: Run, examples: list[Example]) -> ValidationResult:
-    """Scores the model as it is; the best one so far becomes `model.safetensors`."""
+    """Score the model; the best one so far becomes `model.safetensors`."""
     state, metric = run.state, run.task.metric
-    began = time.monotonic()
+    start = time.monotonic()
     run.average.validate(run.weights())
     with averaged(run):
-        result = measured(run, examples)
+        result = evaluate(run, examples)
         gain = _gain(run, result)
-        if gain >= 0:  # of equals the later one, but only a gain renews the patience
+        if gain >= 0:  # keep the later of equals, but only a gain resets the patience
             state.best_score, state.best_step = result.scores[metric], state.step
             save_weights(run.model, run.folder / "model.safetensors")
-    state.next_validation_at = state.seconds + RARELY * parallel.broadcast(time.monotonic() - began)
+    state.next_validation_at = state.seconds + TRAINING_RATIO * parallel.broadcast(
+        time.monotonic() - start
+    )
     state.validated_step = state.step
     state.validations_without_gain = 0 if gain > 0 else state.validations_without_gain + 1
     samples = run.task.samples(result, examples)
@@ -66,15 +68,15 @@ def validate(run: Run, examples: list[Example]) -> ValidationResult:
     return ValidationResult(result, examples, gain >= 0, samples=samples)
 
 
-def measured(run: Run, examples: list[Example]) -> Evaluation:
-    """The model's scores, to which each process adds its share; refused where it diverged."""
+def evaluate(run: Run, examples: list[Example]) -> Evaluation:
+    """Return the scores of the model, sharded over processes; raise UserError if it diverged."""
     with parallel.unsharded(run.model):
         result = _predictor(run).evaluate(examples)
-    limit = DIVERGED if "perplexity" in result.scores else math.inf
+    limit = MAX_LOSS if "perplexity" in result.scores else math.inf
     if not result.loss < limit:
         raise UserError(
-            f"step {run.state.step}: the loss on the dev part is {result.loss:g}: training has "
-            f"diverged, and this model was not kept. {divergence_help(run)}"
+            f"step {run.state.step}: training diverged (dev loss {result.loss:g}); model not saved",
+            help=divergence_help(run),
         )
     return result
 
@@ -84,7 +86,7 @@ def _predictor(run: Run) -> Predictor:
 
 
 def _gain(run: Run, result: Evaluation) -> float:
-    """By how much the measure that decides is better than the best so far."""
+    """Return the gain of the selection metric over the best score so far."""
     metric, best = run.task.metric, run.state.best_score
     sign = 1 if metrics.HIGHER_IS_BETTER[metric] else -1
     return 1.0 if best is None else sign * (result.scores[metric] - best)
@@ -92,28 +94,28 @@ def _gain(run: Run, result: Evaluation) -> float:
 
 @contextlib.contextmanager
 def averaged(run: Run) -> Iterator[None]:
-    """In here the model has its averaged weights, where training keeps an average."""
+    """Use averaged weights inside the block, if training keeps an average."""
     values, weights = run.average.values(), run.weights()
     if values is None:
         yield
         return
-    trained = [weight.detach().clone() for weight in weights]
+    originals = [weight.detach().clone() for weight in weights]
     with torch.no_grad():
         for weight, value in zip(weights, values, strict=True):
             weight.copy_(value)
         try:
             yield
         finally:
-            for weight, value in zip(weights, trained, strict=True):
+            for weight, value in zip(weights, originals, strict=True):
                 weight.copy_(value)
 
 
 def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
-    """Scores the best model on the whole dev part, as `regard evaluate` does, and reports.
+    """Score the best model on the full dev set, as `regard evaluate` does, and write the report.
 
-    The last validation will do where it was of the best model on the whole dev part.
+    The last validation is reused if it was of the best model on the full dev set.
     """
-    parallel.barrier()  # until the best model is written
+    parallel.barrier()  # the best model is written
     load_weights(run.model, run.folder / "model.safetensors")
     with parallel.unsharded(run.model):
         calibrated = run.task.calibrate(_predictor(run), run.dev)
@@ -124,7 +126,7 @@ def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
     if last is not None and last.best and last.examples is run.dev:
         result = last.evaluation
     else:
-        result = measured(run, run.dev)
+        result = evaluate(run, run.dev)
     intervals = run.task.intervals(result.predictions, run.dev)
     record = {
         "kind": "final",
@@ -140,7 +142,5 @@ def finish(run: Run, last: ValidationResult | None) -> ValidationResult:
         append(run.folder, "metrics.jsonl", record)
         write_json(run.folder / "scores.json", record)
         write_report(run.folder)
-        shutil.rmtree(
-            run.folder / "checkpoint.prev", ignore_errors=True
-        )  # nothing is left to do again
+        shutil.rmtree(run.folder / "checkpoint.prev", ignore_errors=True)  # the run is finished
     return ValidationResult(result, run.dev, True, intervals)
