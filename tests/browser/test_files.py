@@ -43,7 +43,7 @@ def test_inspect_page_works_offline(tab: Tab, inspected: Path) -> None:
     page.locator("[data-language=zh]").click()
     expect(page.locator("html")).to_have_attribute("lang", "zh-Hans")
     notes = page.locator("section[data-part=notes] li")
-    expect(notes).to_have_text(["输出由您给定，模型按它逐步计算。", "搜索树来自模型自己的搜索。"])
+    expect(notes).to_have_text(["强制解码：目标由您给定。", "搜索树来自模型自己的搜索。"])
     expect(page.locator("#facts")).to_contain_text("编码器 transformer")
     assert [url for url in tab.requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
