@@ -178,7 +178,7 @@ def test_matrices_know_their_place() -> None:
 
 
 def test_a_model_without_matrices() -> None:
-    with pytest.raises(UserError, match=r"init\.kind=lecun: this model has no matrices to draw"):
+    with pytest.raises(UserError, match=r"init\.kind=lecun: this model has no matrices"):
         Lecun().apply(nn.LayerNorm(3))
     assert not list(matrices(nn.LayerNorm(3)))
 

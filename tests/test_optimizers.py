@@ -187,7 +187,7 @@ def test_muon_without_hidden_matrices_is_an_error() -> None:
 
 def test_muon_with_an_old_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(torch.optim, "Muon")
-    with pytest.raises(UserError, match=r"kind=muon: needs torch 2\.9"):
+    with pytest.raises(UserError, match=r"kind=muon: expected torch 2\.9"):
         Muon().build(transducer(), 0.1, {})
 
 
@@ -223,7 +223,7 @@ def test_settings_without_a_kind_are_those_of_adamw(settings: dict) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"kind": "sgd", "nesterov": True}, "nesterov needs a momentum; set momentum=0.9"),
+        ({"kind": "sgd", "nesterov": True}, "nesterov requires momentum > 0"),
         ({"kind": "nesterov", "nesterov": False}, "nesterov"),
         ({"kind": "momentum", "momentum": 0}, r"momentum: Input should be greater than 0"),
         ({"kind": "adagrd"}, "did you mean adagrad?"),

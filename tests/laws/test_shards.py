@@ -9,7 +9,7 @@ from torch import nn
 from regard.core.threads import single_threaded_torch
 from regard.data.tensors.padded import Batch
 from regard.objectives import Loss
-from regard.optim.precision import Precision, products
+from regard.optim.precision import Precision, autocast
 from regard.training import shards
 from regard.training.run import Run
 
@@ -86,7 +86,7 @@ def test_threads_have_the_precision_of_the_run(precision: Precision) -> None:
     kinds: list[torch.dtype] = []
     layer = next(part for part in run.model.modules() if isinstance(part, nn.Linear))
     hook = layer.register_forward_hook(lambda part, given, found: kinds.append(found.dtype))
-    with products(precision, torch.device("cpu")):
+    with autocast(precision, torch.device("cpu")):
         one, _ = gradients(run, run.model, whole_batch(run), 1)
         two, _ = gradients(run, run.model, whole_batch(run), 2)
     hook.remove()

@@ -145,7 +145,7 @@ def test_a_loss_that_is_no_number_stops_without_a_bad_model(
     said = train("--steps", "8", *wild, *every, "--out", "run")
     assert said.code == 2 and said.out == "" and "Traceback" not in said.err
     (message,) = [line for line in said.err.splitlines() if line.startswith("error: ")]
-    assert "not a finite number" in message or "training has diverged" in message
+    assert "is not finite" in message or "training diverged" in message
     assert "training.lr" in message and "training.clip_norm=1 (now 0)" in message
     assert not Path("run/model.safetensors").exists() and not Path("run/scores.json").exists()
     assert command("predict", "run", "ab").code == 2
@@ -154,7 +154,7 @@ def test_a_loss_that_is_no_number_stops_without_a_bad_model(
 def test_the_last_update_is_checked_too(train: Command) -> None:
     wild = ("--set", "training.lr=1e30", "--set", "training.clip_norm=0")
     said = train("--steps", "1", *wild, "--out", "run")
-    assert said.code == 2 and "training has diverged, and this model was not kept" in said.err
+    assert said.code == 2 and "training diverged (dev loss" in said.err
     assert not Path("run/model.safetensors").exists()
 
 

@@ -1,1 +1,1 @@
-"""How weights move: optimizers, schedules, initializations, averages, precision."""
+"""Optimizers, schedules, initialization, weight averaging and precision."""

@@ -1,4 +1,4 @@
-"""Averages of the weights along training, which score better than the last weights alone."""
+"""Averages of the weights over training, which score better than the last weights."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,28 +10,28 @@ from torch import Tensor
 
 from regard.core.options import Options
 
-Weights = Sequence[Tensor]  # the trained weights of a model, in its own order
+Weights = Sequence[Tensor]  # the trainable weights of a model, in order
 
 
 class Average:
-    """No average: the weights as they are. Other kinds override what they need."""
+    """No average: the weights themselves. Subclasses override what they need."""
 
     def step(self, weights: Weights) -> None:
-        """Notes the weights after an update."""
+        """Record the weights after an update."""
 
     def validate(self, weights: Weights) -> None:
-        """Notes the weights that are about to be scored."""
+        """Record the weights before a validation."""
 
     def values(self) -> Weights | None:
-        """What is scored and kept in place of the weights; None: the weights themselves."""
+        """Return the averaged weights, or None to use the weights themselves."""
         return None
 
     def saved(self) -> list[Weights]:
-        """All that a checkpoint must hold."""
+        """Return the state for a checkpoint."""
         return []
 
     def restore(self, saved: list[Weights]) -> None:
-        """Takes up what `saved` gave."""
+        """Restore the state from `saved`."""
 
 
 class ExponentialAverage(Average):
@@ -47,7 +47,7 @@ class ExponentialAverage(Average):
         if not self.average:
             self.average = [weight.detach().clone() for weight in weights]
         self.updates += 1
-        # As in TensorFlow's averages: the first weights, still far off, are soon forgotten.
+        # As in TensorFlow: a smaller decay at first, to forget the initial weights.
         decay = min(self.decay, (1 + self.updates) / (10 + self.updates))
         torch._foreach_lerp_(list(self.average), list(weights), 1 - decay)
 
@@ -87,7 +87,7 @@ class WindowAverage(Average):
 
 
 class NoAverage(Options):
-    """The weights as they are."""
+    """No averaging."""
 
     kind: Literal["none"] = "none"
 
@@ -99,7 +99,7 @@ class Ema(Options):
     """Exponential moving average of the weights (Polyak and Juditsky 1992)."""
 
     kind: Literal["ema"] = "ema"
-    decay: float = Field(0.999, gt=0, lt=1, description="share of the average kept at an update")
+    decay: float = Field(0.999, gt=0, lt=1, description="decay of the average per update")
 
     def build(self) -> Average:
         return ExponentialAverage(self.decay)

@@ -1,4 +1,4 @@
-"""What optimizers have in common, and the Adam family."""
+"""The base class of optimizers, and the Adam family."""
 
 from typing import ClassVar, Literal
 
@@ -9,37 +9,35 @@ from torch import nn
 from regard.core.options import Options
 from regard.optim.groups import Factors, Group, groups_of
 
-L2 = "added to the gradient (L2) of matrices, not decoupled from the rate; norms, biases and \
-embeddings are spared"
-DECOUPLED = "share of the matrices, times the rate, that is taken off at each step; norms, biases \
-and embeddings are spared"
+L2 = "L2 penalty of matrices, added to the gradient; not applied to norms, biases and embeddings"
+DECOUPLED = "decoupled weight decay of matrices; not applied to norms, biases and embeddings"
 
 
 class Descent(Options):
-    """What all optimizers have in common."""
+    """The base class of optimizers."""
 
-    times: ClassVar[float] = 1.0  # the rate that suits it, as a multiple of AdamW's
-    stepwise: ClassVar[bool] = True  # whether it trains step by step, not by a formula
-    divisible: ClassVar[bool] = True  # whether it works with parts of weights, as fsdp has them
+    lr_factor: ClassVar[float] = 1.0  # default learning rate, relative to AdamW
+    stepwise: ClassVar[bool] = True  # False for closed-form solutions
+    divisible: ClassVar[bool] = True  # whether it supports sharded weights (fsdp)
 
     def default_lr(self, adamw: float) -> float:
-        """The learning rate to begin with, where this one suits AdamW."""
-        return self.times * adamw
+        """Return the default learning rate, given that of AdamW."""
+        return self.lr_factor * adamw
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """The optimizers of a model's parameters: one for all, unless overridden."""
+        """Return the optimizers of a model's parameters: one for all, unless overridden."""
         decay: float = getattr(self, "weight_decay", 0.0)
         return [self.optimizer(groups_of(model, decay, factors), lr, model)]
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
-        """The optimizer of these groups of weights."""
+        """Return the optimizer of these parameter groups."""
         raise NotImplementedError
 
 
 class AdamLike(Descent):
-    """What the Adam family has in common."""
+    """The base class of the Adam family."""
 
-    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of the two averages")
+    betas: tuple[float, float] = Field((0.9, 0.98), description="decay of the two moment estimates")
     eps: float = Field(1e-9, gt=0, description="added to the denominator")
 
 

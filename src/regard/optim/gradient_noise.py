@@ -1,39 +1,39 @@
-"""How noisy gradients are: the batch size at which noise and signal are alike.
+"""The gradient noise scale: the batch size at which noise and signal are equal.
 
-The gradients of two batches have the true gradient in common and nothing else, so their inner
-product is the signal |G|^2, and what is left of a squared norm is noise, which falls with the size
-of the batch: B_noise = B (|g|^2 - g g') / g g' (the simple noise scale of McCandlish et al. 2018,
-2.2). Batches far below it lose nothing by being larger; far above, time is wasted.
+The gradients of two batches share only the true gradient, so their inner product estimates the
+signal |G|^2, and the rest of a squared norm is noise, which falls with the batch size:
+B_noise = B (|g|^2 - g g') / g g' (the simple noise scale of McCandlish et al. 2018, 2.2). Far
+below it, larger batches lose nothing; far above it, they waste time.
 """
 
 from torch import Tensor
 
 from regard.core import parallel
 
-FIRST, SECOND = 4, 5  # of every ten updates: whose gradient is kept, and which is compared with it
-KEEP = 0.9  # of the running means at each comparison
+FIRST, SECOND = 4, 5  # of every ten updates: whose gradients are compared
+DECAY = 0.9  # of the running means
 
 
 def measure(
-    step: int, gradients: list[Tensor], kept: list[Tensor], means: list[float], count: float
+    step: int, gradients: list[Tensor], previous: list[Tensor], means: list[float], count: float
 ) -> tuple[list[Tensor], list[float]]:
-    """What is kept of this update's gradients, and the means of |g|^2, g g' and the batch size.
+    """Return the gradients to keep, and the running means of |g|^2, g g' and the batch size.
 
-    step: the number of this update; kept, means: what the call before gave.
+    step: index of this update, from 1; previous, means: results of the last call.
     """
     if step % 10 == FIRST:
         return [gradient.detach().clone() for gradient in gradients], means
-    if step % 10 != SECOND or len(kept) != len(gradients):
+    if step % 10 != SECOND or len(previous) != len(gradients):
         return [], means
-    power = (parallel.dot(gradients, gradients) + parallel.dot(kept, kept)) / 2
-    fresh = [power, parallel.dot(gradients, kept), count]
+    power = (parallel.dot(gradients, gradients) + parallel.dot(previous, previous)) / 2
+    current = [power, parallel.dot(gradients, previous), count]
     if not means:
-        return [], fresh
-    return [], [KEEP * old + (1 - KEEP) * new for old, new in zip(means, fresh, strict=True)]
+        return [], current
+    return [], [DECAY * old + (1 - DECAY) * new for old, new in zip(means, current, strict=True)]
 
 
 def scale(means: list[float]) -> float | None:
-    """The noise scale in tokens; None before it is known, or where noise hides the signal."""
+    """Return the noise scale in tokens; None if unknown, or if noise hides the signal."""
     if not means or means[1] <= 0:
         return None
     power, signal, count = means

@@ -1,9 +1,8 @@
-"""Initializations: what the weights are before the first step.
+"""Weight initialization.
 
-A kind draws the matrices of linear, convolutional and recurrent layers anew, each gate, query,
-key and value as a matrix of its own, and sets the biases of linear and convolutional layers to 0.
-Embeddings, norms and the biases of gates stay as the model made them. n is the inputs of a matrix
-and m its outputs.
+A kind initializes the matrices of linear, convolutional and recurrent layers, each gate, query, key
+and value separately, and sets the biases of linear and convolutional layers to 0. Embeddings, norms
+and gate biases keep the defaults of the model. n: inputs of a matrix; m: outputs.
 """
 
 import math
@@ -26,20 +25,20 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 @dataclass(frozen=True)
 class InitTarget:
-    """A matrix of a model, and where it stands."""
+    """A weight matrix and its position in the model."""
 
     weight: Tensor  # (m, n), a view
-    layer: int  # of its Transformer, from 1; 0 outside of one
-    branches: int  # residual branches of its Transformer; 0 outside of one
-    last: bool  # whether it is the last of a residual branch
+    layer: int  # index in its Transformer, from 1; 0 elsewhere
+    branches: int  # residual branches of its Transformer; 0 elsewhere
+    is_last: bool  # of a residual branch
 
 
 def matrices(model: nn.Module) -> Iterator[InitTarget]:
-    """The matrices that an initialization draws."""
-    places = _places(model)
+    """Yield the matrices to initialize."""
+    positions = _positions(model)
     blocks, last = _blocks(model), _last(model)
     for part in model.modules():
-        layer, branches = places.get(id(part), (0, 0))
+        layer, branches = positions.get(id(part), (0, 0))
         found: list[Tensor] = []
         if isinstance(part, nn.Linear):
             found = list(part.weight.data.chunk(blocks.get(id(part), 1)))
@@ -52,28 +51,28 @@ def matrices(model: nn.Module) -> Iterator[InitTarget]:
             yield InitTarget(weight, layer, branches, id(part) in last)
 
 
-def _places(model: nn.Module) -> dict[int, tuple[int, int]]:
-    """By the id of a part of a Transformer: the number of its layer, and all residual branches."""
-    places: dict[int, tuple[int, int]] = {}
+def _positions(model: nn.Module) -> dict[int, tuple[int, int]]:
+    """Return, by module id, the layer index in a Transformer and its residual branches."""
+    positions: dict[int, tuple[int, int]] = {}
     for stack in model.modules():
         layers = getattr(stack, "layers", None)
         if isinstance(layers, nn.ModuleList):
             branches = sum(isinstance(part, Residual) for part in layers.modules())
             for number, layer in enumerate(layers, 1):
                 inside = layer.modules() if branches else ()
-                places |= {id(part): (number, branches) for part in inside}
-    return places
+                positions |= {id(part): (number, branches) for part in inside}
+    return positions
 
 
 def _blocks(model: nn.Module) -> dict[int, int]:
-    """By the id of a linear layer: how many matrices it holds, where it is several."""
+    """Return, by module id, how many matrices a linear layer combines, if several."""
     attention = (SelfAttention, CrossAttention)
     found = [part for part in model.modules() if isinstance(part, attention)]
     return {id(part.project): part.project.out_features // part.join.in_features for part in found}
 
 
 def _last(model: nn.Module) -> set[int]:
-    """The ids of the linear layers that end a residual branch."""
+    """Return the ids of the linear layers that end a residual branch."""
     attention = (SelfAttention, CrossAttention)
     ends = [part.join for part in model.modules() if isinstance(part, attention)]
     ends += [part.narrow for part in model.modules() if isinstance(part, FeedForward)]
@@ -81,36 +80,36 @@ def _last(model: nn.Module) -> set[int]:
 
 
 class Default(Options):
-    """As each layer has it: Glorot for attention, orthogonal for recurrence, torch's elsewhere."""
+    """Layer defaults: Glorot for attention, orthogonal for recurrence, otherwise torch's."""
 
     kind: Literal["default"] = "default"
 
     def apply(self, model: nn.Module) -> None:
-        """Nothing: the model is built so."""
+        """Do nothing: the model is built with these defaults."""
 
 
 class RandomInit(Options):
-    """A kind that draws all matrices by one rule."""
+    """The base class of kinds that initialize all matrices by one rule."""
 
-    layered: ClassVar[bool] = False  # whether it is only for Transformers
+    needs_layers: ClassVar[bool] = False  # whether it requires a Transformer
     kind: str
 
-    def draw(self, matrix: InitTarget) -> None:
-        """Fills a matrix."""
+    def init_matrix(self, matrix: InitTarget) -> None:
+        """Initialize a matrix in place."""
         raise NotImplementedError
 
     @torch.no_grad()
     def apply(self, model: nn.Module) -> None:
-        """Draws the matrices of a model, in their order, from torch's generator."""
+        """Initialize the matrices of a model, in order, from torch's generator."""
         found = list(matrices(model))
-        if not any(matrix.branches or not self.layered for matrix in found):
-            lacking = "Transformer layers" if found else "matrices to draw"
+        if not any(matrix.branches or not self.needs_layers for matrix in found):
+            missing = "Transformer layers" if found else "matrices"
             raise UserError(
-                f"training.init.kind={self.kind}: this model has no {lacking}; choose default"
-                + (" or xavier_uniform" if found else "")
+                f"training.init.kind={self.kind}: this model has no {missing}",
+                help="use default" + (" or xavier_uniform" if found else ""),
             )
         for matrix in found:
-            self.draw(matrix)
+            self.init_matrix(matrix)
         for part in model.modules():
             if isinstance(part, (nn.Linear, *CONVOLUTIONS)) and part.bias is not None:
                 nn.init.zeros_(part.bias)
@@ -119,7 +118,7 @@ class RandomInit(Options):
 class Scaled(RandomInit):
     """A kind with a gain."""
 
-    gain: float = Field(1.0, gt=0, description="what the deviation is multiplied by")
+    gain: float = Field(1.0, gt=0, description="factor of the standard deviation")
 
 
 class XavierUniform(Scaled):
@@ -127,7 +126,7 @@ class XavierUniform(Scaled):
 
     kind: Literal["xavier_uniform"] = "xavier_uniform"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.xavier_uniform_(matrix.weight, self.gain)
 
 
@@ -136,7 +135,7 @@ class XavierNormal(Scaled):
 
     kind: Literal["xavier_normal"] = "xavier_normal"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.xavier_normal_(matrix.weight, self.gain)
 
 
@@ -145,7 +144,7 @@ class KaimingUniform(RandomInit):
 
     kind: Literal["kaiming_uniform"] = "kaiming_uniform"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.kaiming_uniform_(matrix.weight, nonlinearity="relu")
 
 
@@ -154,7 +153,7 @@ class KaimingNormal(RandomInit):
 
     kind: Literal["kaiming_normal"] = "kaiming_normal"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.kaiming_normal_(matrix.weight, nonlinearity="relu")
 
 
@@ -163,7 +162,7 @@ class Lecun(RandomInit):
 
     kind: Literal["lecun"] = "lecun"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.kaiming_normal_(matrix.weight, nonlinearity="linear")
 
 
@@ -172,39 +171,39 @@ class Orthogonal(Scaled):
 
     kind: Literal["orthogonal"] = "orthogonal"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.orthogonal_(matrix.weight, self.gain)
 
 
 class Normal(RandomInit):
-    """Normal, the same deviation for all."""
+    """Normal, with the same standard deviation for all matrices."""
 
     kind: Literal["normal"] = "normal"
     std: float = Field(0.02, gt=0, description="standard deviation")
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.normal_(matrix.weight, std=self.std)
 
 
 class TruncatedNormal(Normal):
-    """Normal, drawn again beyond two deviations (as Devlin et al. 2019)."""
+    """Normal, truncated at two standard deviations (as Devlin et al. 2019)."""
 
     kind: Literal["truncated_normal"] = "truncated_normal"  # type: ignore[assignment]
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.trunc_normal_(matrix.weight, std=self.std, a=-2 * self.std, b=2 * self.std)
 
 
 class Gpt2(Normal):
     """Normal; the last matrix of each of N residual branches / sqrt(N) (Radford et al. 2019, 2.3).
 
-    So the sum of all branches begins as large as one.
+    So the sum of all branches starts as large as a single one.
     """
 
     kind: Literal["gpt2"] = "gpt2"  # type: ignore[assignment]
 
-    def draw(self, matrix: InitTarget) -> None:
-        scale = math.sqrt(matrix.branches) if matrix.last and matrix.branches else 1.0
+    def init_matrix(self, matrix: InitTarget) -> None:
+        scale = math.sqrt(matrix.branches) if matrix.is_last and matrix.branches else 1.0
         nn.init.normal_(matrix.weight, std=self.std / scale)
 
 
@@ -213,17 +212,17 @@ class Small(RandomInit):
 
     kind: Literal["small"] = "small"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.normal_(matrix.weight, std=math.sqrt(0.4 / min(matrix.weight.shape)))
 
 
 class Depth(RandomInit):
     """xavier_uniform, divided by sqrt(l) in layer l of a Transformer (Zhang et al. 2019, 4.1)."""
 
-    layered: ClassVar[bool] = True
+    needs_layers: ClassVar[bool] = True
     kind: Literal["depth"] = "depth"
 
-    def draw(self, matrix: InitTarget) -> None:
+    def init_matrix(self, matrix: InitTarget) -> None:
         nn.init.xavier_uniform_(matrix.weight, 1 / math.sqrt(max(1, matrix.layer)))
 
 

@@ -1,8 +1,7 @@
-"""Optimizers: torch's own, with groups that leave norms, biases and embeddings undecayed.
+"""Optimizers: those of torch, without weight decay for norms, biases and embeddings.
 
-`build` gives a list: mostly of one, of two where matrices and the rest are treated differently.
-Each group of weights has a `factor`, its share of the learning rate; the loop sets the rate of a
-group to the schedule's times that.
+`build` returns a list: usually one optimizer, two if matrices are treated differently. Each
+parameter group has a `factor`; the loop multiplies the scheduled learning rate by it.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -12,19 +11,19 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from regard.optim.descent import DECOUPLED, L2, Adam, AdamW, Descent
-from regard.optim.groups import Factors, Group, divided, on_cpu
+from regard.optim.groups import Factors, Group, is_on_cpu, is_sharded
 from regard.optim.muon import Muon
 
 
 class AutoOptimizer(Descent):
-    """Chosen from model and objective: a formula where there is one, else adamw."""
+    """Chosen automatically: closed_form if available, otherwise adamw."""
 
     is_auto: ClassVar[bool] = True
     kind: Literal["auto"] = "auto"
 
 
 class ClosedForm(Descent):
-    """No optimizer: the best weights by a formula, in one step."""
+    """No optimizer: the closed-form solution, in one step."""
 
     divisible: ClassVar[bool] = False
     stepwise: ClassVar[bool] = False
@@ -32,80 +31,80 @@ class ClosedForm(Descent):
     kind: Literal["closed_form"] = "closed_form"
 
     def build(self, model: nn.Module, lr: float, factors: Factors) -> list[torch.optim.Optimizer]:
-        """None."""
+        """Return no optimizer."""
         return []
 
 
 class Sgd(Descent):
     """Stochastic gradient descent (Robbins and Monro 1951), plain or with momentum."""
 
-    times: ClassVar[float] = 500.0
+    lr_factor: ClassVar[float] = 500.0
 
     kind: Literal["sgd"] = "sgd"
-    momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that goes on")
-    nesterov: bool = Field(False, description="the gradient is taken after the momentum's step")
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum coefficient")
+    nesterov: bool = Field(False, description="use Nesterov momentum")
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
     @model_validator(mode="after")
-    def _something_to_look_ahead_with(self) -> "Sgd":
+    def _nesterov_needs_momentum(self) -> "Sgd":
         if self.nesterov and not self.momentum:
-            raise ValueError("nesterov needs a momentum; set momentum=0.9")
+            raise ValueError("nesterov requires momentum > 0, e.g. momentum=0.9")
         return self
 
     def default_lr(self, adamw: float) -> float:
-        """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
-        return self.times * adamw * (1 - self.momentum)
+        """Return the default learning rate; momentum multiplies steps by 1 / (1 - momentum)."""
+        return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
-        # the fused kernel fails where a weight has its first gradient later than others, and
-        # with parts of weights
-        fused = not self.momentum and not divided(model)
+        # the fused kernel fails if a weight gets its first gradient later than others, and
+        # for sharded weights
+        fused = not self.momentum and not is_sharded(model)
         fast = {"fused": True} if fused else {"foreach": True}
         momentum, nesterov = self.momentum, self.nesterov
         return torch.optim.SGD(groups, lr=lr, momentum=momentum, nesterov=nesterov, **fast)
 
 
 class Momentum(Sgd):
-    """Descent with momentum, the heavy ball (Polyak 1964)."""
+    """SGD with momentum, the heavy ball (Polyak 1964)."""
 
     kind: Literal["momentum"] = "momentum"  # type: ignore[assignment]
-    momentum: float = Field(0.9, gt=0, lt=1, description="share of the last step that goes on")
+    momentum: float = Field(0.9, gt=0, lt=1, description="momentum coefficient")
 
 
 class Nesterov(Momentum):
-    """Descent with momentum and a look ahead (Nesterov 1983; Sutskever et al. 2013)."""
+    """SGD with Nesterov momentum (Nesterov 1983; Sutskever et al. 2013)."""
 
     kind: Literal["nesterov"] = "nesterov"  # type: ignore[assignment]
-    nesterov: Literal[True] = Field(True, description="as the name says")
+    nesterov: Literal[True] = Field(True, description="always true")
 
 
 class Adagrad(Descent):
-    """Rates that fall where gradients were large, summed from the start (Duchi et al. 2011)."""
+    """Per-weight learning rates from accumulated squared gradients (Duchi et al. 2011)."""
 
-    times: ClassVar[float] = 10.0
+    lr_factor: ClassVar[float] = 10.0
 
     kind: Literal["adagrad"] = "adagrad"
     eps: float = Field(1e-10, gt=0, description="added to the denominator")
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
-        fused = on_cpu(model) and not divided(model)
+        fused = is_on_cpu(model) and not is_sharded(model)
         return torch.optim.Adagrad(groups, lr=lr, eps=self.eps, fused=fused or None)
 
 
 class RmsProp(Descent):
-    """Rates by a moving average of squared gradients (Tieleman and Hinton 2012, lecture 6.5)."""
+    """Per-weight learning rates from an average of squared gradients (Tieleman, Hinton 2012)."""
 
     kind: Literal["rmsprop"] = "rmsprop"
-    alpha: float = Field(0.9, ge=0, lt=1, description="decay of the average of squares")
+    alpha: float = Field(0.9, ge=0, lt=1, description="decay of the average of squared gradients")
     eps: float = Field(1e-8, gt=0, description="added to the denominator")
-    momentum: float = Field(0.0, ge=0, lt=1, description="share of the last step that goes on")
-    centered: bool = Field(False, description="by the variance, not the square (Graves 2013)")
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum coefficient")
+    centered: bool = Field(False, description="normalize by the variance (Graves 2013)")
     weight_decay: float = Field(0.0, ge=0, description=L2)
 
     def default_lr(self, adamw: float) -> float:
-        """The learning rate to begin with; steps add up to 1 / (1 - momentum) times as much."""
-        return self.times * adamw * (1 - self.momentum)
+        """Return the default learning rate; momentum multiplies steps by 1 / (1 - momentum)."""
+        return self.lr_factor * adamw * (1 - self.momentum)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:
         settings = self.model_dump(include={"alpha", "eps", "momentum", "centered"})
@@ -113,18 +112,20 @@ class RmsProp(Descent):
 
 
 class Adafactor(Descent):
-    """Adam with a row and a column in place of each matrix of squares, and no momentum.
+    """Adam with factored second moments and no momentum (Shazeer and Stern 2018).
 
-    (Shazeer and Stern 2018.) Steps are relative to the size of the weights, at most 1 / sqrt(step).
+    Steps are relative to the size of the weights, at most 1 / sqrt(step).
     """
 
-    times: ClassVar[float] = 10.0
+    lr_factor: ClassVar[float] = 10.0
     divisible: ClassVar[bool] = False
 
     kind: Literal["adafactor"] = "adafactor"
-    beta2_decay: float = Field(-0.8, le=0, description="the average's decay is 1 - step^this")
-    eps: float = Field(1e-3, gt=0, description="size that weights are taken to have, at least")
-    clip_threshold: float = Field(1.0, ge=1, description="largest root mean square of an update")
+    beta2_decay: float = Field(
+        -0.8, le=0, description="decay of the second moment: 1 - step^beta2_decay"
+    )
+    eps: float = Field(1e-3, gt=0, description="minimum scale of the weights")
+    clip_threshold: float = Field(1.0, ge=1, description="maximum root mean square of an update")
     weight_decay: float = Field(0.0, ge=0, description=DECOUPLED)
 
     def optimizer(self, groups: list[Group], lr: float, model: nn.Module) -> torch.optim.Optimizer:

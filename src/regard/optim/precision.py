@@ -1,4 +1,4 @@
-"""Half precision: products in 16 bits, weights and sums in 32 (Micikevicius et al. 2018)."""
+"""Mixed precision: products in 16 bits, weights and sums in 32 (Micikevicius et al. 2018)."""
 
 import contextlib
 import warnings
@@ -10,28 +10,28 @@ import torch
 from torch import nn
 
 Precision = Literal["float32", "bfloat16", "float16"]
-GROWTH = 2000  # steady updates after which the scale of the loss is doubled
-SMALLEST = 1e-4  # a scale below which nothing helps any more
+GROWTH_INTERVAL = 2000  # updates without overflow before the loss scale doubles
+MIN_SCALE = 1e-4  # a smaller loss scale means that training diverged
 
 
 @contextlib.contextmanager
-def products(precision: Precision, device: torch.device) -> Iterator[None]:
-    """In here matrix products have this precision."""
+def autocast(precision: Precision, device: torch.device) -> Iterator[None]:
+    """Compute matrix products with this precision inside the block."""
     if precision == "float32":
         yield
         return
     kind = getattr(torch, precision)
     plain = device.type == "cpu" and not _fused_recurrence(kind)
     with warnings.catch_warnings(), torch.autocast(device.type, kind):
-        warnings.simplefilter("ignore", UserWarning)  # of what the flag leaves alone
+        warnings.simplefilter("ignore", UserWarning)  # about ops that the flag does not affect
         with torch.backends.mkldnn.flags(enabled=not plain):
             yield
 
 
 @lru_cache(maxsize=2)
 def _fused_recurrence(kind: torch.dtype) -> bool:
-    """Whether oneDNN has LSTMs of this kind on this processor; many have none."""
-    try:  # with the noise of training left as it is
+    """Return whether oneDNN supports LSTMs of this type on this CPU."""
+    try:  # without changing the random state of training
         with torch.random.fork_rng(devices=[]), torch.autocast("cpu", kind):
             nn.LSTM(2, 2)(torch.zeros(1, 1, 2))
     except RuntimeError:
@@ -39,11 +39,11 @@ def _fused_recurrence(kind: torch.dtype) -> bool:
     return True
 
 
-def rescaled(scale: float, steady: int, finite: bool) -> tuple[float, int]:
-    """The scale of the loss and the updates since it changed, after an update.
+def rescale(scale: float, steps: int, is_finite: bool) -> tuple[float, int]:
+    """Return the loss scale and the updates since it changed, after an update.
 
-    Half of it where the gradient overflowed, and twice after many updates that did not.
+    The scale is halved after an overflow, and doubled after many updates without one.
     """
-    if not finite:
+    if not is_finite:
         return scale / 2, 0
-    return (scale * 2, 0) if steady + 1 == GROWTH else (scale, steady + 1)
+    return (scale * 2, 0) if steps + 1 == GROWTH_INTERVAL else (scale, steps + 1)

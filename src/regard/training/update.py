@@ -19,7 +19,7 @@ from regard.core.threads import single_threaded_torch
 from regard.data.tensors.padded import Batch
 from regard.objectives import Context
 from regard.optim import gradient_noise
-from regard.optim.precision import SMALLEST, products, rescaled
+from regard.optim.precision import MIN_SCALE, autocast, rescale
 from regard.search import Search, SearchRequest
 from regard.training.run import Run
 from regard.training.shards import backward
@@ -107,7 +107,7 @@ def _backward(
     for index, one in enumerate(micro):
         _seed(run, one)
         is_last = index == len(micro) - 1
-        with parallel.gradient_sync(run.engine, is_last), products(training.precision, run.device):
+        with parallel.gradient_sync(run.engine, is_last), autocast(training.precision, run.device):
             divisor = (
                 count / parallel.world_size() / scale if one.counts else math.inf
             )  # DDP averages
@@ -173,10 +173,10 @@ def _norms(trained: list[tuple[str, Parameter]]) -> dict[str, float]:
 def _rescale(run: Run, finite: bool) -> None:
     """Update the loss scale (float16)."""
     state = run.state
-    state.loss_scale, state.steps_since_rescale = rescaled(
+    state.loss_scale, state.steps_since_rescale = rescale(
         state.loss_scale, state.steps_since_rescale, finite
     )
-    if state.loss_scale < SMALLEST:
+    if state.loss_scale < MIN_SCALE:
         step = state.step + 1
         raise UserError(
             f"step {step}: in float16 no gradient is finite any more. {divergence_help(run)}"
