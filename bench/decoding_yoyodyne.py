@@ -40,7 +40,7 @@ def transformer(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]
     return model, tokens
 
 
-class Ending(SoftAttentionLSTMModel):
+class WithFinalFactor(SoftAttentionLSTMModel):
     """Ends each output where its length, which the word decides, is reached. steps: so far."""
 
     steps = 0
@@ -62,7 +62,7 @@ def lstm(folder: Path, longest: int) -> tuple[torch.nn.Module, list[str]]:
     tokens = json.loads((folder / "tokens.json").read_text(encoding="utf-8"))
     targets = sum(not token.startswith("{") for token in tokens)
     torch.manual_seed(1)
-    model = Ending(
+    model = WithFinalFactor(
         source_encoder=modules.LSTMEncoder(
             bidirectional=True, dropout=0.2, embedding_size=256, hidden_size=512, layers=1
         ),

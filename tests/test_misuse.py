@@ -184,7 +184,7 @@ def no_weights(model: Path) -> str:
 def other_weights(model: Path) -> str:
     config = (model / "config.yaml").read_text()
     (model / "config.yaml").write_text(config.replace("width: 32", "width: 16"))
-    return "model/model.safetensors: the weights do not fit config.yaml"
+    return "model/model.safetensors: the weights do not match config.yaml"
 
 
 def newer(model: Path) -> str:
@@ -280,7 +280,7 @@ def test_a_run_that_cannot_be_resumed(command: Command, model: Path, spoil: Any)
 
 def test_nothing_is_answered_twice(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "ab", "--input", "good.tsv")
-    assert error_of(said) == "give texts on the command line or --input, not both\n"
+    assert error_of(said) == "texts and --input cannot be combined\n"
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ ASKED = [
         "max_length: Input should be greater than 0",
     ),
     ("classify", ("score", "a"), "a classify model; only language models score texts"),
-    ("language-model", ("score",), "nothing to score: give texts"),
+    ("language-model", ("score",), "nothing to score"),
     ("regress", ("predict", "1,2,3"), "'1,2,3': 2 finite numbers expected, separated by commas"),
     ("regress", ("predict", "1,x"), "'1,x': 2 finite numbers expected, separated by commas"),
     ("regress", ("predict", "1,nan"), "'1,nan': 2 finite numbers expected"),

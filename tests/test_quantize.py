@@ -150,7 +150,7 @@ def test_weights_that_do_not_fit_are_errors(trained: regard.Transducer, tmp_path
     trained.save(tmp_path / "run")
     path = tmp_path / "run" / "config.yaml"
     path.write_text(path.read_text().replace("width: 16", "width: 24"))
-    with pytest.raises(UserError, match="the weights do not fit"):
+    with pytest.raises(UserError, match="the weights do not match"):
         regard.load(tmp_path / "run", quantize="int8")
     (tmp_path / "run" / "model.safetensors").write_bytes(b"no weights")
     with pytest.raises(UserError, match="corrupted or truncated"):

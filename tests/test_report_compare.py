@@ -214,20 +214,20 @@ def test_a_damaged_run_is_skipped_by_name(command: Command, two: Any) -> None:
     (make_run(Path("runs/broken")) / "run.json").write_text("{")
     said = command("report", "runs", "--out", "page.html")
     assert said.code == 0
-    assert said.err.startswith("runs/broken: left out: run.json could not be read")
+    assert said.err.startswith("skipped: runs/broken (run.json could not be read")
     assert "2 runs of" in Path("page.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["runs/a", "runs/b"], "2 runs to compare: name the page, as in --out compare.html"),
+        (["runs/a", "runs/b"], "2 runs to compare: --out is missing"),
         (["runs/a", "runs/c", "--out", "p.html"], "runs/c: classify, accuracy"),
         (["runs/a", "runs/d", "--out", "p.html"], "runs/d: transduce, bleu"),
         (["nowhere"], "nowhere: no such folder"),
         (["empty"], "empty: contains no run"),
-        (["runs/a", "--out", "empty"], "--out empty: a folder, where a file for the page"),
-        (["runs/a", "runs/broken", "--out", "p.html"], "fewer than two runs are left"),
+        (["runs/a", "--out", "empty"], "--out empty: expected a file"),
+        (["runs/a", "runs/broken", "--out", "p.html"], "fewer than two readable runs"),
         (["runs/a", "--out", "no/where.html"], "no/where.html: cannot write"),
     ],
 )

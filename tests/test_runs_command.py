@@ -118,7 +118,7 @@ def test_folders_without_runs_are_named(command: Command) -> None:
 def test_no_runs_says_how_to_make_one(command: Command) -> None:
     said = command("runs")
     assert (said.code, said.out) == (0, "")
-    assert said.err == "no runs in runs; make one: regard train reverse --steps 200\n"
+    assert said.err == "no runs in runs\nhelp: train one: regard train reverse --steps 200\n"
     os.mkdir("runs")
     assert command("runs").err == said.err
     assert json.loads(command("runs", "--json").out) == {"runs": [], "without_runs": []}
@@ -138,7 +138,10 @@ def test_folders_that_are_named(command: Command) -> None:
     [
         (["nowhere"], "error: nowhere: no such folder"),
         (["file"], "error: file: a file, where a folder of runs is expected"),
-        (["--sort", "color"], "error: --sort color: newest, name, best, minutes, parameters"),
+        (
+            ["--sort", "color"],
+            "error: --sort: expected one of newest, name, best, minutes, parameters",
+        ),
     ],
 )
 def test_misuse(command: Command, words: list[str], message: str) -> None:

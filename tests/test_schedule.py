@@ -16,8 +16,8 @@ from regard.optim.schedules import (
     LinearSchedule,
     Schedule,
     StepDecay,
-    Warmed,
     WarmupStableDecay,
+    WithWarmup,
 )
 from regard.optim.training_options import Training
 from regard.training.loop import progress_fraction
@@ -27,13 +27,13 @@ ALL = Schedule.__origin__.__args__
 STEPS = 1000
 
 
-def curve(schedule: Warmed, steps: int = STEPS) -> list[float]:
+def curve(schedule: WithWarmup, steps: int = STEPS) -> list[float]:
     """The factor of each update of a run of a number of steps."""
     return [schedule.factor(step / steps, step) for step in range(steps)]
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_warm_up_over_a_share(kind: type[Warmed]) -> None:
+def test_warm_up_over_a_share(kind: type[WithWarmup]) -> None:
     """A warm-up of a fifth: half-way up after a tenth, at the top after a fifth."""
     schedule = kind(warmup=0.2)
     assert schedule.factor(0.05, 3) == pytest.approx(0.25)
@@ -43,7 +43,7 @@ def test_warm_up_over_a_share(kind: type[Warmed]) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_warm_up_over_steps(kind: type[Warmed]) -> None:
+def test_warm_up_over_steps(kind: type[WithWarmup]) -> None:
     """A warm-up of four steps: 1/4, 2/4, 3/4."""
     schedule = kind(warmup=4)
     assert [schedule.factor(0.0, step) for step in range(3)] == [0.25, 0.5, 0.75]
@@ -51,14 +51,14 @@ def test_warm_up_over_steps(kind: type[Warmed]) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_without_warm_up_it_begins_at_the_top(kind: type[Warmed]) -> None:
+def test_without_warm_up_it_begins_at_the_top(kind: type[WithWarmup]) -> None:
     assert kind(warmup=0).factor(0.0, 0) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("warmup", [0, 0.05, 0.5, 3, 300])
 def test_never_above_one_nor_below_zero_and_never_back_up(
-    kind: type[Warmed], warmup: float
+    kind: type[WithWarmup], warmup: float
 ) -> None:
     schedule = kind(warmup=warmup)
     factors = curve(schedule)
@@ -74,7 +74,7 @@ def test_never_above_one_nor_below_zero_and_never_back_up(
 
 @pytest.mark.parametrize("kind", ALL)
 @pytest.mark.parametrize("warmup", [0.1, 0.3, 100, 300])
-def test_no_jump_where_the_warm_up_ends(kind: type[Warmed], warmup: float) -> None:
+def test_no_jump_where_the_warm_up_ends(kind: type[WithWarmup], warmup: float) -> None:
     """Nor anywhere else, but where a step is meant."""
     factors = curve(kind(warmup=warmup))
     end = int(warmup if warmup >= 1 else warmup * STEPS)
@@ -84,7 +84,7 @@ def test_no_jump_where_the_warm_up_ends(kind: type[Warmed], warmup: float) -> No
 
 
 @pytest.mark.parametrize("kind", [Constant, StepDecay, Exponential, InverseRoot])
-def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
+def test_a_cooldown_ends_at_zero(kind: type[WithWarmup]) -> None:
     """The last fifth falls in a line; what came before is as it was."""
     plain, cooled = kind(), kind(cooldown=0.2)
     for share in (0.02, 0.3, 0.8):
@@ -96,7 +96,7 @@ def test_a_cooldown_ends_at_zero(kind: type[Warmed]) -> None:
 
 @pytest.mark.parametrize("kind", [LinearSchedule, Cosine, WarmupStableDecay, Exponential])
 @pytest.mark.parametrize("final_factor", [0.05, 0.5])
-def test_the_final_factor_is_reached(kind: type[Warmed], final_factor: float) -> None:
+def test_the_final_factor_is_reached(kind: type[WithWarmup], final_factor: float) -> None:
     schedule = kind(final_factor=final_factor)
     assert schedule.factor(1.0, STEPS) == pytest.approx(final_factor)
     assert min(curve(schedule)[100:]) >= final_factor
@@ -144,7 +144,7 @@ def test_the_final_factor_is_reached(kind: type[Warmed], final_factor: float) ->
     ],
     ids=str,
 )
-def test_by_hand(schedule: Warmed, share: float, step: int, factor: float) -> None:
+def test_by_hand(schedule: WithWarmup, share: float, step: int, factor: float) -> None:
     assert schedule.factor(share, step) == pytest.approx(factor, abs=1e-9)
 
 

@@ -51,7 +51,7 @@ def test_a_full_disk_is_called_so(monkeypatch: pytest.MonkeyPatch, capsys: Any) 
         with contextlib.suppress(OSError):
             full.close()
     assert stop.value.code == 2
-    assert "error: no room for what is written: " in capsys.readouterr().err
+    assert "error: disk full: " in capsys.readouterr().err
 
 
 def test_answers_need_a_place_to_go(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -61,7 +61,7 @@ def test_answers_need_a_place_to_go(monkeypatch: pytest.MonkeyPatch, capsys: Any
         main()
     monkeypatch.undo()
     assert stop.value.code == 2
-    assert "error: standard output is closed" in capsys.readouterr().err
+    assert "error: stdout is closed" in capsys.readouterr().err
 
 
 EXIT = """

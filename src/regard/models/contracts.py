@@ -43,7 +43,9 @@ class NetworkOptions(Options):
 
     def default_dropout(self, stats: DataStats, config: Any) -> float:
         """Return the default dropout for the data, the model and the length of the run."""
-        return config.model.default_dropout(stats, config.training.passes(stats, config.model))
+        return config.model.default_dropout(
+            stats, config.training.expected_epochs(stats, config.model)
+        )
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
         """Yield sizes once all kinds are set, and dropout once the length of the run is."""

@@ -1,7 +1,7 @@
-"""Learning-rate schedules: a factor from 0 to 1 along the run.
+"""Learning-rate schedules: a factor from 0 to 1 over the run.
 
-`share` is how much of the run is over, 0 to 1: of its steps, its epochs or, with a budget, of
-its time. So a run that is given ten minutes is fully annealed after ten minutes.
+`progress` is the finished fraction of the run: of its steps, epochs or, with a budget, its time. So
+a run with a budget of ten minutes is fully annealed after ten minutes.
 """
 
 import math
@@ -11,149 +11,153 @@ from pydantic import Field, field_validator
 
 from regard.core.options import Options
 
-Share = Annotated[float, Field(gt=0, lt=1)]
+Fraction = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Warmed(Options):
-    """A schedule whose factor first rises linearly from 0 to 1."""
+class WithWarmup(Options):
+    """A schedule with linear warmup from 0 to 1."""
 
     warmup: float = Field(
-        0.05, ge=0, description="below 1: a share of the run; otherwise a number of steps"
+        0.05, ge=0, description="warmup length: below 1 a fraction of the run, otherwise steps"
     )
 
-    def factor(self, share: float, step: int) -> float:
-        """The factor of update number `step` (from 0), at this share of the run."""
+    def factor(self, progress: float, step: int) -> float:
+        """Return the factor of update `step` (from 0) at this progress."""
         done = (step + 1) / self.warmup if self.warmup >= 1 else math.inf
         if 0 < self.warmup < 1:
-            done = max(share, 1e-3) / self.warmup
-        return min(1.0, done) if done < 1 else self.after(min(1.0, share), step)
+            done = max(progress, 1e-3) / self.warmup
+        return min(1.0, done) if done < 1 else self.factor_after_warmup(min(1.0, progress), step)
 
-    def after(self, share: float, step: int) -> float:
-        """The factor after the warm-up."""
+    def factor_after_warmup(self, progress: float, step: int) -> float:
+        """Return the factor after the warmup."""
         raise NotImplementedError
 
-    def left(self, share: float, step: int) -> float:
-        """What is left of the run after the warm-up, from 1 to 0."""
+    def remaining(self, progress: float, step: int) -> float:
+        """Return the remaining fraction of the run after the warmup, from 1 to 0."""
         start = self.warmup
-        if start >= 1:  # the share of the run that so many steps took
-            start = share * (self.warmup - 1) / max(step, self.warmup - 1, 1)
-        return (1 - share) / (1 - start) if start < 1 else 0.0
+        if start >= 1:  # the fraction of the run that the warmup took
+            start = progress * (self.warmup - 1) / max(step, self.warmup - 1, 1)
+        return (1 - progress) / (1 - start) if start < 1 else 0.0
 
 
-class Cooled(Warmed):
-    """A schedule that does not end at 0 by itself."""
+class WithCooldown(WithWarmup):
+    """A schedule with an optional linear cooldown to 0."""
 
     cooldown: float = Field(
-        0.0, ge=0, lt=1, description="share of the run, at its end, that falls in a line to 0"
+        0.0, ge=0, lt=1, description="fraction of the run, at the end, with linear decay to 0"
     )
 
-    def factor(self, share: float, step: int) -> float:
-        """The factor of update number `step` (from 0), at this share of the run."""
-        return super().factor(share, step) * _falling(share, self.cooldown)
+    def factor(self, progress: float, step: int) -> float:
+        """Return the factor of update `step` (from 0) at this progress."""
+        return super().factor(progress, step) * _cooldown(progress, self.cooldown)
 
 
-class Ending(Warmed):
-    """A schedule that reaches its last value at the end of the run."""
+class WithFinalFactor(WithWarmup):
+    """A schedule that reaches its final factor at the end of the run."""
 
-    final_factor: float = Field(0.0, ge=0, le=1, description="share of the highest rate at the end")
+    final_factor: float = Field(
+        0.0, ge=0, le=1, description="final learning rate as a fraction of the peak"
+    )
 
 
-class Constant(Cooled):
-    """Stays at the top."""
+class Constant(WithCooldown):
+    """Constant learning rate."""
 
     kind: Literal["constant"] = "constant"
 
-    def after(self, share: float, step: int) -> float:
+    def factor_after_warmup(self, progress: float, step: int) -> float:
         return 1.0
 
 
-class StepDecay(Cooled):
-    """Falls at once, several times (He et al. 2016, 4.2: to a tenth at 1/2 and at 3/4)."""
+class StepDecay(WithCooldown):
+    """Step decay at milestones (He et al. 2016, 4.2: to a tenth at 1/2 and at 3/4)."""
 
     kind: Literal["step"] = "step"
-    milestones: tuple[Share, ...] = Field(
-        (0.5, 0.75), description="shares of the run when it falls"
+    milestones: tuple[Fraction, ...] = Field(
+        (0.5, 0.75), description="when to decay, as fractions of the run"
     )
-    gamma: float = Field(0.1, gt=0, lt=1, description="what it is multiplied by then")
+    gamma: float = Field(0.1, gt=0, lt=1, description="decay factor")
 
     @field_validator("milestones")
     @classmethod
     def _in_order(cls, milestones: tuple[float, ...]) -> tuple[float, ...]:
         if list(milestones) != sorted(set(milestones)):
-            raise ValueError("each later than the one before expected, as in [0.5, 0.75]")
+            raise ValueError("expected increasing fractions, e.g. [0.5, 0.75]")
         return milestones
 
-    def after(self, share: float, step: int) -> float:
-        return self.gamma ** sum(share >= milestone for milestone in self.milestones)
+    def factor_after_warmup(self, progress: float, step: int) -> float:
+        return self.gamma ** sum(progress >= milestone for milestone in self.milestones)
 
 
-class Exponential(Cooled):
-    """Falls by the same ratio in the same time (as Senior et al. 2013)."""
+class Exponential(WithCooldown):
+    """Exponential decay (as Senior et al. 2013)."""
 
     kind: Literal["exponential"] = "exponential"
     final_factor: float = Field(
-        0.01, gt=0, le=1, description="share of the highest rate at the end"
+        0.01, gt=0, le=1, description="final learning rate as a fraction of the peak"
     )
 
-    def after(self, share: float, step: int) -> float:
-        return self.final_factor ** (1 - self.left(share, step))
+    def factor_after_warmup(self, progress: float, step: int) -> float:
+        return self.final_factor ** (1 - self.remaining(progress, step))
 
 
-class InverseRoot(Cooled):
-    """Falls with one over the square root of the step (Vaswani et al. 2017, 5.3)."""
+class InverseRoot(WithCooldown):
+    """Inverse square root decay (Vaswani et al. 2017, 5.3)."""
 
     kind: Literal["inverse_root"] = "inverse_root"
 
-    def after(self, share: float, step: int) -> float:
+    def factor_after_warmup(self, progress: float, step: int) -> float:
         if self.warmup >= 1:
             return math.sqrt(self.warmup / (step + 1))
-        return math.sqrt(max(self.warmup, 1e-3) / max(share, self.warmup, 1e-3))
+        return math.sqrt(max(self.warmup, 1e-3) / max(progress, self.warmup, 1e-3))
 
 
-class LinearSchedule(Ending):
-    """Falls in a straight line to its end."""
+class LinearSchedule(WithFinalFactor):
+    """Linear decay to the final factor."""
 
     kind: Literal["linear"] = "linear"
 
-    def after(self, share: float, step: int) -> float:
-        return self.final_factor + (1 - self.final_factor) * self.left(share, step)
+    def factor_after_warmup(self, progress: float, step: int) -> float:
+        return self.final_factor + (1 - self.final_factor) * self.remaining(progress, step)
 
 
-class Cosine(Ending):
-    """Falls along half a cosine to its end (Loshchilov and Hutter 2017)."""
+class Cosine(WithFinalFactor):
+    """Cosine decay to the final factor (Loshchilov and Hutter 2017)."""
 
     kind: Literal["cosine"] = "cosine"
 
-    def after(self, share: float, step: int) -> float:
-        fallen = 0.5 * (1 - math.cos(math.pi * self.left(share, step)))
-        return self.final_factor + (1 - self.final_factor) * fallen
+    def factor_after_warmup(self, progress: float, step: int) -> float:
+        height = 0.5 * (1 - math.cos(math.pi * self.remaining(progress, step)))
+        return self.final_factor + (1 - self.final_factor) * height
 
 
-class WarmupStableDecay(Ending):
-    """Stays at the top, then falls soon before the end (Hu et al. 2024; Hägele et al. 2024)."""
+class WarmupStableDecay(WithFinalFactor):
+    """Warmup-stable-decay (Hu et al. 2024; Hägele et al. 2024)."""
 
     kind: Literal["wsd"] = "wsd"
     decay_fraction: float = Field(
-        0.2, gt=0, le=1, description="share of the run, at its end, that falls"
+        0.2, gt=0, le=1, description="fraction of the run, at the end, that decays"
     )
     shape: Literal["linear", "root"] = Field(
-        "linear", description="in a line, or as 1 - sqrt: soon at first, slowly at the end"
+        "linear", description="decay shape: linear, or 1 - sqrt"
     )
 
-    def factor(self, share: float, step: int) -> float:
-        """The factor of update number `step` (from 0), at this share of the run."""
-        fallen = _falling(share, self.decay_fraction)
+    def factor(self, progress: float, step: int) -> float:
+        """Return the factor of update `step` (from 0) at this progress."""
+        height = _cooldown(progress, self.decay_fraction)
         if self.shape == "root":
-            fallen = 1 - math.sqrt(1 - fallen)
-        return super().factor(share, step) * (self.final_factor + (1 - self.final_factor) * fallen)
+            height = 1 - math.sqrt(1 - height)
+        return super().factor(progress, step) * (
+            self.final_factor + (1 - self.final_factor) * height
+        )
 
-    def after(self, share: float, step: int) -> float:
+    def factor_after_warmup(self, progress: float, step: int) -> float:
         return 1.0
 
 
-def _falling(share: float, last: float) -> float:
-    """1, and over the last share of the run in a line to 0."""
-    return max(0.0, min(1.0, (1 - share) / last)) if last else 1.0
+def _cooldown(progress: float, last: float) -> float:
+    """Return 1 until the last fraction of the run, then linear decay to 0."""
+    return max(0.0, min(1.0, (1 - progress) / last)) if last else 1.0
 
 
 Schedule = Annotated[

@@ -17,93 +17,90 @@ from regard.optim.optimizers import Adam, AdamW, AutoOptimizer, ClosedForm, Desc
 from regard.optim.precision import Precision
 from regard.optim.schedules import Cosine, Schedule
 
-EPOCH_TOKENS = 40_000_000  # tokens seen by a run whose length is left open
+DEFAULT_TOKENS = 40_000_000  # tokens seen by a run without a length limit
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(text: object) -> object:
-    """'90s', '10m', '2h', '1h30m' or a number of seconds, as seconds."""
+    """Return '90s', '10m', '2h', '1h30m' or a number of seconds as seconds."""
     if not isinstance(text, str):
         return text
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
-    whole = "".join(a + b for a, b in parts) == re.sub(r"\s+", "", text.lower())
-    if not parts or not whole or (len(parts) > 1 and not all(unit for _, unit in parts)):
-        raise ValueError(f"{text!r} is no time; write 90s, 10m, 2h or 1h30m")
+    is_complete = "".join(a + b for a, b in parts) == re.sub(r"\s+", "", text.lower())
+    if not parts or not is_complete or (len(parts) > 1 and not all(unit for _, unit in parts)):
+        raise ValueError(f"expected a duration such as 90s, 10m, 2h or 1h30m, found {text!r}")
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
 class Training(Options):
-    """How a model is trained; None is chosen from the data."""
+    """Settings of training; None is chosen automatically from the data."""
 
     budget: Annotated[float | None, BeforeValidator(seconds)] = Field(
-        None, gt=0, description="time to train for, as 90s, 10m, 2h; the schedule follows the clock"
+        None, gt=0, description="training time, e.g. 90s, 10m, 2h; the schedule follows the clock"
     )
-    steps: int | None = Field(None, gt=0, description="updates")
-    epochs: float | None = Field(None, gt=0, description="passes over the data")
-    seed: int = Field(1, ge=0, description="of weights, order and dropout")
+    steps: int | None = Field(None, gt=0, description="maximum number of updates")
+    epochs: float | None = Field(None, gt=0, description="maximum number of epochs")
+    seed: int = Field(1, ge=0, description="random seed for initialization, data order and dropout")
     batch_tokens: int | None = Field(
-        None, gt=0, description="padded tokens of the longer side in a batch, at most"
+        None, gt=0, description="maximum tokens per batch, padding included, of the longer side"
     )
-    accumulation_steps: int = Field(1, gt=0, description="batches in an update, in each process")
+    accumulation_steps: int = Field(1, gt=0, description="batches per update and process")
     init: Init = Default()
     optimizer: Optimizer = AutoOptimizer()
-    lr: float | None = Field(None, gt=0, description="highest learning rate")
+    lr: float | None = Field(None, gt=0, description="peak learning rate")
     schedule: Schedule = Cosine()
     average: Averaging = NoAverage()
     precision: Precision = Field(
-        "float32", description="of products in training; weights stay float32"
+        "float32", description="precision of matrix products; weights stay float32"
     )
     parallel: Kind = Field(
-        "ddp", description="with several processes: ddp, all weights in each; fsdp, a part"
+        "ddp", description="distributed training: ddp (replicated weights) or fsdp (sharded)"
     )
-    clip_norm: float = Field(1.0, ge=0, description="largest norm of the gradient; 0: no limit")
+    clip_norm: float = Field(1.0, ge=0, description="maximum gradient norm; 0 disables clipping")
     clip_value: float = Field(
-        0.0, ge=0, description="largest number in the gradient, before `clip_norm`; 0: no limit"
+        0.0, ge=0, description="maximum absolute gradient value, applied first; 0 disables it"
     )
     validate_every: int | None = Field(
-        None, gt=0, description="steps between validations; None: ten a run"
+        None, gt=0, description="steps between validations; None: ten per run"
     )
     validation_examples: int = Field(
-        500, gt=0, description="dev examples used while training, at most"
+        500, gt=0, description="maximum dev examples for validation during training"
     )
     checkpoint_every: int | None = Field(
         None, gt=0, description="steps between checkpoints; None: at each validation"
     )
     patience: int | None = Field(
-        None, gt=0, description="validations without a better score before training stops"
+        None, gt=0, description="stop after this many validations without a better score"
     )
-    tensorboard: bool = Field(
-        False, description="event files for TensorBoard in the folder `tensorboard` of the run"
-    )
+    tensorboard: bool = Field(False, description="write TensorBoard event files to RUN/tensorboard")
     freeze: list[str] = Field(
-        [], description="weights that stay as they are, by the beginning of their names"
+        [], description="freeze parameters whose names start with these prefixes"
     )
     pretrained_lr_factor: float = Field(
         0.3,
         gt=0,
         le=1,
-        description="with --init-from: share of the rate for weights that were loaded",
+        description="learning-rate factor for pretrained weights",
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _adam_by_its_settings(cls, tree: Any) -> Any:
-        """An optimizer left open, but with settings that AdamW has, is adamw."""
-        given = tree.get("optimizer") if isinstance(tree, dict) else None
-        if isinstance(given, dict) and given.get("kind", "auto") == "auto":
-            named = set(given) - {"kind"}
-            if named and named <= set(AdamW.model_fields):
-                return tree | {"optimizer": given | {"kind": "adamw"}}
+    def _infer_adamw(cls, tree: Any) -> Any:
+        """Use adamw if only settings of AdamW are given without a kind."""
+        section = tree.get("optimizer") if isinstance(tree, dict) else None
+        if isinstance(section, dict) and section.get("kind", "auto") == "auto":
+            names = set(section) - {"kind"}
+            if names and names <= set(AdamW.model_fields):
+                return tree | {"optimizer": section | {"kind": "adamw"}}
         return tree
 
     def propose(self, stats: DataStats, config: Any) -> Iterator[AutoSetting]:
-        """Once the model has its sizes: first what its dropout waits for, then the rest."""
+        """Propose settings once the model sizes are known: the basics first, then the rest."""
         if config.model.is_sized:
             yield from self.basics(stats, config) or self._rest(stats, config.model)
 
     def basics(self, stats: DataStats, config: Any) -> list[AutoSetting]:
-        """The optimizer and the size of batches; of models with a single best answer, large steps
-        over all data until they end."""
+        """Return the optimizer and the batch size; convex models get large steps over all data."""
         optimizer: Descent = self.optimizer
         auto_settings, convex = list[AutoSetting](), config.model.is_convex(stats)
         if optimizer.is_auto:
@@ -124,7 +121,7 @@ class Training(Options):
         return [*auto_settings, *self.auto_settings(stats.reason, **values)]
 
     def _rest(self, stats: DataStats, model: Any) -> Iterator[AutoSetting]:
-        """The learning rate, and how long to train where nothing is said."""
+        """Yield the learning rate and, without a limit, the number of epochs."""
         if not self.optimizer.stepwise:
             return
         lr, epochs = self.optimizer.default_lr(model.default_lr(stats)), model.default_epochs(stats)
@@ -132,25 +129,25 @@ class Training(Options):
         if epochs is not None and not self.steps:
             yield from self.auto_settings(stats.reason, epochs=epochs)
         elif not (self.budget or self.steps or self.epochs):
-            yield from self.auto_settings(stats.reason, epochs=usual_epochs(stats), patience=5)
+            yield from self.auto_settings(stats.reason, epochs=default_epochs(stats), patience=5)
 
-    def passes(self, stats: DataStats, model: Any) -> float:
-        """How often the run will see the data: given, or guessed from the time and the size.
+    def expected_epochs(self, stats: DataStats, model: Any) -> float:
+        """Return the expected number of epochs, from the limits and the model size.
 
-        A token costs about 6 operations per weight; a core does some 5e10 per second.
+        A token costs about 6 operations per weight; a core computes about 5e10 per second.
         """
         speed = 1e13 if torch.cuda.is_available() else 5e10 * torch.get_num_threads()
         batches = self.accumulation_steps * parallel.world_size()
         batch = len(model.sides) * (self.batch_tokens or 0) * batches  # tokens of all sides
-        given = [
+        limits = [
             (self.epochs, 1.0),
             (self.steps, batch / stats.tokens),
             (self.budget, speed / (3 * model.weights(stats) * stats.tokens)),
         ]
-        passes = [float(limit) * factor for limit, factor in given if limit]
-        return min(passes, default=usual_epochs(stats))
+        epochs = [float(limit) * factor for limit, factor in limits if limit]
+        return min(epochs, default=default_epochs(stats))
 
 
-def usual_epochs(stats: DataStats) -> float:
-    """Passes of a run whose length is left open."""
-    return max(3.0, min(100.0, round(EPOCH_TOKENS / stats.tokens)))
+def default_epochs(stats: DataStats) -> float:
+    """Return the number of epochs of a run without a limit."""
+    return max(3.0, min(100.0, round(DEFAULT_TOKENS / stats.tokens)))

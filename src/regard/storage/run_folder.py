@@ -92,7 +92,7 @@ def _read_object(path: Path, notes: list[str]) -> Record:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        notes.append(f"{path.name} could not be read; skipped.")
+        notes.append(f"{path.name} could not be read.")
         return {}
     return content
 

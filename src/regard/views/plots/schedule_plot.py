@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from regard.config.load import load_config
 from regard.core.errors import UserError
 from regard.core.options import kinds_of
-from regard.optim.schedules import InverseRoot, Schedule, Warmed
+from regard.optim.schedules import InverseRoot, Schedule, WithWarmup
 from regard.optim.training_options import Training
 from regard.storage.run_files import read_config
 from regard.views.figures.style import COLORS, add_subtitle, new_figure, panels, select_kinds
@@ -52,7 +52,7 @@ def draw(wish: PlotArgs) -> "Figure":
 
 def _curve(
     axes: "Axes",
-    schedule: Warmed,
+    schedule: WithWarmup,
     color: str,
     length: float = 1.0,
     lr: float = 1.0,
