@@ -30,10 +30,10 @@ def test_a_matrix_is_rounded_to_the_nearest_step_of_its_row() -> None:
     matrix = Int8Matrix.of(weight)
     largest = weight.abs().amax(1)
     assert matrix.values.dtype == torch.int8 and int(matrix.values.abs().max()) == 127
-    off = (matrix.whole() - weight).abs()
+    off = (matrix.dequantized() - weight).abs()
     assert (off <= largest[:, None] / 127 / 2 * 1.0001).all()
-    torch.testing.assert_close(matrix.whole().abs().amax(1), largest)  # keeps its value
-    assert torch.equal(matrix.whole()[6], torch.zeros(5))
+    torch.testing.assert_close(matrix.dequantized().abs().amax(1), largest)  # keeps its value
+    assert torch.equal(matrix.dequantized()[6], torch.zeros(5))
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -46,7 +46,7 @@ def test_a_product_is_that_of_the_rounded_matrix(
     linear = nn.Linear(9, 14, bias=bias)
     matrix = Int8Matrix.of(linear.weight)
     twin = Int8Linear(matrix, linear.bias)
-    linear.weight.data = matrix.whole()
+    linear.weight.data = matrix.dequantized()
     for x in (random(9), random(1, 9), random(3, 9), random(2, 0, 9), random(2, 4, 9)):
         torch.testing.assert_close(twin(x), linear(x).detach())
     weights, x = twin.fused(), random(3, 9)
@@ -59,7 +59,7 @@ def test_a_product_is_that_of_the_rounded_matrix(
 def test_an_embedding_gives_the_rounded_rows() -> None:
     matrix, tokens = Int8Matrix.of(random(6, 4)), torch.tensor([[5, 0], [3, 3]])
     found = Int8Embedding(matrix, 2.5)(tokens)
-    torch.testing.assert_close(found, matrix.whole()[tokens] * 2.5)
+    torch.testing.assert_close(found, matrix.dequantized()[tokens] * 2.5)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -75,7 +75,7 @@ def test_a_recurrent_layer_is_torch_s_with_rounded_weights(
     twin = quantize(copy.deepcopy(layer))
     assert isinstance(twin, Int8Recurrent)
     for weight in (layer.weight_ih_l0, layer.weight_hh_l0):
-        weight.copy_(Int8Matrix.of(weight).whole())
+        weight.copy_(Int8Matrix.of(weight).dequantized())
     start: Any = None
     if started:
         start = random(1, 2, 4, seed=8)
@@ -104,7 +104,7 @@ def test_a_single_row_stays_as_it_is() -> None:
 def test_a_broken_weight_is_named() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4))
     model[1].weight.data[2, 2] = float("nan")
-    with pytest.raises(UserError, match=r"int8: 1\.weight holds numbers that are not finite"):
+    with pytest.raises(UserError, match=r"int8: 1\.weight contains non-finite weights"):
         quantize(model)
 
 
@@ -161,7 +161,7 @@ def test_on_a_gpu_it_is_an_error(
     trained: regard.Transducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parallel, "device", lambda: torch.device("cuda", 0))
-    with pytest.raises(UserError, match="for CPUs, and the model is on cuda:0"):
+    with pytest.raises(UserError, match="only supported on CPUs; the model is on cuda:0"):
         regard.load(trained.folder_, quantize="int8")
 
 

@@ -153,5 +153,5 @@ def test_it_cannot_be_trained(pair: EncoderDecoderOptions, batch: Batch) -> None
 
 
 def test_elsewhere_than_on_a_cpu_it_is_an_error(pair: EncoderDecoderOptions) -> None:
-    with pytest.raises(UserError, match="int8 are for CPUs, and the model is on meta"):
+    with pytest.raises(UserError, match="only supported on CPUs; the model is on meta"):
         quantize(copy.deepcopy(tiny(pair)).to("meta"))

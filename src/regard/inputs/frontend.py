@@ -17,7 +17,7 @@ from regard.data.tensors.special import SPECIALS, UNK
 from regard.inputs.input import InputShape
 from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import thread_generator
-from regard.nn.fused import NOTHING, FusedTable
+from regard.nn.fused import EMPTY, FusedTable
 from regard.nn.int8 import Int8Embedding, Weights
 
 
@@ -82,7 +82,7 @@ class Embedding(nn.Module):
 
     def fused(self) -> FusedTable:
         """Its numbers for the fused step."""
-        return FusedTable(self.weight.detach(), NOTHING, self.scale)
+        return FusedTable(self.weight.detach(), EMPTY, self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
         """The same with int8 weights."""

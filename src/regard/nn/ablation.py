@@ -1,4 +1,4 @@
-"""Heads that are ablated: what changes without them?
+"""Ablation of attention heads.
 
 B rows, H heads, T length, K head width.
 """
@@ -15,9 +15,9 @@ ABLATED: Slot[dict[int, Tensor]] = Slot("ablated", {})
 
 
 def ablating(heads: dict[int, Tensor]) -> contextlib.AbstractContextManager[None]:
-    """Within, in this thread, these heads find nothing: (1, H) or (B, H), True is ablated.
+    """Zero these heads, (1, H) or (B, H), in this thread inside the block.
 
-    Those that were ablated around it stay so.
+    Heads that are ablated outside the block stay ablated.
     """
     before = ABLATED.get()
     both = {part: mask | before[part] for part, mask in heads.items() if part in before}
@@ -29,22 +29,22 @@ def is_ablating() -> bool:
     return bool(ABLATED.get())
 
 
-def zero_ablated(part: nn.Module, found: Tensor, sentences: int | None = None) -> Tensor:
-    """What the heads of an attention found (R, H, ...), with zeros where they are ablated.
+def zero_ablated(part: nn.Module, outputs: Tensor, sentences: int | None = None) -> Tensor:
+    """Return the outputs (R, H, ...) of attention heads, with zeros for ablated ones.
 
-    sentences: B, where there are R = k * B rows; a mask then has a row for each sentence.
+    sentences: B if there are R = k * B rows; a mask then has one row per sentence.
     """
     ablated = ABLATED.get()
     mask = ablated.get(id(part)) if ablated else None
     if mask is None:
-        return found
-    rows = sentences or len(found)
+        return outputs
+    rows = sentences or len(outputs)
     if len(mask) not in (1, rows):
         raise UserError(
-            f"ablate: heads are given for {len(mask)} rows, but {rows} rows came; give as "
-            "many as the batch has, or a list of heads, which holds for all rows"
+            f"ablate: expected a mask with {rows} rows, found {len(mask)}",
+            help="use one row per batch row, or a list of heads for all rows",
         )
-    mask = mask.to(found.device)
+    mask = mask.to(outputs.device)
     if len(mask) > 1:
-        mask = mask.repeat_interleave(len(found) // rows, 0)
-    return found.masked_fill(mask.view(*mask.shape, *[1] * (found.dim() - 2)), 0.0)
+        mask = mask.repeat_interleave(len(outputs) // rows, 0)
+    return outputs.masked_fill(mask.view(*mask.shape, *[1] * (outputs.dim() - 2)), 0.0)

@@ -1,4 +1,4 @@
-"""Attention of a recurrent decoder to the source: the kinds of its slot `cross`.
+"""Attention of a recurrent decoder to the source: the kinds of the slot `cross`.
 
 B sentences, k beams, R = k * B rows, S source length, T target length, D width of the decoder,
 M width of the memory.
@@ -21,8 +21,8 @@ from regard.nn.capture_hooks import record_attention
 
 
 class Score(nn.Module, ABC):
-    """The contract. sequential: whether a position needs what the one before it attended to, so
-    that positions go one by one in training too."""
+    """The interface. sequential: whether a position depends on the attention of the previous one,
+    so that training is sequential too."""
 
     sequential: ClassVar[bool] = False
 
@@ -30,21 +30,21 @@ class Score(nn.Module, ABC):
     def forward(
         self, h: Tensor, memory: Padded, keys: Tree, past: Tree
     ) -> tuple[Tensor, Tree, Tree]:
-        """States h (R, T, D) to contexts (R, T, M).
+        """Return the contexts (R, T, M) of states h (R, T, D), the keys and the new past.
 
-        With them: what was computed of the memory, once a sentence (B rows; None before), and what
-        is kept from step to step (R rows; None before).
+        keys: projected memory, once per sentence (B rows; None before). past: kept from step to
+        step (R rows; None before).
         """
 
     def fast(self) -> "FastScore | None":
-        """The same for a step of a plain decoder, if it is a mean of the memory weighted by
-        softmax, or one vector; not inherited (`claim`)."""
+        """Return the fast path of a step, if the context is a softmax-weighted mean of the memory
+        or one vector; not inherited (`claim`)."""
         return None
 
 
 class FastScore(NamedTuple):
-    """start: a memory to keys (B, S, any), None if no scores are needed, and values (B, S, M);
-    scores: states (R, D) and keys to (B, k, S), up to what is the same for all positions."""
+    """start: returns keys (B, S, any), None without scores, and values (B, S, M) of a memory;
+    scores: returns (B, k, S) for states (R, D) and keys, up to a constant per row."""
 
     start: Callable[[Padded], tuple[Tensor | None, Tensor]]
     scores: Callable[[Tensor, Tensor], Tensor]
@@ -68,17 +68,17 @@ class FixedContext(Score):
 
 
 class ScoredContext(Score):
-    """A weighted mean of the memory, weighted by softmax over a score of each position."""
+    """A mean of the memory, weighted by a softmax over a score per position."""
 
     heads = 1
 
     def project(self, memory: Padded) -> Tensor:
-        """What the score needs of the memory, computed once a sentence: (B, S, any)."""
+        """Return the keys (B, S, any) of the memory, once per sentence."""
         return memory.data
 
     @abstractmethod
     def score(self, h: Tensor, keys: Tensor) -> Tensor:
-        """(B, T, D) and (B, S, any) to scores (B, T, S)."""
+        """Return the scores (B, T, S) of h (B, T, D) and keys (B, S, any)."""
 
     def forward(
         self, h: Tensor, memory: Padded, keys: Tree, past: Tree
@@ -91,17 +91,17 @@ class ScoredContext(Score):
         return unfold(found, h), keys, None
 
     def weights(self, h: Tensor, memory: Padded, keys: Tensor) -> Tensor:
-        """The attention (B, T, S); each row sums to one."""
+        """Return the attention (B, T, S); each row sums to one."""
         scores = self.score(h, keys)
         return scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")).softmax(-1)
 
     def _start(self, memory: Padded) -> tuple[Tensor, Tensor]:
-        """What a fast step needs of the memory: keys and values."""
+        """Return keys and values of the memory for a fast step."""
         return self.project(memory), memory.data
 
 
 def _product(x: Tensor, keys: Tensor) -> Tensor:
-    """States (R, D) times keys (B, S, D): (B, k, S)."""
+    """Return states (R, D) times keys (B, S, D): (B, k, S)."""
     return torch.bmm(x.view(len(keys), -1, x.shape[1]), keys.transpose(1, 2))
 
 
@@ -129,7 +129,7 @@ class AdditiveScore(ScoredContext):
         weigh = 2.0 * self.weigh.weight.detach()[0]
 
         def scores(x: Tensor, keys: Tensor) -> Tensor:
-            """The ones of the tanh are the same for all positions, so its sigmoid will do."""
+            """Return the scores by the sigmoid; tanh differs by a constant for all positions."""
             query = torch.addmm(bias, x, weight).view(len(keys), -1, 1, len(weigh))
             return torch.add(query, keys.unsqueeze(1), alpha=2.0).sigmoid_() @ weigh
 
@@ -169,15 +169,15 @@ class BilinearScore(ScoredContext):
 
 
 class ScoreOptions(Options):
-    """What the options of all scores can do. equal_widths: whether encoder and decoder must be
-    of the same width."""
+    """Base class of score options. equal_widths: whether encoder and decoder must have the same
+    width."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     equal_widths: ClassVar[bool] = False
     kind: str
 
     def build(self, width: int, memory_width: int) -> Score:
-        """The attention of a decoder of this width to memory of that width."""
+        """Return the attention of a decoder of this width to memory of that width."""
         raise NotImplementedError
 
 
@@ -202,7 +202,7 @@ class Additive(ScoreOptions):
 
 
 class Dot(ScoreOptions):
-    """The product of state and position."""
+    """Dot product of decoder state and encoder state."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     equal_widths: ClassVar[bool] = True
@@ -213,7 +213,7 @@ class Dot(ScoreOptions):
 
 
 class ScaledDot(ScoreOptions):
-    """The product of state and position, divided by the root of the width."""
+    """Dot product of decoder and encoder state, divided by the square root of the width."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     equal_widths: ClassVar[bool] = True
@@ -224,7 +224,7 @@ class ScaledDot(ScoreOptions):
 
 
 class Bilinear(ScoreOptions):
-    """The product of state and position, with a matrix between them."""
+    """Dot product with a learned matrix in between."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     kind: Literal["bilinear"] = "bilinear"

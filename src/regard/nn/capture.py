@@ -1,4 +1,4 @@
-"""What was seen of a model while it ran.
+"""The recorded internals of a model.
 
 B rows, k beams, T target length, S source length, H heads, D width.
 """
@@ -15,8 +15,8 @@ from regard.core.suggest import suggest_names
 Value = TypeVar("Value")
 
 
-class Views(Mapping[str, Value], Generic[Value]):
-    """What modules showed, by their paths: of each its last view; `calls`: of each all of them."""
+class Recorded(Mapping[str, Value], Generic[Value]):
+    """Recorded values by module path: that of the last call; `calls`: of all calls."""
 
     def __init__(self) -> None:
         self.calls: dict[str, list[Value]] = {}
@@ -34,91 +34,94 @@ class Views(Mapping[str, Value], Generic[Value]):
         return f"{type(self).__name__}({', '.join(self.calls)})"
 
     def add(self, name: str, value: Value) -> None:
-        """Puts a view behind the others of this module."""
+        """Append a value of this module."""
         self.calls.setdefault(name, []).append(value)
 
     def counts(self) -> dict[str, int]:
-        """How many views there are of each module."""
-        return {name: len(views) for name, views in self.calls.items()}
+        """Return the number of values per module."""
+        return {name: len(values) for name, values in self.calls.items()}
 
-    def join(self, before: dict[str, int], joined: Callable[[list[Value]], Value]) -> None:
-        """Makes the views of each module that came since then one view."""
-        for name, views in self.calls.items():
-            new = views[before.get(name, 0) :]
+    def join(self, before: dict[str, int], merge: Callable[[list[Value]], Value]) -> None:
+        """Merge the values of each module since `before` into one."""
+        for name, values in self.calls.items():
+            new = values[before.get(name, 0) :]
             if new:
-                views[before.get(name, 0) :] = [joined(new)]
+                values[before.get(name, 0) :] = [merge(new)]
 
 
 class Capture:
-    """What was seen. Every view has the rows of the call that it is of.
+    """The recorded internals of a model. Every value has the rows of its call.
 
-    names: the path of each module that is looked at, by its id; None: only attention to the
-    source is kept, whoever shows it.
+    names: the path of each recorded module by its id; None: only attention to the source is
+    recorded, from any module.
     cross: attention to the source (k*B, H, T, S) of each layer and call, first to last.
-    By the path of the module:
+    By module path:
     attention: (k*B, H, T, S).
-    hidden: (k*B, T, D), what each layer gives.
+    hidden: (k*B, T, D), the output of each layer.
     gates: {"reset", "update", "new"} of a GRU, {"input", "forget", "cell", "output"} of an LSTM,
     each (k*B, T, D).
-    inputs: (k*B, T, D), the vectors of tokens, with a gradient where gradients are on.
+    inputs: (k*B, T, D), the token embeddings, with a gradient if gradients are enabled.
     """
 
     def __init__(self, names: dict[int, str] | None = None) -> None:
         self.names = names
         self.cross: list[Tensor] = []
-        self.attention: Views[Tensor] = Views()
-        self.hidden: Views[Tensor] = Views()
-        self.gates: Views[dict[str, Tensor]] = Views()
-        self.inputs: Views[Tensor] = Views()
-        self.real: Views[Tensor | None] = Views()  # which rows of attention are no padding
+        self.attention: Recorded[Tensor] = Recorded()
+        self.hidden: Recorded[Tensor] = Recorded()
+        self.gates: Recorded[dict[str, Tensor]] = Recorded()
+        self.inputs: Recorded[Tensor] = Recorded()
+        self.real: Recorded[Tensor | None] = Recorded()  # which rows of attention are not padding
 
     @property
     def calls(self) -> dict[str, list[Tensor]]:
-        """The attention of each module in all calls, first to last."""
+        """Return the attention of each module in all calls, first to last."""
         return self.attention.calls
 
     def __getitem__(self, name: str) -> Tensor:
-        """The attention (k*B, H, T, S) of a module in its last call."""
+        """Return the attention (k*B, H, T, S) of a module in its last call."""
         if name not in self.attention:
             raise UserError(
-                f"{name}: no attention of this name was seen{suggest_names(name, self.attention)}"
+                f"{name}: no recorded attention of this name{suggest_names(name, self.attention)}"
             )
         return self.attention[name]
 
     def alignment(self) -> Tensor:
-        """(k*B, T, S): the attention to the source, the mean over the heads of the last layer."""
+        """Return the cross-attention (k*B, T, S) of the last layer, averaged over heads."""
         if not self.cross:
-            raise UserError("this model has no attention to its source, so there is no alignment")
+            raise UserError("this model has no attention to its source, and thus no alignment")
         return self.cross[-1].mean(1)
 
     def entropy(self) -> dict[str, Tensor]:
-        """(k*B, H): how spread the attention of each head is, in nats; the mean over real rows.
+        """Return the attention entropy (k*B, H) of each head in nats, averaged over real rows.
 
-        0: each token looks at one place; log(S): at all of S places alike. Of the last call.
+        0: each token attends to one position; log(S): to all S positions equally. Of the last call.
         """
         found = {}
         for name, weights in self.attention.items():
-            each = torch.special.entr(weights).sum(-1)  # (k*B, H, T)
+            entropies = torch.special.entr(weights).sum(-1)  # (k*B, H, T)
             real = self.real[name]
-            if real is None or real.shape != (len(each), each.shape[2]):
-                found[name] = each.mean(-1)
+            if real is None or real.shape != (len(entropies), entropies.shape[2]):
+                found[name] = entropies.mean(-1)
             else:
-                rows = real.to(each).unsqueeze(1)  # (B, 1, T)
-                found[name] = (each * rows).sum(-1) / rows.sum(-1).clamp(min=1.0)
+                rows = real.to(entropies).unsqueeze(1)  # (B, 1, T)
+                found[name] = (entropies * rows).sum(-1) / rows.sum(-1).clamp(min=1.0)
         return found
 
     def gradients(self, score: Tensor) -> dict[str, Tensor]:
-        """(B, T, D): the gradient of a number by the vector of each input token, by path.
+        """Return the gradient (B, T, D) of a score with respect to the token embeddings, by path.
 
         Of the last call. A sum over rows gives each row its own gradient.
         """
         inputs = {name: x for name, x in self.inputs.items() if x.requires_grad}
         if score.numel() != 1:
-            raise UserError(f"saliency: one number expected, {tuple(score.shape)} found; sum them")
+            raise UserError(
+                f"saliency: expected a scalar, found {tuple(score.shape)}", help="sum it"
+            )
         if not score.requires_grad or not inputs:
             raise UserError(
-                "saliency: no gradients were kept; call the model itself, not predict, and outside "
-                "of torch.no_grad and torch.inference_mode"
+                "saliency: no gradients were recorded",
+                help="call the model itself, not predict, and outside of torch.no_grad and "
+                "torch.inference_mode",
             )
         found = torch.autograd.grad(
             score, list(inputs.values()), retain_graph=True, allow_unused=True
@@ -129,30 +132,30 @@ class Capture:
         }
 
     def saliency(self, score: Tensor) -> dict[str, Tensor]:
-        """(B, T): how much each input token moves a number: the norms of its gradient, by path."""
+        """Return the gradient norm (B, T) of each input token, by path."""
         return {name: gradient.norm(dim=-1) for name, gradient in self.gradients(score).items()}
 
     def counts(self) -> list[Any]:
-        """How much was seen so far."""
-        return [len(self.cross), *(views.counts() for views, _ in self._joins())]
+        """Return the number of recorded values so far."""
+        return [len(self.cross), *(values.counts() for values, _ in self._merges())]
 
     def join(self, before: list[Any]) -> None:
-        """Makes what came since then, of one token after the other, one view of them all."""
+        """Merge the values of single tokens since `before` into one value of all tokens."""
         new = self.cross[before[0] :]
         if new:
             self.cross[before[0] :] = [torch.cat(new, 2)]
-        for (views, joined), count in zip(self._joins(), before[1:], strict=True):
-            views.join(count, joined)
+        for (values, merge), count in zip(self._merges(), before[1:], strict=True):
+            values.join(count, merge)
 
-    def _joins(self) -> list[tuple[Views[Any], Callable[[list[Any]], Any]]]:
-        """All kinds of views, and how those of single tokens become one."""
+    def _merges(self) -> list[tuple[Recorded[Any], Callable[[list[Any]], Any]]]:
+        """Return all kinds of values, and how to merge those of single tokens."""
         return [
-            (self.attention, lambda views: torch.cat(views, 2)),
-            (self.hidden, lambda views: torch.cat(views, 1)),
+            (self.attention, lambda values: torch.cat(values, 2)),
+            (self.hidden, lambda values: torch.cat(values, 1)),
             (
                 self.gates,
-                lambda views: {key: torch.cat([g[key] for g in views], 1) for key in views[0]},
+                lambda values: {key: torch.cat([g[key] for g in values], 1) for key in values[0]},
             ),
-            (self.inputs, lambda views: torch.cat(views, 1)),
-            (self.real, lambda views: views[-1]),
+            (self.inputs, lambda values: torch.cat(values, 1)),
+            (self.real, lambda values: values[-1]),
         ]

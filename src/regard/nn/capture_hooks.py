@@ -1,23 +1,23 @@
-"""How a model is recorded while it runs: attention, hidden vectors, gates, inputs.
+"""Hooks that record the internals of a running model: attention, hidden states, gates, inputs.
 
-Every part of a model that has something to record calls a function here, under its own module:
+Every module with something to record calls a function here:
 
-- An attention (a module with `heads`, a number) calls `record_attention(self, weights, ...)` in
-  each forward. `weights` is a function, called only if somebody records, that gives the map
-  (k*B, H, T, S): a row for each query, in the order of the rows of its input; a column for each
-  position it can attend to; 0 where it must not; each row sums to one. Attention to the source says
-  so (`at="source"`), since it is an alignment as well.
-- The same module passes the output of its heads through `ablation.zero_ablated`, before they are
-  joined.
-- A layer calls `record_hidden(self, x)` with its output, (k*B, T, D); one that has gates adds a
-  function that gives them, each (k*B, T, D), by their names.
-- What makes vectors of tokens returns `record_input(self, x)`.
-- Code that goes token by token where others go all at once does so within `merge_steps()`;
-  code that knows which positions are padding computes within `padding_mask(mask)`, code that
-  reverses rows within `reversed_order(places)`.
+- An attention module (with the number of its `heads`) calls `record_attention(self, weights, ...)`
+  in each forward. `weights` is a function, called only while recording, that returns the attention
+  (k*B, H, T, S): a row per query, in the order of its input; a column per position it can attend
+  to; 0 for masked ones; each row sums to one. `at="source"` marks cross-attention, which is also an
+  alignment.
+- The same module passes the output of its heads through `ablation.zero_ablated` before joining
+  them.
+- A layer calls `record_hidden(self, x)` with its output (k*B, T, D); a gated layer adds a function
+  that returns its gates, each (k*B, T, D), by name.
+- Embeddings return `record_input(self, x)`.
+- Code that processes tokens one by one instead of all at once runs inside `merge_steps()`; code
+  that knows which positions are padding inside `padding_mask(mask)`; code that reverses rows inside
+  `reversed_order(indices)`.
 
-A new kernel, layer or decoder that keeps to this is seen by everything that records. Nothing is
-computed and nothing kept unless somebody records, and only in the thread that records.
+A new kernel, layer or decoder that follows these rules is recorded automatically. Nothing is
+computed or kept unless a recorder is active in the same thread.
 
 B rows, k beams, T length, S positions attended to, H heads, D width.
 """
@@ -32,114 +32,116 @@ from torch import Tensor, nn
 from regard.core.context import Slot
 from regard.nn.capture import Capture
 
-# Of this thread: who records, the innermost last; which positions are real (B, T); and the places
-# (B, T, 1) by which rows are reversed.
+# Of this thread: the active recorders, the innermost last; which positions are real (B, T); and the
+# indices (B, T, 1) by which rows are reversed.
 RECORDERS: Slot[tuple[Capture, ...]] = Slot("recorders", ())
 REAL: Slot[Tensor | None] = Slot("real", None)
-PLACES: Slot[Tensor | None] = Slot("places", None)
+INDICES: Slot[Tensor | None] = Slot("indices", None)
 
 
 @contextlib.contextmanager
 def recording(model: nn.Module | None = None) -> Iterator[Capture]:
-    """Within, in this thread, what the parts of the model show is kept, by their paths.
+    """Record the internals of a model by module path, in this thread inside the block.
 
-    Without a model only attention to the source is kept. Those who watch around it see it too.
+    Without a model only attention to the source is recorded. Outer recorders record it too.
     """
     names = None
     if model is not None:
         names = {id(part): name for name, part in model.named_modules()}
-    seen = Capture(names)
-    with RECORDERS.set((*RECORDERS.get(), seen)):
-        yield seen
+    captured = Capture(names)
+    with RECORDERS.set((*RECORDERS.get(), captured)):
+        yield captured
 
 
 def active_recorder() -> Capture | None:
-    """Where attention to the source is kept, if anybody is watching."""
+    """Return the innermost recorder, or None."""
     recorders = RECORDERS.get()
     return recorders[-1] if recorders else None
 
 
 def is_recording() -> bool:
-    """Whether anybody looks at more than attention to the source."""
-    return any(seen.names is not None for seen in RECORDERS.get())
+    """Whether a recorder records more than attention to the source."""
+    return any(recorder.names is not None for recorder in RECORDERS.get())
 
 
 def recorders_of(part: nn.Module) -> list[Capture]:
-    """Those who look at a module."""
-    return [seen for seen in RECORDERS.get() if seen.names and id(part) in seen.names]
+    """Return the recorders of a module."""
+    return [
+        recorder for recorder in RECORDERS.get() if recorder.names and id(part) in recorder.names
+    ]
 
 
 def record_attention(
     part: nn.Module | None, weights: Callable[[], Tensor], at: Literal["source", "itself"]
 ) -> None:
-    """An attention shows its map (k*B, H, T, S).
+    """Record the attention (k*B, H, T, S) of a module.
 
-    part: None where there is no module, so that it has no name.
+    part: None if the attention belongs to no module, and thus has no path.
     """
     recorders = RECORDERS.get()
     if not recorders:
         return
     named = [] if part is None else recorders_of(part)
-    nameless = [seen for seen in recorders if seen.names is None and at == "source"]
+    nameless = [recorder for recorder in recorders if recorder.names is None and at == "source"]
     if not named and not nameless:
         return
     found = weights()
-    for seen in named:
-        assert seen.names is not None
-        name = seen.names[id(part)]
-        seen.attention.add(name, found)
-        seen.real.add(name, REAL.get())
+    for recorder in named:
+        assert recorder.names is not None
+        name = recorder.names[id(part)]
+        recorder.attention.add(name, found)
+        recorder.real.add(name, REAL.get())
     if at == "source":
-        for seen in (*named, *nameless):
-            seen.cross.append(found)
+        for recorder in (*named, *nameless):
+            recorder.cross.append(found)
 
 
 def record_hidden(
     part: nn.Module, x: Tensor, gates: Callable[[], dict[str, Tensor]] | None = None
 ) -> None:
-    """A layer shows what it gives, (k*B, T, D), and its gates where it has any."""
+    """Record the output (k*B, T, D) of a layer, and its gates, if any."""
     found = recorders_of(part)
     if not found:
         return
-    opened = {} if gates is None else {name: _turned_back(g) for name, g in gates().items()}
-    for seen in found:
-        assert seen.names is not None
-        seen.hidden.add(seen.names[id(part)], _turned_back(x))
-        if opened:
-            seen.gates.add(seen.names[id(part)], opened)
+    values = {} if gates is None else {name: _in_token_order(g) for name, g in gates().items()}
+    for recorder in found:
+        assert recorder.names is not None
+        recorder.hidden.add(recorder.names[id(part)], _in_token_order(x))
+        if values:
+            recorder.gates.add(recorder.names[id(part)], values)
 
 
 def record_input(part: nn.Module, x: Tensor) -> Tensor:
-    """The vectors of tokens (B, T, D) as they go in: with a gradient if somebody looks."""
+    """Record the token embeddings (B, T, D) and return them, with a gradient if recorded."""
     found = recorders_of(part)
     if found and torch.is_grad_enabled() and not x.requires_grad:
         x = x.detach().requires_grad_()
-    for seen in found:
-        assert seen.names is not None
-        seen.inputs.add(seen.names[id(part)], x)
+    for recorder in found:
+        assert recorder.names is not None
+        recorder.inputs.add(recorder.names[id(part)], x)
     return x
 
 
-def _turned_back(x: Tensor) -> Tensor:
-    """(B, T, D) in the order of the tokens, where they were turned round."""
-    places = PLACES.get()
-    return x if places is None else x.gather(1, places.expand_as(x))
+def _in_token_order(x: Tensor) -> Tensor:
+    """Return x (B, T, D) in the order of the tokens, if rows are reversed."""
+    indices = INDICES.get()
+    return x if indices is None else x.gather(1, indices.expand_as(x))
 
 
 @contextlib.contextmanager
 def merge_steps() -> Iterator[None]:
-    """Within, what is shown of one token after the other becomes one view of them all."""
-    before = [(seen, seen.counts()) for seen in RECORDERS.get()]
+    """Merge the recorded values of single tokens into one inside the block."""
+    before = [(recorder, recorder.counts()) for recorder in RECORDERS.get()]
     yield
-    for seen, counts in before:
-        seen.join(counts)
+    for recorder, counts in before:
+        recorder.join(counts)
 
 
 def padding_mask(real: Tensor) -> contextlib.AbstractContextManager[None]:
-    """Within, rows of attention are those of tokens of which these (B, T) are no padding."""
+    """Mark which tokens (B, T) are not padding inside the block."""
     return REAL.set(real)
 
 
-def reversed_order(places: Tensor) -> contextlib.AbstractContextManager[None]:
-    """Within, rows are turned round by these places (B, T, 1); layers show them in order."""
-    return PLACES.set(places)
+def reversed_order(indices: Tensor) -> contextlib.AbstractContextManager[None]:
+    """Mark that rows are reversed by these indices (B, T, 1) inside the block."""
+    return INDICES.set(indices)

@@ -3,10 +3,10 @@
 score(y | x) = start(y1) + sum_t emission_t(y_t) + sum_t transition(y_t-1, y_t) + end(y_n)
 p(y | x) = exp(score(y | x)) / Z, with Z the sum over all label sequences of length n.
 
-B rows, S length, C labels. Everywhere: `emissions` (B, S, C); `transitions` (C + 1, C + 1), where
-[i, j] is the score of label j after label i, the last row is from the start and the last column
-to the end ([C, C] has no use); `mask` (B, S), True where data is real: the first one or more
-positions of each row.
+B rows, S length, C labels. In all functions: `emissions` (B, S, C); `transitions` (C + 1, C + 1),
+with [i, j] the score of label j after label i, the last row from the start and the last column to
+the end ([C, C] is unused); `mask` (B, S), True for real tokens: the first one or more positions of
+each row.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ FLOAT32_SPAN, FLOAT64_SPAN = 80, 600  # exp(-span) is still a normal number
 
 
 def path_score(emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """The scores (B,) of these labels (B, S)."""
+    """Return the scores (B,) of these labels (B, S)."""
     C = emissions.shape[-1]
     labels = torch.where(mask, labels, C)  # what follows the last label is the end
     steps = F.pad(labels, (1, 1), value=C)  # (B, S + 2)
@@ -31,11 +31,11 @@ def path_score(emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Ten
 
 
 def partition(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
-    """log Z (B,): the log of the sum of exp(score) over all label sequences.
+    """Return log Z (B,): the log of the sum of exp(score) over all label sequences.
 
-    Outside log space the forward algorithm is a row of matrix products, many times faster. No
-    number there is further than `span` (in logs) from the largest beside it: where exp(-span) can
-    be written, nothing is lost.
+    Outside log space the forward algorithm is a chain of matrix products, many times faster. All
+    values are within `span` (in logs) of the largest, so nothing underflows if exp(-span) is a
+    normal number.
     """
     emissions = emissions.masked_fill(~mask[..., None], 0)
     with torch.no_grad():
@@ -50,7 +50,7 @@ def partition(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
 
 
 def partition_in_logs(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
-    """log Z (B,) by the forward algorithm as it is written in books; right for any scores."""
+    """Return log Z (B,) by the textbook forward algorithm in log space, for any scores."""
     C = emissions.shape[-1]
     total = transitions[C, :C] + emissions[:, 0]  # (B, C)
     for t in range(1, emissions.shape[1]):
@@ -64,12 +64,12 @@ class Partition(torch.autograd.Function):
     """log Z by the forward algorithm; its gradient by the backward algorithm (Rabiner 1989, V.A).
 
     The gradient of log Z is the probability of each label (emissions) and the expected number of
-    each pair of labels (transitions). So two loops over S without a graph do for training.
+    each pair of labels (transitions). So training needs two loops over S without an autograd graph.
     """
 
     @staticmethod
     def forward(ctx: Any, emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
-        """Finite scores, emissions 0 at padding, to log Z (B,)."""
+        """Return log Z (B,) for finite scores, with emissions 0 at padding."""
         C, lengths = emissions.shape[-1], mask.sum(1)
         best = transitions.flatten()[:-1].max()
         moves = (transitions - best).exp()  # (C + 1, C + 1), all <= 1 but the last
@@ -92,7 +92,7 @@ class Partition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
-        """The probabilities of labels and of pairs of labels, times the gradient (B,)."""
+        """Return the probabilities of labels and label pairs, times the gradient (B,)."""
         weights, ahead, sums, moves, mask, end = ctx.saved_tensors
         C, real = weights.shape[-1], mask.t()[..., None]  # (S, B, 1)
         scaled = weights * (real / sums)  # (S, B, C), 0 at padding
@@ -113,13 +113,13 @@ class Partition(torch.autograd.Function):
 
 
 def nll(emissions: Tensor, transitions: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-    """-log p (B,) of these labels (B, S)."""
+    """Return -log p (B,) of these labels (B, S)."""
     score = path_score(emissions, transitions, labels, mask)
     return partition(emissions, transitions, mask) - score
 
 
 def marginals(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
-    """The probability of each label at each position (B, S, C); 0 at padding, without gradient."""
+    """Return the probability (B, S, C) of each label per position; 0 at padding, no gradient."""
     with torch.inference_mode(False), torch.enable_grad():
         scores = emissions.detach().clone().requires_grad_()
         total = partition(scores, transitions.detach().clone(), mask.clone()).sum()
@@ -128,7 +128,7 @@ def marginals(emissions: Tensor, transitions: Tensor, mask: Tensor) -> Tensor:
 
 @torch.no_grad()
 def viterbi(emissions: Tensor, transitions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The best labels (B, S), 0 at padding, and their score (B,) (Viterbi 1967)."""
+    """Return the best labels (B, S), 0 at padding, and their score (B,) (Viterbi 1967)."""
     C = emissions.shape[-1]
     inner = transitions[:C, :C]
     totals = [transitions[C, :C] + emissions[:, 0]]  # (B, C) best path to each label, a position

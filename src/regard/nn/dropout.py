@@ -1,4 +1,4 @@
-"""Dropout that costs next to nothing on a CPU."""
+"""Dropout with little overhead on a CPU."""
 
 import contextlib
 from functools import lru_cache
@@ -9,15 +9,15 @@ from torch import Tensor, nn
 
 from regard.core.context import Slot
 
-POOL = 1 << 23
+POOL = 1 << 23  # precomputed mask values
 
 
 class Dropout(nn.Module):
-    """Zeroes a share `rate` of the numbers and scales up the rest (Srivastava et al. 2014).
+    """Zeroes a fraction `rate` of the activations and scales up the rest (Srivastava et al. 2014).
 
-    Drawing a random number for each activation takes 20 to 30 % of a training step on a CPU.
-    Here the masks are drawn once, in bulk, and each call multiplies by a window of them that
-    begins at a random place. The place comes from torch's generator, so runs repeat and resume.
+    Sampling a random number per activation takes 20 to 30 % of a training step on a CPU. Here
+    the masks are sampled once, in bulk, and each call multiplies by a window of them at a random
+    offset. The offset comes from torch's generator, so runs are reproducible and can be resumed.
     """
 
     def __init__(self, rate: float) -> None:
@@ -25,7 +25,7 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, x: Tensor) -> Tensor:
-        """x with noise in training, x itself otherwise."""
+        """Return x with dropout in training, x itself otherwise."""
         if not self.training or self.rate == 0:
             return x
         if x.device.type != "cpu":
@@ -41,26 +41,26 @@ class Dropout(nn.Module):
         return f"rate={self.rate}"
 
 
-# Where this thread draws its noise from; None: torch's generator.
+# The random generator of this thread; None: torch's generator.
 GENERATOR: Slot[torch.Generator | None] = Slot("generator", None)
 
 
 def thread_generator() -> torch.Generator | None:
-    """Where this thread draws its noise from; None: torch's generator."""
+    """Return the random generator of this thread; None: torch's generator."""
     return GENERATOR.get()
 
 
 def use_generator(generator: torch.Generator) -> contextlib.AbstractContextManager[None]:
-    """Within, this thread draws its noise from a generator of its own.
+    """Use this generator for dropout in this thread inside the block.
 
-    Threads that shared torch's would take its numbers in an order that differs each time.
+    Threads that share torch's generator would consume its numbers in a different order each time.
     """
     return GENERATOR.set(generator)
 
 
 @lru_cache(maxsize=4)
 def _masks(rate: float) -> Tensor:
-    """(POOL,) zeros and 1 / (1 - rate), the same in every process."""
+    """Return (POOL,) zeros and 1 / (1 - rate), the same in every process."""
     generator = torch.Generator().manual_seed(0)
     keep = torch.empty(POOL).bernoulli_(1 - rate, generator=generator)
     return keep / (1 - rate)

@@ -1,6 +1,6 @@
-"""Fast paths: what a module computes while its weights do not change, with less overhead.
+"""Fast paths: the same results with less overhead, as long as the weights do not change.
 
-A module offers its fast path by `fast`; any other module is its own: slower, and correct.
+A module provides its fast path by `fast`; any other module is used as it is.
 """
 
 import warnings
@@ -15,7 +15,7 @@ from regard.core import parallel
 
 
 def unsharded_class(module: nn.Module) -> type:
-    """The class of a module, without the one that sharding puts in front of it."""
+    """Return the class of a module, without the wrapper class of FSDP."""
     if parallel.world_size() == 1:
         return type(module)
     from torch.distributed.fsdp import FSDPModule
@@ -23,26 +23,26 @@ def unsharded_class(module: nn.Module) -> type:
     return next(kind for kind in type(module).__mro__ if not issubclass(kind, FSDPModule))
 
 
-def claim(part: nn.Module, name: str, *given: Any) -> Any:
-    """What a part says of itself by the method or attribute `name`; None if its own class has none.
+def claim(part: nn.Module, name: str, *args: Any) -> Any:
+    """Return the attribute or method result `name` of a module; None if its class defines none.
 
-    An inherited one does not count: a subclass may compute something else, and must repeat it.
+    Inherited ones do not count: a subclass may compute something else, and must define it again.
     """
     if name not in vars(unsharded_class(part)):
         return None
-    own = getattr(part, name)
-    return own(*given) if callable(own) else own
+    value = getattr(part, name)
+    return value(*args) if callable(value) else value
 
 
 def fast(module: nn.Module) -> Any:
-    """The fast path of a module: called as the module is, with the same numbers."""
+    """Return the fast path of a module: the same interface and results."""
     return claim(module, "fast") or module
 
 
 @lru_cache
 def compiled(function: Callable[..., Any]) -> Any:
-    """A plain function as TorchScript, in which Python does nothing between two operations; as it
-    is where that cannot be."""
+    """Return a function as TorchScript, without Python between operations; unchanged if that
+    fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torch recommends its compiler, which needs g++
@@ -52,7 +52,7 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def padding_bias(mask: Tensor, like: Tensor) -> Tensor | None:
-    """The mask (B, S) as what is added to scores, (B, 1, 1, S); None where there is no padding."""
+    """Return the mask (B, S) as a bias of scores (B, 1, 1, S); None without padding."""
     if bool(mask.all()):
         return None
     bias = torch.zeros(mask.shape, dtype=like.dtype, device=like.device)

@@ -1,8 +1,7 @@
-"""Recurrent layers as plain functions, their weights taken out once.
+"""Recurrent layers as plain functions of their weights.
 
-What an input adds to the gates does not depend on the state, so it is computed for many inputs at
-once. And torch's sigmoid takes a third of the
-time of its tanh on a CPU: tanh x = 2 sigmoid(2 x) - 1.
+The input part of the gates does not depend on the state, so it is computed for many inputs at
+once. On a CPU, torch's sigmoid takes a third of the time of its tanh: tanh x = 2 sigmoid(2 x) - 1.
 
 R rows, S length, D width, G = gates * D.
 """
@@ -20,17 +19,17 @@ KINDS = (nn.RNN, nn.GRU, nn.LSTM)
 
 
 def tanh(x: Tensor) -> Tensor:
-    """tanh, by the sigmoid where it is worth the steps around it."""
+    """Return tanh, by the sigmoid for large tensors."""
     if x.numel() < 4096:
         return torch.tanh(x)
     return (2.0 * x).sigmoid_().mul_(2.0).sub_(1.0)
 
 
 def advance(gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor) -> list[Tensor]:
-    """The state (R, D) after inputs that add these gates (R, G). weight: (D, G); bias: (G,).
+    """Return the state (R, D) after an input part of the gates (R, G). weight: (D, G); bias: (G,).
 
-    An LSTM has four gates, a GRU three, a plain layer one. The cell's gate of an LSTM comes
-    doubled, so that one sigmoid does for all four.
+    An LSTM has four gates, a GRU three, a plain layer one. The cell gate of an LSTM is doubled,
+    so that one sigmoid computes all four.
     """
     h = hidden[0]
     count = weight.size(1) // weight.size(0)
@@ -41,8 +40,8 @@ def advance(gates: Tensor, hidden: list[Tensor], weight: Tensor, bias: Tensor) -
     if count == 3:
         x_reset, x_update, x_new = gates.chunk(3, 1)
         reset, update, new = torch.addmm(bias, h, weight).chunk(3, 1)
-        seen = tanh(torch.addcmul(x_new, (x_reset + reset).sigmoid_(), new))
-        return [torch.lerp(seen, h, (x_update + update).sigmoid_())]
+        candidate = tanh(torch.addcmul(x_new, (x_reset + reset).sigmoid_(), new))
+        return [torch.lerp(candidate, h, (x_update + update).sigmoid_())]
     return [tanh(torch.addmm(gates, h, weight))]
 
 
@@ -54,10 +53,10 @@ def read(
     mask: Optional[Tensor],  # noqa: UP045, TorchScript reads it
     back: bool,
 ) -> Tensor:
-    """The states (S, R, D) of a layer whose inputs add these gates (S, R, G).
+    """Return the states (S, R, D) of a layer for the input part of its gates (S, R, G).
 
-    parts: vectors of a state. back: from the right; where the mask (S, R, 1) is False the state
-    stays zero, until the end of a row is reached.
+    parts: vectors per state. back: from the right; the state stays zero where the mask (S, R, 1)
+    is False.
     """
     S, R, D = gates.size(0), gates.size(1), weight.size(0)
     hidden = [gates.new_zeros(R, D) for _ in range(parts)]
@@ -72,7 +71,7 @@ def read(
 
 
 class FastCell:
-    """A layer: maps (in, G) of inputs and (D, G) of states with what they add."""
+    """A layer: weights (in, G) of the input, (D, G) of the state, and biases."""
 
     def __init__(self, layer: nn.RNNBase) -> None:
         inputs, states, bias, more = (getattr(layer, name).detach() for name in WEIGHTS)
@@ -87,21 +86,21 @@ class FastCell:
         self.more = more  # of a GRU: it goes through the reset gate
 
     def gates(self, x: Tensor) -> Tensor:
-        """What inputs (R, in) add to the gates: (R, G)."""
+        """Return the input part (R, G) of the gates for inputs (R, in)."""
         return torch.addmm(self.bias, x, self.input)
 
     def advance(self, gates: Tensor, hidden: Hidden) -> Hidden:
-        """The state after an input that adds these gates (R, G)."""
+        """Return the state after an input part of the gates (R, G)."""
         return tuple(advance(gates, list(hidden), self.state, self.more))
 
     def read(self, gates: Tensor, mask: Tensor | None, back: bool) -> Tensor:
-        """The states (S, R, D) after inputs that add these gates (S, R, G)."""
+        """Return the states (S, R, D) for the input part of the gates (S, R, G)."""
         run = compiled(read)
         return run(gates, self.parts, self.state, self.more, mask, back)
 
 
 def fast_cells(layers: Iterable[nn.Module]) -> list[FastCell] | None:
-    """The layers of a stack; None where one of them is of no plain kind, or not on a CPU."""
+    """Return the fast cells of a stack; None if a layer is not a torch RNN on a CPU."""
     stack = list(layers)
     if not all(type(layer) in KINDS for layer in stack):
         return None

@@ -29,13 +29,13 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to (..., D)."""
+        """Return (..., D) for (..., D)."""
         return self.narrow(self.dropout(self.activation(self.widen(x))))
 
     def rectified(self, x: Tensor, output: Tensor) -> Tensor:
-        """What its activation reads (..., inner), for a call from x to output."""
+        """Return the input of its activation (..., inner), for a call from x to output."""
         return self.widen(x)
 
     def fused(self) -> FusedBranch | None:
-        """Its maps, if the fused step computes what it computes."""
+        """Return its weights, if the fused step supports it."""
         return fused_branch(self.widen, self.narrow, activation=self.kind)

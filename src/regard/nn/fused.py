@@ -1,9 +1,9 @@
-"""The fused step of a plain Transformer: all its layers in one call, without Python in between.
+"""The fused step of a standard Transformer: all layers in one call, without Python in between.
 
-A step of a small model on a CPU is dozens of tiny operations, and what Python and torch do around
-each of them takes longer than the arithmetic. Parts say by `fused` whether they are what is
-computed here: softmax attention, a layer or rms norm before or after each branch, a feed-forward
-network of two maps, with float or int8 weights. Where one of them is not, modules run as they are.
+A step of a small model on a CPU is dozens of tiny operations, whose overhead exceeds the
+arithmetic. Modules declare by `fused` that they compute what is computed here: softmax attention,
+layer or RMS norm (pre or post), a two-layer feed-forward network, float or int8 weights. If one of
+them does not, the modules run as they are.
 
 B sentences, k beams, R = k * B rows, S length, D width, H heads, K head width, I inputs, O outputs.
 """
@@ -19,14 +19,14 @@ from regard.nn.fast import claim
 from regard.nn.norms import FusedNorm
 from regard.nn.residual import Residual
 
-TILE = 1 << 19  # numbers of int8 turned back into fp32 at a time: two megabytes, a cache holds them
-NOTHING = torch.empty(0)  # in place of a tensor that a kind does not have
+TILE = 1 << 19  # int8 weights converted to fp32 at a time: 2 MB, which fit into the CPU cache
+EMPTY = torch.empty(0)  # for a missing tensor
 
 LinearWeights = list[Tensor]  # of W x + b: (O, I) weights, (O,) bias, and of int8 (O,) scales
 
 
 class FusedTable(NamedTuple):
-    """An embedding. weight: (V, D); rows: of int8 (V,) scales; scale: of all vectors."""
+    """An embedding. weight: (V, D); rows: int8 scales (V,); scale: factor of all vectors."""
 
     weight: Tensor
     rows: Tensor
@@ -34,9 +34,9 @@ class FusedTable(NamedTuple):
 
 
 class FusedBranch(NamedTuple):
-    """What stands in a residual branch: two maps with attention or an activation between them.
+    """A residual branch: two linear layers with attention or an activation between them.
 
-    keys: of cross-attention the map of the memory.
+    keys: the projection of the memory, for cross-attention.
     """
 
     first: LinearWeights
@@ -47,7 +47,7 @@ class FusedBranch(NamedTuple):
 
 
 class Style(NamedTuple):
-    """What all layers of a stack have in common. pre: norms stand before their branches."""
+    """The common settings of all layers of a stack. pre: pre-norm."""
 
     heads: int
     pre: bool
@@ -57,19 +57,19 @@ class Style(NamedTuple):
 
 
 class FusedLayer(NamedTuple):
-    """A layer. weights: eight for each branch, of its norm and its two maps; keys: of its
-    cross-attention, if it has one."""
+    """A layer. weights: eight per branch, of its norm and its two linear layers; keys: of its
+    cross-attention, if any."""
 
     style: Style
     weights: list[Tensor]
     keys: LinearWeights
 
 
-def fused_map(module: nn.Module) -> LinearWeights | None:
-    """A linear map, torch's or one that says it is; None for others."""
+def fused_linear(module: nn.Module) -> LinearWeights | None:
+    """Return the weights of a linear layer, torch's or one with `fused`; None for others."""
     if type(module) is nn.Linear:
         weight, bias = module.weight.detach(), module.bias
-        return None if bias is None else [weight, bias.detach(), NOTHING]
+        return None if bias is None else [weight, bias.detach(), EMPTY]
     found: LinearWeights | None = claim(module, "fused")
     return found
 
@@ -77,13 +77,13 @@ def fused_map(module: nn.Module) -> LinearWeights | None:
 def fused_branch(
     first: nn.Module, second: nn.Module, heads: int = 0, activation: str = ""
 ) -> FusedBranch | None:
-    """Two maps with attention or an activation between them, if both are plain."""
-    one, other = fused_map(first), fused_map(second)
+    """Return a branch of two linear layers, if both are supported."""
+    one, other = fused_linear(first), fused_linear(second)
     return None if one is None or other is None else FusedBranch(one, other, heads, activation)
 
 
 def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | None:
-    """A layer of residual branches, if each of them is plain and all are alike."""
+    """Return a layer of residual branches, if all are supported and have the same style."""
     weights: list[Tensor] = []
     residuals = [claim(residual, "fused") for residual, _ in branches]
     parts: list[Any] = [claim(part, "fused") for _, part in branches]
@@ -102,7 +102,7 @@ def fused_layer(branches: Sequence[tuple[Residual, nn.Module]]) -> FusedLayer | 
 
 
 def fused_stack(layers: Sequence[Any]) -> list[FusedLayer] | None:
-    """The layers of a stack, if each of them is plain and all are alike."""
+    """Return the layers of a stack, if all are supported and have the same style."""
     found = [claim(layer, "fused") for layer in layers]
     known = [layer for layer in found if layer is not None]
     alike = len({layer.style for layer in known}) == 1 and len(known) == len(found)
@@ -110,13 +110,13 @@ def fused_stack(layers: Sequence[Any]) -> list[FusedLayer] | None:
 
 
 def norm_weights(norm: FusedNorm) -> tuple[str, Tensor, Tensor, float]:
-    """A norm as `normalize` takes it."""
-    weight, bias = (NOTHING if w is None else w for w in (norm.weight, norm.bias))
+    """Return a norm as arguments of `normalize`."""
+    weight, bias = (EMPTY if w is None else w for w in (norm.weight, norm.bias))
     return norm.kind, weight, bias, norm.eps
 
 
 def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) -> Tensor:
-    """(R, D) to the same."""
+    """Return normalized x (R, D)."""
     if kind == "layer":
         return torch.layer_norm(x, [x.size(1)], weight, bias, eps)
     if kind == "rms":
@@ -125,9 +125,9 @@ def normalize(x: Tensor, kind: str, weight: Tensor, bias: Tensor, eps: float) ->
 
 
 def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tensor:
-    """(R, I) to (R, O) by the map whose weight, bias and scales are w[i], w[i + 1], w[i + 2].
+    """Return (R, O) for x (R, I), with weight, bias and scales w[i], w[i + 1], w[i + 2].
 
-    packed: the weights lie in memory as (I, O). TorchScript would take `addmm` apart.
+    packed: the weights are stored as (I, O). TorchScript would decompose `addmm`.
     """
     weight, bias = w[i], w[i + 1]
     if packed:
@@ -144,7 +144,7 @@ def linear(x: Tensor, w: list[Tensor], i: int, packed: bool, tile: int) -> Tenso
 
 
 def activate(x: Tensor, kind: str) -> Tensor:
-    """The activation of a feed-forward network."""
+    """Return the activation of a feed-forward network."""
     if kind == "relu":
         return torch.relu_(x)
     return gelu(x) if kind == "gelu" else silu(x)
@@ -161,7 +161,7 @@ def feed_forward(
     packed: bool,
     tile: int,
 ) -> Tensor:
-    """(R, D) to the same: the branch whose eight weights begin at w[i]."""
+    """Return the output (R, D) of the feed-forward branch whose eight weights start at w[i]."""
     h = normalize(x, norm, w[i], w[i + 1], eps) if pre else x
     h = activate(linear(h, w, i + 2, packed, tile), activation)
     x = linear(h, w, i + 5, packed, tile).add_(x)
@@ -180,7 +180,7 @@ def encode(
     activation: str,
     tile: int,
 ) -> Tensor:
-    """Vectors (B*S, D) through the layers of an encoder. bias: (B, 1, 1, S), -inf for padding."""
+    """Return vectors (B*S, D) after all encoder layers. bias: (B, 1, 1, S), -inf for padding."""
     R, D = x.size(0), x.size(1)
     for w in weights:
         h = normalize(x, norm, w[0], w[1], eps) if pre else x
@@ -198,7 +198,7 @@ def decode(
     table: Tensor,
     rows: Tensor,
     scale: float,
-    place: Tensor,
+    position: Tensor,
     weights: list[list[Tensor]],
     caches: list[Tensor],
     keys: list[Tensor],
@@ -214,16 +214,16 @@ def decode(
     packed: bool,
     tile: int,
 ) -> Tensor:
-    """Tokens (R,) to vectors (R, D) after all layers of a decoder, before the last norm.
+    """Return vectors (R, D) of tokens (R,) after all decoder layers, before the last norm.
 
-    table, rows, scale: of a `FusedTable`; place: (1, D), what is added for their position. The
-    new keys and values go into the caches (2, B, H, room, K), from `count` on. keys, values:
+    table, rows, scale: of a `FusedTable`; position: (1, D), added to the embeddings. The new keys
+    and values are written into the caches (2, B, H, room, K), from `count` on. keys, values:
     (B, H, S, K) of the memory; mask: of a shared cache; bias: (B, 1, 1, S), -inf for padding.
     """
     x = torch.embedding(table, tokens)
     if table.dtype == torch.int8:
         x = x.to(rows.dtype).mul_(rows[tokens].unsqueeze(-1))
-    x = x * scale + place
+    x = x * scale + position
     R, D = x.size(0), x.size(1)
     B, K = caches[0].size(1), D // heads
     k = R // B
@@ -232,8 +232,8 @@ def decode(
         qkv = linear(h, w, 2, packed, tile).view(B, k, 3, heads, K).permute(2, 0, 3, 1, 4)
         both = caches[i]
         both.narrow(3, count, k).copy_(qkv[1:])
-        seen = both.narrow(3, 0, count + k)
-        out = scaled_dot_product_attention(qkv[0], seen[0], seen[1], mask)
+        past = both.narrow(3, 0, count + k)
+        out = scaled_dot_product_attention(qkv[0], past[0], past[1], mask)
         x = linear(out.transpose(1, 2).reshape(R, D), w, 5, packed, tile).add_(x)
         x = x if pre else normalize(x, norm, w[0], w[1], eps)
         h = normalize(x, norm, w[8], w[9], eps) if pre else x

@@ -1,4 +1,4 @@
-"""The gates of a recurrent layer in the open: torch's kernels keep them to themselves.
+"""The gates of a recurrent layer, recomputed because torch's kernels do not return them.
 
 B rows, T length, I inputs, D width.
 """
@@ -15,10 +15,10 @@ Gates = dict[str, Tensor]
 
 
 def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Tensor) -> Gates:
-    """The gates (B, T, D) of a layer that read x (B, T, I) and gave out (B, T, D).
+    """Return the gates (B, T, D) of a layer with input x (B, T, I) and output out (B, T, D).
 
     first: the state (B, D) before the first token, for the LSTM with its cell; None: zeros.
-    gru:  reset, update, new: out = (1 - update) * new + update * (out before)
+    gru:  reset, update, new: out = (1 - update) * new + update * (previous out)
     lstm: input, forget, output, and the cell itself after each token: out = output * tanh(cell)
     A plain recurrent layer has none.
     """
@@ -46,7 +46,7 @@ def gates(layer: nn.Module, x: Tensor, first: tuple[Tensor, ...] | None, out: Te
 
 
 def _sums(keep: Tensor, offered: Tensor, cell: Tensor) -> Tensor:
-    """(B, T, D): the cell after each token, of which a share is kept and to which is added."""
+    """Return the cell state (B, T, D) after each token."""
     cells = []
     for kept, added in zip(keep.unbind(1), offered.unbind(1), strict=True):
         cell = kept * cell + added
@@ -55,7 +55,7 @@ def _sums(keep: Tensor, offered: Tensor, cell: Tensor) -> Tensor:
 
 
 def _maps(layer: nn.Module) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
-    """What a layer computes of its input, and of the state before: all gates side by side."""
+    """Return the linear layers of the input and of the previous state, for all gates."""
     if isinstance(layer, Int8Recurrent):
         return layer.entering, layer.staying
     assert isinstance(layer, nn.RNNBase)

@@ -1,8 +1,8 @@
-"""Layers whose weights are int8: a quarter of the memory. What flows between them stays fp32.
+"""Layers with int8 weights: a quarter of the memory. Activations stay fp32.
 
-Only weights are rounded. If activations were rounded too, a difference of 1e-7, as it comes from
-padding or from another batch, could tip a number over to its neighbor, a whole step of 1/127
-away, so that the answer to a text would hang on the texts beside it.
+Only weights are rounded. If activations were rounded too, a difference of 1e-7, from padding or
+another batch, could flip a rounding decision, a step of 1/127. Predictions would then depend on the
+other texts in the batch.
 O outputs, I inputs, V tokens, D width, B rows, T length.
 """
 
@@ -17,13 +17,13 @@ from regard.core.errors import UserError
 from regard.nn.capture_hooks import record_input
 from regard.nn.fused import TILE, FusedTable, LinearWeights
 
-LARGEST = 127  # of int8 on both sides of zero
+MAX_INT8 = 127  # symmetric around zero
 
 
 class Int8Matrix(nn.Module):
-    """(O, I) numbers in int8 with a scale a row: values * scale, each off by half a scale at most.
+    """A matrix (O, I) in int8 with a scale per row: values * scale, with error <= scale / 2.
 
-    An embedding and the head that is tied to it share one.
+    An embedding and the output layer that is tied to it share one.
     """
 
     values: Tensor  # (O, I), int8
@@ -36,23 +36,23 @@ class Int8Matrix(nn.Module):
 
     @classmethod
     def of(cls, weight: Tensor) -> "Int8Matrix":
-        """A matrix rounded; the largest number of each row keeps its value."""
+        """Return a rounded matrix; the largest value of each row is exact."""
         weight = weight.detach().float()
         largest = weight.abs().amax(1)  # (O,)
-        scale = torch.where(largest > 0, largest / LARGEST, 1.0)
+        scale = torch.where(largest > 0, largest / MAX_INT8, 1.0)
         return cls((weight / scale[:, None]).round().to(torch.int8), scale)
 
-    def whole(self) -> Tensor:
-        """(O, I) in fp32."""
+    def dequantized(self) -> Tensor:
+        """Return (O, I) in fp32."""
         return self.values.to(self.scale.dtype).mul_(self.scale[:, None])
 
-    def rows(self, places: Tensor) -> Tensor:
-        """(...) places to rows (..., I) in fp32."""
-        found = F.embedding(places, self.values).to(self.scale.dtype)
-        return found.mul_(self.scale[places].unsqueeze(-1))
+    def rows(self, indices: Tensor) -> Tensor:
+        """Return the rows (..., I) in fp32 at indices (...)."""
+        found = F.embedding(indices, self.values).to(self.scale.dtype)
+        return found.mul_(self.scale[indices].unsqueeze(-1))
 
     def times(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
-        """(..., I) to (..., O): the matrix times x, and the bias. It is never whole in fp32."""
+        """Return the matrix times x plus the bias, (..., I) to (..., O), in tiles of fp32."""
         values, scale = self.values.t(), self.scale  # (I, O)
         if values.numel() <= TILE:
             product = x @ values.to(scale.dtype)
@@ -63,36 +63,37 @@ class Int8Matrix(nn.Module):
 
 
 class Weights(ABC):
-    """Where the numbers of a model are: in itself or in a file. known: the matrices so far; the
-    same one for the same weight, as an embedding and a tied head have it."""
+    """The source of a model's weights: itself or a file. known: the matrices so far; the same one
+    for the same weight, as for tied embeddings."""
 
     def __init__(self) -> None:
         self.known: dict[int, Int8Matrix] = {}
 
     def matrix(self, weight: Tensor) -> Int8Matrix:
-        """A weight matrix of the model in int8."""
+        """Return a weight matrix of the model in int8."""
         if id(weight) not in self.known:
             self.known[id(weight)] = self.read_matrix(weight)
         return self.known[id(weight)]
 
     @abstractmethod
     def read_matrix(self, weight: Tensor) -> Int8Matrix:
-        """A weight matrix of the model in int8, at its first use."""
+        """Read a weight matrix of the model in int8, at its first use."""
 
     @abstractmethod
     def tensor(self, weight: Tensor) -> Tensor:
-        """A weight or a table of the model that stays as it is."""
+        """Return a weight or a buffer of the model that is not quantized."""
 
 
 class Int8(nn.Module):
-    """What layers with int8 weights have in common: they cannot be trained."""
+    """Base class of layers with int8 weights, which cannot be trained."""
 
     def train(self, mode: bool = True) -> "Int8":
-        """Refuses to be trained."""
+        """Raise UserError for training mode."""
         if mode:
             raise UserError(
-                "a model with int8 weights cannot be trained: steps of training are smaller than "
-                "those between two weights; load it without quantize, train it, quantize it again"
+                "a model with int8 weights cannot be trained: updates are smaller than the "
+                "rounding steps",
+                help="load it without quantize, train it, and quantize it again",
             )
         return super().train(False)
 
@@ -107,11 +108,11 @@ class Int8Linear(Int8):
         self.out_features, self.in_features = matrix.values.shape
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., I) to (..., O)."""
+        """Return (..., O) for (..., I)."""
         return self.matrix.times(x, self.bias)
 
     def fused(self) -> LinearWeights | None:
-        """Its numbers for the fused step."""
+        """Return its weights for the fused step."""
         if self.bias is None:
             return None
         return [self.matrix.values, self.bias.detach(), self.matrix.scale]
@@ -126,32 +127,32 @@ class Int8Embedding(Int8):
         self.scale = scale
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T) to (B, T, D)."""
+        """Return (B, T, D) for tokens (B, T)."""
         return record_input(self, self.matrix.rows(tokens).mul_(self.scale))
 
     def fused(self) -> FusedTable:
-        """Its numbers for the fused step."""
+        """Return its weights for the fused step."""
         return FusedTable(self.matrix.values, self.matrix.scale, self.scale)
 
 
 class Int8Recurrent(Int8):
-    """One recurrent layer from left to right, called as torch's are with the batch first.
+    """One recurrent layer from left to right, with the interface of torch's (batch first).
 
-    A single step is computed here: on a CPU torch's own way to one step of an LSTM costs more
-    than the step. For longer rows the weights are fp32 as long as torch's kernel runs.
+    A single step is computed here: on a CPU, the overhead of torch's LSTM exceeds the step. For
+    longer rows the weights are converted to fp32 for torch's kernel.
     """
 
     def __init__(self, entering: Int8Linear, staying: Int8Linear) -> None:
         super().__init__()
-        self.entering = entering  # of the input
-        self.staying = staying  # of the state before
+        self.entering = entering  # for the input
+        self.staying = staying  # for the previous state
         self.gates = staying.out_features // staying.in_features  # rnn 1, gru 3, lstm 4
 
     def forward(self, x: Tensor, start: Any = None) -> tuple[Tensor, Any]:
-        """x (B, T, I) to (B, T, D), and the state after it: (1, B, D), two of them for the LSTM."""
+        """Return (B, T, D) for x (B, T, I), and the new state (1, B, D), two for the LSTM."""
         if start is None:
-            nothing = x.new_zeros(1, len(x), self.staying.in_features)
-            start = (nothing, nothing) if self.gates == 4 else nothing
+            zeros = x.new_zeros(1, len(x), self.staying.in_features)
+            start = (zeros, zeros) if self.gates == 4 else zeros
         if x.shape[1] != 1:
             return self._rows(x, start)
         states = start if self.gates == 4 else (start,)
@@ -160,16 +161,16 @@ class Int8Recurrent(Int8):
         return after[0].unsqueeze(1), end if self.gates == 4 else end[0]
 
     def _rows(self, x: Tensor, start: Any) -> tuple[Tensor, Any]:
-        """All tokens by torch's kernel."""
+        """Return the states of all tokens by torch's kernel."""
         layers = (self.entering, self.staying)
-        weights = [*(one.matrix.whole() for one in layers), *(one.bias for one in layers)]
+        weights = [*(one.matrix.dequantized() for one in layers), *(one.bias for one in layers)]
         kernel = {1: torch.rnn_tanh, 3: torch.gru, 4: torch.lstm}[self.gates]
         # biases, one layer, no dropout, not in training, one direction, batch first
         found = cast(Any, kernel)(x, start, weights, True, 1, 0.0, False, False, True)
         return found[0], found[1:] if self.gates == 4 else found[1]
 
     def _step(self, x: Tensor, h: Tensor, *cell: Tensor) -> tuple[Tensor, ...]:
-        """One token: x (B, I) and the state before (B, D) to the state after."""
+        """Return the state after one token x (B, I) and the state h (B, D)."""
         new, old = self.entering(x), self.staying(h)
         if self.gates == 1:
             return (torch.tanh(new + old),)

@@ -16,7 +16,7 @@ from regard.nn.residual import Residual
 
 
 class TransformerLayer(nn.Module):
-    """Self-attention, attention to a source if there is one, and a feed-forward network."""
+    """Self-attention, optional cross-attention, and a feed-forward network."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class TransformerLayer(nn.Module):
             residual.init_branch(part)
 
     def branches(self) -> list[tuple[Residual, nn.Module]]:
-        """Its parts in their residual branches, first to last."""
+        """Return its parts with their residual branches, first to last."""
         found: list[tuple[Residual, nn.Module]] = [(self.attend, self.attention)]
         if self.look is not None and self.cross is not None:
             found.append((self.look, self.cross))
@@ -51,7 +51,7 @@ class TransformerLayer(nn.Module):
         past: Tree,
         real: Tensor | None,
     ) -> tuple[Tensor, Tree, Tree]:
-        """(R, T, D) to the same, with what is kept of the memory and of the past of this layer."""
+        """Return the output (R, T, D), the keys of the memory, and the new past of this layer."""
         mixed, past = self.attention(self.attend.enter(x, real), mask, past)
         x = self.attend.leave(x, mixed, real)
         if self.cross is not None and self.look is not None:
@@ -62,5 +62,5 @@ class TransformerLayer(nn.Module):
         return x, keys, past
 
     def fused(self) -> FusedLayer | None:
-        """Its weights, if the fused step computes what it computes."""
+        """Return its weights, if the fused step supports it."""
         return fused_layer(self.branches())

@@ -1,4 +1,4 @@
-"""Norms: vectors brought to one scale. Each file or class here is a kind of the slot `norm`.
+"""Normalization layers: the kinds of the slot `norm`.
 
 B rows, T length, D width.
 """
@@ -14,7 +14,7 @@ from regard.core.options import Options
 
 
 class FusedNorm(NamedTuple):
-    """A norm that the fused step knows. bias: of `rms` there is none."""
+    """A norm that the fused step supports. bias: None for `rms`."""
 
     kind: Literal["layer", "rms", "none"]
     weight: Tensor | None
@@ -23,17 +23,17 @@ class FusedNorm(NamedTuple):
 
 
 class Norm(nn.Module, ABC):
-    """The contract. needs_batch: whether it counts statistics over rows: then a batch is not cut
-    among threads. Its statistics are buffers, so that they are saved with the weights."""
+    """The interface. needs_batch: whether it computes statistics over rows; a batch is then not
+    split among threads. Statistics are buffers, which are saved with the weights."""
 
     needs_batch: ClassVar[bool] = False
 
     @abstractmethod
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """(B, T, D) to the same; real: (B, T), True for what is not padding; None: all is."""
+        """Return normalized x (B, T, D); real: (B, T), True for real tokens; None: all are."""
 
     def fused(self) -> FusedNorm | None:
-        """Its weights, if the fused step computes what it computes; not inherited (`claim`)."""
+        """Return its weights, if the fused step supports it; not inherited (`claim`)."""
         return None
 
 
@@ -60,7 +60,7 @@ class RmsNorm(Norm, nn.RMSNorm):
 
 
 class NoNorm(Norm):
-    """The vectors as they are."""
+    """No normalization."""
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:
         return x
@@ -70,13 +70,13 @@ class NoNorm(Norm):
 
 
 class NormOptions(Options):
-    """What the options of all norms can do."""
+    """Base class of norm options."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
     def build(self, width: int) -> Norm:
-        """The norm of vectors of this width."""
+        """Return the norm for vectors of this width."""
         raise NotImplementedError
 
 

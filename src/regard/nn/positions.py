@@ -1,4 +1,4 @@
-"""Positions: how a Transformer knows the order of its tokens. The kinds of the slot `positions`.
+"""Positional encodings: the kinds of the slot `positions`.
 
 B rows, T length, S positions attended to, D width, H heads, K head width.
 """
@@ -18,13 +18,12 @@ SinusoidLayout = Literal["interleaved", "halves"]
 
 
 class Position(nn.Module):
-    """The contract, and no positions: order is invisible but for the causal mask.
+    """The interface, and no positions: order is visible only by the causal mask.
 
-    One for a whole stack, with three hooks, each the identity unless overridden. rotates, biases:
-    whether `rotate` and `bias` do anything; every_layer: whether `embed` is asked before each
-    layer, not only the first; adds: whether all it does is to add a vector that depends on the
-    position alone, before the first layer, which the fused step can do: not inherited (`claim`);
-    length: the longest sequence it can take, None: any.
+    One per stack, with three hooks, each the identity unless overridden. rotates, biases: whether
+    `rotate` and `bias` do anything; every_layer: whether `embed` is called before each layer, not
+    only the first; adds: whether it only adds a vector per position before the first layer, which
+    the fused step supports: not inherited (`claim`); length: the maximum length, None: any.
     """
 
     adds: ClassVar[bool] = True
@@ -34,23 +33,23 @@ class Position(nn.Module):
     length: int | None = None
 
     def embed(self, x: Tensor, at: int, layer: int = 0) -> Tensor:
-        """x (B, T, D), whose first token is at position `at`, with its positions added."""
+        """Return x (B, T, D) with positions added; its first token is at position `at`."""
         return x
 
     def rotate(self, q: Tensor, k: Tensor, at: int) -> tuple[Tensor, Tensor]:
-        """New queries and keys (B, H, T, K) turned by their positions; kept keys stay turned."""
+        """Return new queries and keys (B, H, T, K), rotated by their positions."""
         return q, k
 
     def bias(self, q: Tensor, at_q: Tensor, at_k: Tensor) -> Tensor | None:
-        """(B|1, H, T, S): numbers added to scores; at_q: (T,) and at_k: (B|1, S) positions."""
+        """Return the bias (B|1, H, T, S) of the scores; at_q: (T,) and at_k: (B|1, S) positions."""
         return None
 
 
 class SinusoidalPosition(Position):
-    """sin and cos of the place at wavelengths from 2 pi to 20000 pi (Vaswani et al. 2017, 3.5).
+    """sin and cos of the position at wavelengths from 2 pi to 20000 pi (Vaswani et al. 2017, 3.5).
 
     PE(t, 2i) = sin(t / 10000^(2i/D)),  PE(t, 2i+1) = cos(t / 10000^(2i/D))
-    In halves, as Marian has them: first all the sines, then all the cosines.
+    With layout halves, as in Marian: first all sines, then all cosines.
     """
 
     adds: ClassVar[bool] = True
@@ -67,7 +66,7 @@ class SinusoidalPosition(Position):
 
 @lru_cache(maxsize=16)
 def sinusoids(length: int, width: int, layout: SinusoidLayout = "interleaved") -> Tensor:
-    """The table (length, width) of sinusoidal positions."""
+    """Return the table (length, width) of sinusoidal positions."""
     steps = torch.arange(0, width, 2, dtype=torch.float64)
     angles = torch.arange(length)[:, None] * torch.exp(steps * (-math.log(10000.0) / width))
     both = [angles.sin().float(), angles.cos().float()]  # (length, ceil(width / 2)) each
@@ -77,7 +76,7 @@ def sinusoids(length: int, width: int, layout: SinusoidLayout = "interleaved") -
 
 
 class LearnedPosition(Position):
-    """A trained vector for each of `length` places (Gehring et al. 2017, 3.1)."""
+    """A learned vector for each of `length` positions (Gehring et al. 2017, 3.1)."""
 
     adds: ClassVar[bool] = True
 
@@ -94,16 +93,17 @@ class LearnedPosition(Position):
 
 
 def too_long(length: int, limit: int, section: str) -> UserError:
-    """The refusal of a sequence for which there are not enough learned places."""
+    """Return the error for a sequence that exceeds the learned positions."""
     return UserError(
-        f"a sequence of {length:,} tokens (its end included), but {section}.length={limit} is "
-        f"the most that this model has learned places for; shorten the text, or train with "
-        f"{section}.length={length} or {section}.kind=sinusoidal"
+        f"sequence of {length:,} tokens (incl. EOS) exceeds {section}.length={limit} learned "
+        "positions",
+        help=f"shorten the text, or train with {section}.length={length} or "
+        f"{section}.kind=sinusoidal",
     )
 
 
 class PositionOptions(Options):
-    """What the options of all positions can do. rotates, biases: as of what they build."""
+    """Base class of position options. rotates, biases: as in what they build."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     rotates: ClassVar[bool] = False
@@ -111,7 +111,7 @@ class PositionOptions(Options):
     kind: str
 
     def build(self, width: int, heads: int) -> Position:
-        """The positions of a stack of layers."""
+        """Return the positions of a stack of layers."""
         raise NotImplementedError
 
 
@@ -127,18 +127,18 @@ class Sinusoidal(PositionOptions):
 
 
 class Learned(PositionOptions):
-    """A trained vector for each place; nothing may be longer."""
+    """A learned vector per position, up to a maximum length."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["learned"] = "learned"
-    length: int = Field(512, gt=0, description="places: tokens of the longest sequence")
+    length: int = Field(512, gt=0, description="number of positions: the maximum sequence length")
 
     def build(self, width: int, heads: int) -> Position:
         return LearnedPosition(self.length, width)
 
 
 class NoPositions(PositionOptions):
-    """Nothing: for inputs without order."""
+    """No positions: for inputs without order."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["none"] = "none"

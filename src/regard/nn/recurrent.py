@@ -1,4 +1,4 @@
-"""Recurrent layers behind one batch-first interface.
+"""Recurrent layers with one batch-first interface.
 
 B rows, T length, D width, L layers.
 """
@@ -31,7 +31,7 @@ class Recurrence(nn.Module):
     rnn:  h = tanh(W x + U h + b) (Elman 1990)
     gru:  update and reset gates (Cho et al. 2014)
     lstm: input, forget and output gates with a cell (Hochreiter and Schmidhuber 1997)
-    Layers after the first are joined by dropout, and by a residual sum (Wu et al. 2016).
+    Layers after the first have dropout and a residual connection (Wu et al. 2016).
     """
 
     def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
@@ -46,7 +46,7 @@ class Recurrence(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, hidden: Hidden | None = None) -> tuple[Tensor, Hidden]:
-        """x (B, T, inputs) to the states of the top layer (B, T, D), and the last of each layer."""
+        """Return the top states (B, T, D) for x (B, T, inputs), and the last of each layer."""
         if hidden is not None and x.shape[1] == 1 and not torch.is_grad_enabled():
             return self._one(x[:, 0], hidden)
         last: list[tuple[Tensor, ...]] = []
@@ -64,11 +64,11 @@ class Recurrence(nn.Module):
         return x, tuple(torch.cat(part).transpose(0, 1) for part in zip(*last, strict=True))
 
     def sides(self) -> list[list[nn.Module]]:
-        """Its layers, of each direction."""
+        """Return its layers per direction."""
         return [list(self.layers)]
 
     def _one(self, x: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
-        """The same for a single token (B, inputs) in decoding: without what a sequence needs."""
+        """Return the same for a single token (B, inputs) in decoding, with less overhead."""
         last: list[tuple[Tensor, ...]] = []
         for i, layer in enumerate(self.layers):
             before = tuple(part[:, i] for part in hidden)
@@ -82,7 +82,7 @@ class Recurrence(nn.Module):
 
 
 def one_step(layer: nn.Module, x: Tensor, hidden: Hidden) -> Hidden:
-    """A recurrent layer's state (B, D) after one input x (B, inputs)."""
+    """Return the state (B, D) of a recurrent layer after one input x (B, inputs)."""
     if type(layer) not in STEPS:
         start = [part.unsqueeze(0) for part in hidden]
         _, end = layer(x.unsqueeze(1), tuple(start) if len(start) == 2 else start[0])
@@ -94,9 +94,9 @@ def one_step(layer: nn.Module, x: Tensor, hidden: Hidden) -> Hidden:
 
 
 class Bidirectional(nn.Module):
-    """Two stacks, one from each end, each of half the width (Schuster and Paliwal 1997).
+    """Two stacks, one per direction, each of half the width (Schuster and Paliwal 1997).
 
-    Layer by layer the two directions are joined, so that each layer sees both sides.
+    The directions are concatenated after each layer, so each layer reads both.
     """
 
     def __init__(self, cell: Cell, inputs: int, width: int, layers: int, dropout: float) -> None:
@@ -107,19 +107,19 @@ class Bidirectional(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (B, S, inputs) to (B, S, D)."""
+        """Return (B, S, D) for x (B, S, inputs)."""
         flip = reverse_indices(mask).unsqueeze(-1)  # (B, S, 1)
         for i, (ahead, back) in enumerate(zip(self.forwards, self.backwards, strict=True)):
-            seen = self.dropout(x) if i > 0 else x
-            left, _ = ahead(seen)  # (B, S, D/2)
+            inputs = self.dropout(x) if i > 0 else x
+            left, _ = ahead(inputs)  # (B, S, D/2)
             with reversed_order(flip):
-                right, _ = back(seen.gather(1, flip.expand_as(seen)))
+                right, _ = back(inputs.gather(1, flip.expand_as(inputs)))
             both = torch.cat([left, right.gather(1, flip.expand_as(right))], -1)  # (B, S, D)
             x = both + x if i > 0 else both
         return x
 
     def sides(self) -> list[list[nn.Module]]:
-        """Its layers that read from the left, and those that read from the right."""
+        """Return the layers that read from the left, and those that read from the right."""
         stacks = [
             [cast(Recurrence, one) for one in side] for side in (self.forwards, self.backwards)
         ]
@@ -127,14 +127,14 @@ class Bidirectional(nn.Module):
 
 
 def reverse_indices(mask: Tensor) -> Tensor:
-    """(B, S) places that turn each row round within its real length; padding stays behind."""
-    places = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
-    mirrored = mask.sum(1, keepdim=True) - 1 - places
-    return torch.where(mask, mirrored, places)
+    """Return the indices (B, S) that reverse each row within its real length; padding stays."""
+    indices = torch.arange(mask.shape[1], device=mask.device).expand(mask.shape)
+    mirrored = mask.sum(1, keepdim=True) - 1 - indices
+    return torch.where(mask, mirrored, indices)
 
 
 def final_states(x: Padded, both: bool) -> Tensor:
-    """(B, D): the state after the last real token; for two directions each at its own end."""
+    """Return the state (B, D) after the last real token; for two directions, of each."""
     last = (x.mask.sum(1) - 1).clamp(min=0)[:, None, None].expand(-1, 1, x.data.shape[-1])
     final = x.data.gather(1, last).squeeze(1)  # (B, D)
     if not both:
@@ -144,7 +144,7 @@ def final_states(x: Padded, both: bool) -> Tensor:
 
 
 def _initialize(layer: nn.RNNBase, width: int, gates: int) -> None:
-    """Orthogonal recurrent weights, Glorot input weights; LSTM forget gates begin open."""
+    """Initialize recurrent weights as orthogonal, input weights by Glorot; LSTM forget bias 1."""
     for name, weight in layer.named_parameters():
         if "weight_hh" in name:
             for block in weight.data.split(width):

@@ -1,4 +1,4 @@
-"""Residual branches: x + f(x), and where the norm stands. The kinds of the slot `norm_position`.
+"""Residual branches, x + f(x), with pre-norm or post-norm: the kinds of `norm_position`.
 
 B rows, T length, D width.
 """
@@ -16,9 +16,9 @@ from regard.nn.norms import FusedNorm, NoNorm, Norm, NormOptions
 
 
 class Residual(nn.Module, ABC):
-    """The contract: `x = residual.leave(x, f(residual.enter(x, real)), real)`.
+    """The interface: `x = residual.leave(x, f(residual.enter(x, real)), real)`.
 
-    real: (B, T), True for what is not padding; None: all is. Only norms with statistics need it.
+    real: (B, T), True for real tokens; None: all are. Only norms with statistics need it.
     """
 
     def __init__(self, norm: Norm, dropout: float) -> None:
@@ -28,17 +28,17 @@ class Residual(nn.Module, ABC):
 
     @abstractmethod
     def enter(self, x: Tensor, real: Tensor | None = None) -> Tensor:
-        """What the branch reads."""
+        """Return the input of the branch."""
 
     @abstractmethod
     def leave(self, x: Tensor, branch: Tensor, real: Tensor | None = None) -> Tensor:
-        """The sum of the stream and the branch."""
+        """Return the sum of the stream and the branch."""
 
     def init_branch(self, branch: nn.Module) -> None:
-        """Called once when the branch is built: for kinds that scale its first weights."""
+        """Called once when the branch is built, for kinds that scale its initial weights."""
 
     def fused(self) -> tuple[bool, FusedNorm] | None:
-        """Whether the norm comes first, and the norm, if the fused step knows both."""
+        """Return whether it is pre-norm, and the norm, if the fused step supports both."""
         return None
 
 
@@ -71,22 +71,22 @@ class PostNorm(Residual):
 
 
 class ResidualOptions(Options):
-    """What the options of all residual branches can do."""
+    """Base class of residual options."""
 
     exports: ClassVar[frozenset[str]] = frozenset()
     kind: str
 
     def build(self, norm: NormOptions, width: int, dropout: float, layers: int) -> Residual:
-        """A branch of a stack of so many layers, whose vectors are of this width."""
+        """Return a branch of a stack with this width and number of layers."""
         raise NotImplementedError
 
     def final(self, norm: NormOptions, width: int) -> Norm:
-        """The norm after the last layer: none, unless norms stand before the branches."""
+        """Return the norm after the last layer: none, except for pre-norm."""
         return NoNorm()
 
 
 class Pre(ResidualOptions):
-    """The norm before each branch, and one after the last layer: trains without warm-up."""
+    """Pre-norm: before each branch and after the last layer; trains without warm-up."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["pre"] = "pre"
@@ -99,7 +99,7 @@ class Pre(ResidualOptions):
 
 
 class Post(ResidualOptions):
-    """The norm after each sum, as in the first Transformer."""
+    """Post-norm: after each sum, as in the original Transformer."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["post"] = "post"

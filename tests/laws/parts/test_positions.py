@@ -72,7 +72,7 @@ def test_nothing_is_longer_than_it_can_take(kind: PositionOptions) -> None:
     if position.length is None:
         assert position.embed(vectors(1, 600), 600).shape == (1, 600, D)
     else:
-        with pytest.raises(UserError, match="learned places"):
+        with pytest.raises(UserError, match="learned positions"):
             position.embed(vectors(1, 2), position.length - 1)
 
 

@@ -23,7 +23,7 @@ SIZES = {"kind": "transformer", "layers": 1, "width": 8, "heads": 2, "feedforwar
 def run(
     encoder: int, decoder: int, train: list[Pair] = PAIRS, dev: list[Pair] = PAIRS, **more: Any
 ) -> Run:
-    """A tiny run with so many learned places on each side."""
+    """A tiny run with this many learned positions per side."""
     sides = {
         name: SIZES | {"dropout": 0.0, "positions": {"kind": "learned", "length": length}}
         for name, length in (("encoder", encoder), ("decoder", decoder))
@@ -47,7 +47,7 @@ def test_longer_examples_are_errors_before_training(
     parts = {"train": short, "dev": short} | {part: PAIRS}
     with pytest.raises(UserError) as error:
         run(*sizes, **parts)
-    assert "a sequence of 5 tokens" in str(error.value)
+    assert "sequence of 5 tokens" in str(error.value)
     assert f"model.{side}.positions.length=4" in str(error.value)
     assert f"model.{side}.positions.length=5 or" in str(error.value)
 
@@ -62,7 +62,7 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
         if fits:
             start_run(Path("nowhere"), config, text, text)
             continue
-        with pytest.raises(UserError, match="a sequence of 7 tokens"):
+        with pytest.raises(UserError, match="sequence of 7 tokens"):
             start_run(Path("nowhere"), config, text, text)
 
 
@@ -70,7 +70,7 @@ def test_prediction_rejects_long_sources_and_marks_answers_that_reach_the_last_p
     made = run(5, 5)
     model = made.model.eval()
     predictor = Predictor.of(made.task, made.config, model, made.folder)
-    with pytest.raises(UserError, match=r"a sequence of 6 tokens.*model.encoder.positions"):
+    with pytest.raises(UserError, match=r"sequence of 6 tokens.*model.encoder.positions"):
         predictor.predict(["ab", "abcda"], Beam())
     model.head = OutputLayer(model.head.weight, bias=True)
     model.head.bias.data[EOS] = -1e9  # it would continue for ever
@@ -78,7 +78,7 @@ def test_prediction_rejects_long_sources_and_marks_answers_that_reach_the_last_p
     assert len(found.tokens) == 4 and found.truncated  # and the end
 
 
-def test_places_are_tables_that_neither_decay_nor_count_as_hidden_matrices() -> None:
+def test_learned_positions_are_tables_that_neither_decay_nor_count_as_hidden_matrices() -> None:
     model = run(5, 5).model
     table = model.encoder.positions.weight
     assert "encoder.positions.weight" not in hidden_matrices(model)
