@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := runs/g2p-demo
-# Tests are shared by so many workers.
+# Number of workers that run the tests.
 WORKERS ?= 2
 # Ten words that are not in the CMU dictionary, so not in training either.
 WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch staycation tokenizer transformerly
@@ -11,51 +11,53 @@ WORDS := chatbot deepfake doomscroll emoji frobnicate glamping smartwatch stayca
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint bench
 
-help: ## say what there is
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' Makefile
 
-setup: .venv/ready ## make .venv with the command regard in it
+setup: .venv/ready ## create .venv with the command regard
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
 		|| { echo "regard needs Python 3.10 or newer: make setup PYTHON=python3.12"; exit 2; }
-	@echo "Setting up .venv: downloads PyTorch and a few small packages, some minutes at most."
+	@echo "Setting up .venv: downloads PyTorch and a few small packages, which may take a few minutes."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[demo,test]'
 	@touch $@
 	@echo "Ready: $(BIN)/regard --help"
 
-demo: .venv/ready ## learn English pronunciation in three minutes, then pronounce new words
+demo: .venv/ready ## train English pronunciation for three minutes, then predict new words
 	$(BIN)/python -m regard train g2p --budget 3m --out $(DEMO) --force
 	@echo
-	@echo "Scores on words that were kept apart:"
+	@echo "Metrics on held-out words:"
 	$(BIN)/python -m regard evaluate $(DEMO) g2p
 	@echo
-	@echo "Ten words that are in no part of the data:"
+	@echo "Ten words that are not in the data:"
 	@printf '%s\n' $(WORDS) > $(DEMO)-words.txt
 	@$(BIN)/python -m regard predict $(DEMO) --input $(DEMO)-words.txt \
-		--output $(DEMO)-answers.txt
-	@paste $(DEMO)-words.txt $(DEMO)-answers.txt
+		--output $(DEMO)-predictions.txt
+	@paste $(DEMO)-words.txt $(DEMO)-predictions.txt
 	@echo
 	@$(BIN)/python -m regard inspect $(DEMO) doomscroll --out $(DEMO)-inspect.html
-	@echo "The report: $(CURDIR)/$(DEMO)/report.html"
-	@echo "Inside the model: $(CURDIR)/$(DEMO)-inspect.html"
-	@echo "In the browser: $(BIN)/regard serve $(DEMO)"
+	@echo "Report: $(CURDIR)/$(DEMO)/report.html"
+	@echo "Inspection: $(CURDIR)/$(DEMO)-inspect.html"
+	@echo "Web UI: $(BIN)/regard serve $(DEMO)"
 
 test: lint ## lint, then all tests
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-lint: .venv/ready ## format, lint, types and imports
+lint: .venv/ready ## format, lint, types, imports, spelling and wording
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	@if [ -x $(BIN)/lint-imports ]; then $(BIN)/lint-imports; \
 		else echo "imports are not checked: import-linter needs Python 3.11"; fi
+	$(BIN)/codespell
+	$(BIN)/python .ci/check_phrases.py
 
 bench: .venv/ready ## list the benchmarks; make bench RUN=bench/NAME runs one
 ifdef RUN
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(if $(filter %.py,$(RUN)),$(BIN)/python,bash) $(RUN)
 else
-	@ls bench/*.py bench/*.sh 2>/dev/null || echo "There are no benchmarks in bench/."
+	@ls bench/*.py bench/*.sh 2>/dev/null || echo "no benchmarks in bench/"
 	@echo "Run one with: make bench RUN=bench/NAME"
 endif

@@ -18,7 +18,7 @@ from regard.data.reading.labeled import (
 )
 from regard.data.reading.read import Pair, read_pairs
 
-LABELLED = [Pair("a b", ("good",), 1), Pair("c, d", ("bad",), 2)]
+LABELED = [Pair("a b", ("good",), 1), Pair("c, d", ("bad",), 2)]
 NUMBERED = [Pair("a b", (1.5,), 1), Pair("c, d", (-2.0,), 2)]
 
 
@@ -52,7 +52,7 @@ def error_of(read: Callable[..., Any], name: str, content: str, *more: Any, **na
 )
 def test_labels(name: str, content: str, ending: str) -> None:
     found = read_labeled(write(name + ending, content))
-    assert found.pairs == LABELLED
+    assert found.pairs == LABELED
     assert (found.name, found.path) == ("t", name + ending)
     assert found.notes[0].startswith("read as ")
 
@@ -89,7 +89,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     data = gzip.compress(b"a b\tgood\nc, d\tbad\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
     found = read_labeled("-")
-    assert (found.pairs, found.path) == (LABELLED, "standard input")
+    assert (found.pairs, found.path) == (LABELED, "standard input")
 
 
 @pytest.mark.parametrize(

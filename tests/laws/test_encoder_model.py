@@ -38,8 +38,8 @@ BLIND = [
     for tree in PAIRS
     if blind(case := Case("classify", sized(tree, PooledOptions), name_of(tree, PooledOptions)))
 ]
-LABELLING = [toy for toy in TOYS if TOYS[toy].task in ("tag", "classify", "regress")]
-FEW = one_of_each_kind([case for toy in LABELLING for case in cases(toy)])
+LABELING = [toy for toy in TOYS if TOYS[toy].task in ("tag", "classify", "regress")]
+FEW = one_of_each_kind([case for toy in LABELING for case in cases(toy)])
 ROWS = np.array([0, 1, 2, 3, 4])
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 of_each_kind = pytest.mark.parametrize("case", FEW, ids=lambda case: case.name)
