@@ -38,7 +38,7 @@ def serve(open_page: Open, args: argparse.Namespace) -> Any:
 
 
 def compare_models(open_page: Open, args: argparse.Namespace) -> Any:
-    """Two models beside each other."""
+    """Two models side by side."""
     page = open_page(viewport={"width": 1280, "height": 820})
     steps.part(page, "model").select_option(args.one.name)
     steps.compare(page, args.other.name)

@@ -263,7 +263,7 @@ def test_settings_are_read_as_yaml() -> None:
     assert config.model.decoder.cross.kind == "scaled_dot"
 
 
-def test_the_kind_may_be_left_out() -> None:
+def test_the_kind_may_be_omitted() -> None:
     """A section without a kind keeps the default one."""
     config = load_config(None, ["training.schedule.warmup=7", "model.encoder.layers=4"])
     assert config.training.schedule.kind == "cosine" and config.training.schedule.warmup == 7

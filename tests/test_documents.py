@@ -1,4 +1,4 @@
-"""Plain text: what is one document in each format, and that nothing is lost in silence."""
+"""Plain text: what is one document in each format, and that nothing is lost silently."""
 
 import gzip
 import io

@@ -231,7 +231,7 @@ def test_scores_of_texts(fitted: Any) -> None:
     assert model.score("Anna sees the dog in Ulm.\n") == -whole["perplexity"]
 
 
-def test_a_rare_label_is_not_held_back() -> None:
+def test_a_rare_label_is_not_held_out() -> None:
     """A label learns from its only text, though the hash of that would put it in the dev part."""
     texts = [f"text {number}" for number in range(40)]
     _, held = split_dev([Pair(text, ("usual",), 1) for text in texts])

@@ -86,9 +86,9 @@ def test_what_ctranslate2_does_otherwise_is_done_by_our_search(
     source = sources(model, 20, seed=4)
     constraints = [TokenConstraints((6, 7), ((8,),), ((9,),))] * 20 if constrained else None
     request = SearchRequest(source, limits_of(source), 2)
-    wished_for = replace(request, constraints=constraints)
-    ours = options.run(model.model_, wished_for)
-    theirs = open_engine(folder).run(options, wished_for)
+    constrained_request = replace(request, constraints=constraints)
+    ours = options.run(model.model_, constrained_request)
+    theirs = open_engine(folder).run(options, constrained_request)
     assert [[h.tokens for h in one] for one in ours] == [[h.tokens for h in o] for o in theirs]
     plain = Beam(beam=getattr(options, "beam", 5)).run(model.model_, request)
     assert [one[0].tokens for one in plain] != [one[0].tokens for one in ours]
@@ -206,7 +206,7 @@ def test_a_spoiled_export_is_found(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_comparison_counts_answers_and_looks_at_scores() -> None:
+def test_parity_counts_hypotheses_and_compares_scores() -> None:
     ours = [Hypothesis((5,), -1.0, ()), Hypothesis((6,), -2.0, ()), Hypothesis((7,), -3.0, ())]
     theirs = [Hypothesis((5,), -1.5, ()), Hypothesis((8,), -2.0, ()), Hypothesis((7,), -3.1, ())]
     assert parity(ours, theirs) == (pytest.approx(2 / 3), 0.5)
@@ -218,7 +218,7 @@ def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -
         regard.load(folder, engine="torch")
     with pytest.raises(UserError, match="'tensorrt' found"):
         regard.load(model.folder_, engine="tensorrt")
-    with pytest.raises(UserError, match="in float32; export it anew for int8"):
+    with pytest.raises(UserError, match="in float32; export it again for int8"):
         regard.load(folder, quantize="int8")
     assert "'tensorrt' found" in command("evaluate", folder, "x.tsv", "--engine", "tensorrt").err
 
@@ -244,7 +244,7 @@ def test_a_run_folder_is_exported_once(
         cached_export(model.predictor_, "ctranslate2", "int8")
 
 
-def test_no_weights_of_torch_stay_beside_those_of_the_engine(
+def test_no_weights_of_torch_stay_next_to_those_of_the_engine(
     exported: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, _ = exported("pre")

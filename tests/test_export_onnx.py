@@ -35,7 +35,7 @@ def exported(trained: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small(**settings: Any) -> Any:
-    """A Transformer that nobody trained."""
+    """An untrained Transformer."""
     side = {"kind": "transformer", **SIZES, **settings}
     torch.manual_seed(1)
     options = EncoderDecoderOptions(encoder=side, decoder=side)
@@ -66,7 +66,7 @@ def test_the_command(command: Callable[..., Any], trained: Any, tmp_path: Path) 
     assert answers[0] == answers[1]
 
 
-def test_samples_and_wishes_work_as_well(trained: Any, exported: Path) -> None:
+def test_samples_and_constraints_work_as_well(trained: Any, exported: Path) -> None:
     models = regard.load(trained.run), regard.load(exported)
     task: Any = models[0].task_
     rows = [[*ids, EOS] for ids in task.source.tokenizer.encode_all(WORDS)]

@@ -246,7 +246,7 @@ def test_only_their_longest_length_limits_an_answer(folder: Path) -> None:
 def test_nothing_is_overwritten(folder: Path, command: Command, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / "letter.txt").write_text("dear")
+    (out / "letter.txt").write_text("hello")
     said = command("import", folder, "--out", out)
     assert said.code == 2 and "not empty and not a run folder" in said.err
     (out / "letter.txt").unlink()

@@ -79,8 +79,8 @@ def test_parts_of_a_question_give_what_the_whole_gives(
     ):
         one, other = (torch.tensor(part(found)["values"]) for found in (whole, pieces))
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-3)
-    silenced = [found["attention"][0]["ablation_delta"] for found in (whole, pieces)]
-    assert silenced[0] == pytest.approx(silenced[1], abs=1e-4)
+    deltas = [found["attention"][0]["ablation_delta"] for found in (whole, pieces)]
+    assert deltas[0] == pytest.approx(deltas[1], abs=1e-4)
 
 
 def test_of_many_gates_only_the_means_are_kept_and_that_is_reported(
@@ -93,7 +93,7 @@ def test_of_many_gates_only_the_means_are_kept_and_that_is_reported(
     assert all(gate["units"] == [] for gate in pack_arrays(found.as_dict())["gates"])
 
 
-def test_a_given_target_stands_beside_the_tree_of_the_search(reverser: Any) -> None:
+def test_a_forced_target_is_shown_with_the_search_tree(reverser: Any) -> None:
     found = regard.inspect(reverser, "abc", target="fafa")
     assert found.forced and found.target.tokens == ("f", "a", "f", "a", "<eos>")
     assert found.tree is not None and found.tree["best"] == reverser.predict(["abc"])[0]

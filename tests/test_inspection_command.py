@@ -1,4 +1,4 @@
-"""The command `regard inspect`: lines, files, and what it refuses."""
+"""The command `regard inspect`: lines, files and errors."""
 
 import json
 from collections.abc import Callable

@@ -74,7 +74,7 @@ def test_coverage(weight: float, best: str) -> None:
 
 
 def test_coverage_counts_what_is_not_seen_at_all() -> None:
-    """A place that nobody attended to costs as much as one that had a millionth."""
+    """A position without attention costs the same as one with a millionth."""
     search = Beam(beam=1, length_penalty=0, coverage_penalty=1.0)
     ((found,),) = run(search, {"": {"a": 1.0}}, looks={"": [1.0], "a": [1.0]}, lengths=[2])
     assert found.score == pytest.approx(math.log(1e-6), rel=1e-4)

@@ -41,8 +41,8 @@ def shortlist(
         raise UserError(f"{model}: shortlists are only supported for --task transduce")
     place = DataSpec(data, source, target, source_column, target_column)
     opened = options.open(trained_columns(place, predictor.folder), DataSpec())
-    kept, left_out = options.trainable(opened.train)
-    for note in [*opened.notes, *left_out]:
+    kept, skipped = options.trainable(opened.train)
+    for note in [*opened.notes, *skipped]:
         info(note.removesuffix(" (--dev FILE overrides)"))
     tokenizers = task.source_tokenizer(), task.target
     sizes = len(tokenizers[0]), len(tokenizers[1])

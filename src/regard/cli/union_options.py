@@ -1,7 +1,6 @@
-"""Options that are made from the fields of settings: of the kinds of search, of the server.
+"""Command-line options generated from settings classes: of the searches and the server.
 
-They are made when their command is called: the settings lie beside what they build, and that
-imports torch.
+They are generated when their command is called, because importing the settings imports torch.
 """
 
 import functools

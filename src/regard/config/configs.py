@@ -122,7 +122,7 @@ Language = Annotated[CausalOptions | NGramOptions | MaskedOptions, Field(discrim
 
 
 class LanguageModelConfig(Config):
-    """Running text: the next token, or tokens that are masked."""
+    """Language modeling: next-token or masked-token prediction on plain text."""
 
     task: LanguageModelOptions = LanguageModelOptions()
     model: Language = CausalOptions()

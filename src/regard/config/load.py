@@ -34,7 +34,7 @@ def load_config(recipe: str | None = None, settings: list[str] | None = None) ->
 
 
 def check_config(tree: Tree, where: str) -> Config:
-    """The configuration of a tree of settings; all that is wrong is said at once."""
+    """Validate nested settings; raise one UserError that lists all problems."""
     owner = _task_config(tree, where)
     try:
         return owner.model_validate(_with_kinds(tree, owner))
@@ -54,12 +54,12 @@ def _task_config(tree: Tree, where: str) -> type[Config]:
 
 
 def recipe_names() -> list[str]:
-    """The names of the recipes that come along."""
+    """Return the names of the built-in recipes."""
     return sorted(path.stem for path in RECIPES.glob("*.yaml"))
 
 
 def read_recipe(recipe: str) -> Tree:
-    """The tree of a recipe: a file, or the name of one that comes along."""
+    """Read a recipe: a file, or the name of a built-in one."""
     path = Path(recipe)
     if not path.is_file():
         path = RECIPES / f"{recipe}.yaml"
@@ -169,7 +169,7 @@ def _unknown(key: str, owner: Part, kinds: Kinds) -> str:
 
 
 def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], Part, Kinds]:
-    """The dotted path of an error, the options it lies in, and the kinds of that slot."""
+    """Return the dotted path of an error, its options class, and the kinds of that slot."""
     path: list[str] = []
     owner: Part = config
     kinds: Kinds = {}

@@ -111,7 +111,7 @@ class SpeedTrial:
         self.rows = rows[:FIRST_SOURCES]
 
     def grow(self, engine: Engine) -> None:
-        """Take as many sources as this engine predicts in about a second."""
+        """Take the number of sources that this engine predicts in about a second."""
         _, speed = self.run(engine)
         self.rows = self.all[: max(FIRST_SOURCES, int(speed * TRIAL_SECONDS))]
 

@@ -1,1 +1,1 @@
-"""What is learned from several runs or several looks at one."""
+"""Training jobs and diagnosis of runs."""

@@ -28,7 +28,7 @@ from regard.nn.recurrent import Recurrence
 
 
 class RecurrentLM(nn.Module):
-    """Recurrent layers from left to right; what they remember goes on from batch to batch."""
+    """Recurrent layers from left to right; the state is carried over from batch to batch."""
 
     def __init__(self, body: Recurrence, dropout: float) -> None:
         super().__init__()

@@ -130,7 +130,7 @@ class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
 
     @property
     def uses(self) -> frozenset[str]:
-        """What it makes use of beside the vectors themselves."""
+        """Return the inputs that it uses in addition to the vectors."""
         supports = self.attention.supports
         return frozenset(name for name in ("bias", "edges") if getattr(supports, name))
 
@@ -145,7 +145,7 @@ class CausalTransformerOptions(TransformerOptions):
     """Masked self-attention: GPT (Radford et al. 2018)."""
 
     default_layers: ClassVar[int] = 4
-    carries: ClassVar[bool] = False  # nothing into the next batch: positions begin there anew
+    carries: ClassVar[bool] = False  # no state for the next batch: positions restart
 
     @model_validator(mode="after")
     def _hides_the_future(self) -> Self:

@@ -17,7 +17,7 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class NextToken(CrossEntropy):
-    """Cross entropy of running text: what the model remembers goes on to the next batch."""
+    """Cross-entropy of plain text; the state is carried over to the next batch."""
 
     kind: Literal["next_token"] = "next_token"  # type: ignore[assignment]
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
@@ -87,7 +87,7 @@ def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Te
 
 
 def _drawn(like: Tensor) -> Tensor:
-    """Random numbers from 0 to 1, as many as there are places."""
+    """Return uniform samples in [0, 1), one per position."""
     return torch.rand(like.shape, device=like.device, generator=thread_generator())
 
 

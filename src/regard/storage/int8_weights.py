@@ -29,7 +29,7 @@ def weights_file(folder: Path) -> Path:
 
 
 class FileWeights(Weights):
-    """The numbers of a model that lie in a file, in fp32 or in int8; read one by one."""
+    """Weights of a model in a file, fp32 or int8; read one by one."""
 
     def __init__(self, model: nn.Module, path: Path) -> None:
         super().__init__()

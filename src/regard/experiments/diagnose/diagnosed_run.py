@@ -151,8 +151,8 @@ def _data(
         return [], [], "the data came from standard input"
     try:
         data = config.task.open(DataSpec(**spec), DataSpec(**(dev or {})))
-        surely = read_pseudo_labels(folder)
-        train, _ = config.task.trainable([*data.train, *surely] if surely else data.train, task)
+        labeled = read_pseudo_labels(folder)
+        train, _ = config.task.trainable([*data.train, *labeled] if labeled else data.train, task)
     except (UserError, OSError) as error:
         return [], [], f"the data cannot be read: {error}"
     return train, data.dev, ""
