@@ -114,7 +114,7 @@ def processor_seconds(process: int) -> float:
 def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[float]]:
     """Texts a second of the raw library and of regard, alternating, on the first pairs."""
     os.environ.update(REGARD_MEMORY="1", REGARD_CACHE=str(folder / "cache-speed"))
-    from regard.data.corpus.encode import tokens
+    from regard.data.corpus.encode import encode_pairs
     from regard.data.sources.open_large import read_large
     from regard.data.tokenizers.subword import BpeTokenizer
 
@@ -133,7 +133,7 @@ def speed(data: Path, folder: Path, count: int, rounds: int) -> dict[str, list[f
         found["raw"].append(len(texts) / (time.monotonic() - began))
         shutil.rmtree(folder / "cache-speed" / "tokens", ignore_errors=True)
         began = time.monotonic()
-        tokens(read.pairs, tokenizer, tokenizer)
+        encode_pairs(read.pairs, tokenizer, tokenizer)
         found["regard"].append(len(texts) / (time.monotonic() - began))
     return found
 

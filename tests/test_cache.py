@@ -15,7 +15,7 @@ from regard.core.cache import cache_root, cached, load_facts, make_key
 from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.core.limits import MEMORY, memory_limit
-from regard.data.corpus.order import batches
+from regard.data.corpus.order import batch_order
 from regard.data.sources import textfile
 from regard.data.sources.open import DataSpec
 from regard.data.tensors.special import EOS
@@ -199,7 +199,7 @@ def test_words_that_came_before_are_cut_as_whole_texts_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also with spaces anywhere, characters that are hidden, unknown ones, and few words kept."""
-    monkeypatch.setattr(word_pieces, "WORDS_KEPT", 5)
+    monkeypatch.setattr(word_pieces, "MAX_CACHED_WORDS", 5)
     random = np.random.default_rng(0)
     letters = list("  ab\t\r\u2581é<")
     texts = ["".join(random.choice(letters, random.integers(0, 9))) for _ in range(600)]
@@ -233,7 +233,7 @@ def test_a_process_that_encodes_does_not_load_torch() -> None:
 
 def test_a_large_corpus_is_ordered_in_any_type() -> None:
     lengths = np.random.default_rng(0).integers(1, 40, (500, 2))
-    wide, narrow = (batches(lengths.astype(t), 200, 1, 0) for t in (np.int64, np.uint16))
+    wide, narrow = (batch_order(lengths.astype(t), 200, 1, 0) for t in (np.int64, np.uint16))
     assert [rows.tolist() for rows in wide] == [rows.tolist() for rows in narrow]
 
 

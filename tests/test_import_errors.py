@@ -133,7 +133,7 @@ def test_files_that_are_missing(folder: Path, name: str, message: str) -> None:
     [
         ("config.json", b"{", "config.json: not valid JSON"),
         ("config.json", b"[1]", "config.json: expected an object"),
-        ("target.spm", b"nonsense", "target.spm: subword model damaged"),
+        ("target.spm", b"nonsense", "target.spm: corrupted subword model"),
         ("vocab.json", b'{"a": 0}', "the required token <pad> is missing"),
         ("model.safetensors", b"nonsense", "model.safetensors: corrupted or truncated"),
     ],

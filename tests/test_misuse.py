@@ -235,13 +235,13 @@ def broken_facts(model: Path) -> str:
 
 def no_vocabulary(model: Path) -> str:
     (model / "vocabulary" / "source.json").unlink()
-    return "model/vocabulary/source.json: vocabulary missing"
+    return "model/vocabulary/source.json: missing vocabulary"
 
 
 def broken_vocabulary(model: Path) -> str:
     path = model / "vocabulary" / "target.json"
     path.write_text(path.read_text()[:20])
-    return "model/vocabulary/target.json: vocabulary damaged"
+    return "model/vocabulary/target.json: corrupted vocabulary"
 
 
 def broken_task(model: Path) -> str:

@@ -120,7 +120,7 @@ def test_a_linear_model_is_linear() -> None:
     one, two = torch.randn(2, 5, F).numpy()
     with torch.no_grad():
         scores_of = [
-            ours.model_(Batch(Ragged.arrays(list(rows[:, None])).all())).logits
+            ours.model_(Batch(Ragged.from_arrays(list(rows[:, None])).all())).logits
             for rows in (one, two, 0.3 * one + 0.7 * two)
         ]
     torch.testing.assert_close(0.3 * scores_of[0] + 0.7 * scores_of[1], scores_of[2])

@@ -212,5 +212,5 @@ def spell(task: Any, chars: Tensor) -> int:
     inner = [int(letter) for letter in chars if letter not in (0, BOS, EOS)]
     if inner == [MASK]:
         return MASK
-    (number,) = task.tokenizer.number([word_key("".join(task.chars.name(i) for i in inner))])
+    (number,) = task.tokenizer.ids_of([word_key("".join(task.chars.name(i) for i in inner))])
     return number

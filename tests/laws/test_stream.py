@@ -110,7 +110,7 @@ def test_windows_of_evaluation(sizes: list[int], context: int, data: st.DataObje
         assert begin <= counted < end <= begin + context
         assert starts[begin] == starts[end - 1]
         assert counted - begin == min(overlap, counted - starts[begin])
-        batch = text.scored(np.array([[begin, counted, end]]))
+        batch = text.eval_batch(np.array([[begin, counted, end]]))
         found = batch.target.data[batch.target.mask].tolist()
         assert found == text.side.flat[counted:end].tolist()
         seen += range(counted, end)

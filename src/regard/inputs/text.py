@@ -21,7 +21,7 @@ from regard.data.tensors.special import BOS, EOS, SPECIALS, UNK
 from regard.data.tokenizers.build import build_tokenizer, load_tokenizer
 from regard.data.tokenizers.display_names import printable
 from regard.data.tokenizers.split import ATTACHED
-from regard.data.tokenizers.tokenizer import WORD_LIMIT, Tokenizer, WordTokenizer
+from regard.data.tokenizers.tokenizer import MAX_WORDS, Tokenizer, WordTokenizer
 from regard.inputs.frontend import Embedding, Frontend, FrontendOptions, unk_dropout
 from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
@@ -56,7 +56,7 @@ class TextInput(Input):
                 raise UserError(f"example {number}: expected a text, found {source!r}")
         texts = [self.read(text) for text in sources] if self.lowercase else sources
         if not self.opened:
-            return Ragged.flat_of(*self.tokenizer.encode_flat(texts, EOS))
+            return Ragged.from_flat(*self.tokenizer.encode_flat(texts, EOS))
         return Ragged.of([[BOS, *ids] for ids in self.tokenizer.encode_all(texts)], EOS)
 
     def names(self, source: str) -> list[str]:
@@ -153,7 +153,7 @@ def _choose_words(
     counts = Counter(word for text in texts for word in WordTokenizer([]).tokenize(text))
     again = [count for count in counts.values() if count > 1]
     if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
-        tree["vocab_size"] = min(len(again), WORD_LIMIT)
+        tree["vocab_size"] = min(len(again), MAX_WORDS)
         auto_settings.append(
             AutoSetting(f"{path}.vocab_size", tree["vocab_size"], "words that occur again")
         )

@@ -43,7 +43,7 @@ class VectorInput(Input):
                 raise UserError(f"vector {place}: {len(self.mean)} numbers expected, {found} found")
         rows = np.asarray(sources, np.float64).reshape(len(sources), len(self.mean))
         scaled = ((rows - self.mean) / self.deviation).astype(np.float32)
-        return Ragged.flat_of(scaled, np.ones(len(rows), np.int64))
+        return Ragged.from_flat(scaled, np.ones(len(rows), np.int64))
 
     def names(self, source: Any) -> list[str]:
         """Of each number its place and its value: there is only one position."""

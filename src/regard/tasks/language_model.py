@@ -18,7 +18,7 @@ from regard.core.files import write_json
 from regard.data.checks.check_documents import DocumentCheck, check_documents
 from regard.data.corpus.corpora import Corpus
 from regard.data.corpus.ragged import Ragged
-from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, cut, masked_words
+from regard.data.corpus.stream import MaskedCorpus, StreamCorpus, masked_words, split_rows
 from regard.data.reading.read import Example, Pair
 from regard.data.tensors.special import EOS
 from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
@@ -86,7 +86,7 @@ class LanguageModelTask(Task):
             return masked_words(texts, self.tokenizer, self.chars, context)
         rows = self.tokenizer.encode_all(texts)
         if self.masked:
-            return MaskedCorpus(Ragged.of(cut(rows, context)))
+            return MaskedCorpus(Ragged.of(split_rows(rows, context)))
         return StreamCorpus(Ragged.of(rows, EOS), context, False, self.options.eval_overlap)
 
     def reorder_for(self, corpus: Corpus, model: nn.Module) -> Corpus:

@@ -26,7 +26,7 @@ def windowed_nll(model: nn.Module, corpus: StreamCorpus, batch_size: int) -> np.
     order = (spans[:, 2] - spans[:, 0]).argsort(kind="stable")
     for start in range(0, len(order), batch_size):
         part = spans[order[start : start + batch_size]]
-        nats, _ = _nats(model, corpus.scored(part))
+        nats, _ = _nats(model, corpus.eval_batch(part))
         positions = [np.arange(scored, end) for _, scored, end in part]
         found[np.concatenate(positions)] = nats
     return found

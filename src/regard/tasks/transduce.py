@@ -87,7 +87,7 @@ class TransduceTask(SequenceDecoding, Task):
             return map_corpus(large, subset_rows(pairs), self.tokenizer, self.target)
         base, rows = base_and_rows(pairs)
         if self._encoded is None or self._encoded[0] is not base:
-            target = Ragged.flat_of(*self.target.encode_flat([p.target for p in base], EOS))
+            target = Ragged.from_flat(*self.target.encode_flat([p.target for p in base], EOS))
             encoded = PairCorpus(self.source.encode([p.source for p in base]), target)
             self._encoded = (base, encoded)
         encoded = self._encoded[1]
@@ -159,7 +159,7 @@ class TransduceTask(SequenceDecoding, Task):
 
     def _references(self, examples: Sequence[Example]) -> list[list[str]]:
         """Return the references as the model would write them, with whitespace normalized."""
-        return [[self.target.normal(text) for text in e.references] for e in examples]
+        return [[self.target.normalize(text) for text in e.references] for e in examples]
 
     def save(self, folder: Path) -> None:
         """Write `vocabulary/`."""

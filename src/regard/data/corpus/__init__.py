@@ -1,1 +1,1 @@
-"""Examples as numbers, in the order in which they are trained on."""
+"""Encoded examples, and the order of batches."""

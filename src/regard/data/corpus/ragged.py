@@ -1,4 +1,4 @@
-"""Rows of different lengths, as they lie in memory or in a file until a batch needs them."""
+"""Rows of different lengths, in memory or in a file until a batch needs them."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -9,7 +9,7 @@ import numpy as np
 
 from regard.data.tensors.padded import Padded, pad_flat
 
-AT_ONCE = 1 << 16  # rows looked at together
+CHUNK_ROWS = 1 << 16  # rows per chunk
 
 
 class Rows(ABC):
@@ -20,32 +20,34 @@ class Rows(ABC):
 
     @abstractmethod
     def pad(self, rows: np.ndarray) -> Padded:
-        """These rows as one tensor."""
+        """Return these rows as one padded tensor."""
 
     @abstractmethod
-    def row(self, number: int) -> np.ndarray:
-        """The numbers of one row: (length, ...)."""
+    def row(self, index: int) -> np.ndarray:
+        """Return one row: (length, ...)."""
 
     @abstractmethod
     def take(self, rows: np.ndarray) -> "Rows":
-        """These rows only."""
+        """Return these rows only."""
 
     @abstractmethod
-    def update(self, mark: "hashlib._Hash") -> None:
-        """Adds all numbers to a fingerprint, in their order."""
+    def update(self, digest: "hashlib._Hash") -> None:
+        """Add all values to a fingerprint, in order."""
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def all(self) -> Padded:
-        """Every row, in one tensor."""
+        """Return every row in one tensor."""
         return self.pad(np.arange(len(self)))
 
 
 @dataclass(frozen=True)
 class Ragged(Rows):
-    """Rows of tokens or of vectors, one after the other. flat: (total, ...), whole numbers or
-    floats; starts, lengths: (N,)."""
+    """Concatenated rows of tokens or vectors.
+
+    flat: (total, ...), integers or floats; starts, lengths: (N,).
+    """
 
     flat: np.ndarray
     starts: np.ndarray
@@ -55,45 +57,47 @@ class Ragged(Rows):
         return pad_flat(self.flat, self.starts[rows], self.lengths[rows])
 
     def take(self, rows: np.ndarray) -> "Ragged":
-        """These rows only; all tokens stay where they are."""
+        """Return these rows only; the data is not copied."""
         return Ragged(self.flat, self.starts[rows], self.lengths[rows])
 
-    def row(self, number: int) -> np.ndarray:
-        start = int(self.starts[number])
-        return self.flat[start : start + int(self.lengths[number])]
+    def row(self, index: int) -> np.ndarray:
+        start = int(self.starts[index])
+        return self.flat[start : start + int(self.lengths[index])]
 
-    def parts(self) -> Iterator[np.ndarray]:
-        """The tokens of all rows in order, in portions."""
-        for start in range(0, len(self.lengths), AT_ONCE):
-            lengths = self.lengths[start : start + AT_ONCE].astype(np.int64)
+    def chunks(self) -> Iterator[np.ndarray]:
+        """Yield the values of all rows in order, in chunks."""
+        for start in range(0, len(self.lengths), CHUNK_ROWS):
+            lengths = self.lengths[start : start + CHUNK_ROWS].astype(np.int64)
             before = np.cumsum(lengths) - lengths
-            shift = self.starts[start : start + AT_ONCE].astype(np.int64) - before
+            shift = self.starts[start : start + CHUNK_ROWS].astype(np.int64) - before
             yield self.flat[np.repeat(shift, lengths) + np.arange(lengths.sum())]
 
-    def update(self, mark: "hashlib._Hash") -> None:
-        whole = np.issubdtype(self.flat.dtype, np.integer)
-        for part in self.parts():  # the same for any width of numbers, and for parts of a file
-            mark.update(np.ascontiguousarray(part.astype(np.int32) if whole else part).tobytes())
-        for start in range(0, len(self.lengths), AT_ONCE):
-            mark.update(self.lengths[start : start + AT_ONCE].astype(np.int64).tobytes())
+    def update(self, digest: "hashlib._Hash") -> None:
+        integer = np.issubdtype(self.flat.dtype, np.integer)
+        for chunk in self.chunks():  # the same for any dtype, and for subsets of a file
+            digest.update(
+                np.ascontiguousarray(chunk.astype(np.int32) if integer else chunk).tobytes()
+            )
+        for start in range(0, len(self.lengths), CHUNK_ROWS):
+            digest.update(self.lengths[start : start + CHUNK_ROWS].astype(np.int64).tobytes())
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]], *end: int) -> "Ragged":
-        """Rows of tokens, each closed with the token `end` where one is given."""
+        """Return rows of tokens, each followed by the token `end`, if passed."""
         lengths = np.fromiter((len(row) + len(end) for row in rows), np.int64, len(rows))
         flat = np.fromiter(
             (token for row in rows for token in (*row, *end)), np.int32, int(lengths.sum())
         )
-        return cls.flat_of(flat, lengths)
+        return cls.from_flat(flat, lengths)
 
     @classmethod
-    def flat_of(cls, flat: np.ndarray, lengths: np.ndarray) -> "Ragged":
-        """Rows of these lengths that lie one after the other."""
+    def from_flat(cls, flat: np.ndarray, lengths: np.ndarray) -> "Ragged":
+        """Return concatenated rows of these lengths."""
         return cls(flat, np.cumsum(lengths) - lengths, lengths)
 
     @classmethod
-    def arrays(cls, rows: Sequence[np.ndarray]) -> "Ragged":
-        """Rows of vectors, each (length, F), as float32."""
+    def from_arrays(cls, rows: Sequence[np.ndarray]) -> "Ragged":
+        """Return rows of vectors, each (length, F), as float32."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         flat = np.concatenate(rows) if rows else np.zeros((0, 1))
-        return cls.flat_of(np.ascontiguousarray(flat, np.float32), lengths)
+        return cls.from_flat(np.ascontiguousarray(flat, np.float32), lengths)

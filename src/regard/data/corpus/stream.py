@@ -1,4 +1,4 @@
-"""Running text as one long row of tokens, cut into windows.
+"""Plain text as one long row of tokens, split into windows.
 
 N tokens, B windows side by side, T length of a window.
 """
@@ -20,12 +20,11 @@ from regard.data.tokenizers.tokenizer import TableTokenizer
 
 @dataclass(frozen=True)
 class StreamCorpus(Corpus):
-    """Documents one after the other, each closed with EOS, read through windows.
+    """Concatenated documents, each followed by EOS, read in windows.
 
-    sequential: each epoch goes through the text from left to right, in as many places at once as
-    a batch has rows, so that what a model remembers can be carried on. Otherwise windows come in
-    random order, cut anew in each epoch. overlap: tokens of a window that in evaluation are only
-    read, since the window before has predicted them.
+    sequential: each epoch reads the text from left to right, each row of a batch at its own
+    offset, so that the state of a model can be carried over. Otherwise windows are shuffled, with
+    a new offset per epoch. overlap: context tokens per evaluation window that are not scored.
     """
 
     side: Ragged
@@ -35,75 +34,77 @@ class StreamCorpus(Corpus):
 
     @property
     def lengths(self) -> np.ndarray:
-        """(documents, 1): tokens of each, EOS included."""
+        """(documents, 1): tokens per document, EOS included."""
         return self.side.lengths[:, None]
 
     def longest(self) -> list[int]:
-        """The context: no window is longer, however long the documents."""
+        """Return the context length: no window is longer."""
         return [self.context]
 
     def order(self, tokens: int, seed: int, epoch: int) -> list[np.ndarray]:
-        """The batches of an epoch, as rows (B, 2): the beginning and the end of each window."""
+        """Return the batches of an epoch as rows (B, 2): start and end of each window."""
         N, T = len(self.side.flat), min(self.context, len(self.side.flat))
         rows = max(1, min(tokens // self.context, N // T))
         if self.sequential:
             length = N // rows
-            places = np.arange(rows) * length
-            starts = range(0, length, T)
-            return [np.stack([places + s, places + min(s + T, length)], 1) for s in starts]
+            offsets = np.arange(rows) * length
+            steps = range(0, length, T)
+            return [np.stack([offsets + s, offsets + min(s + T, length)], 1) for s in steps]
         random = np.random.default_rng([seed, epoch])
         first = int(random.integers(min(T, N - T + 1)))
-        begins = random.permutation(np.arange(first, N - T + 1, T))
-        spans = np.stack([begins, begins + T], 1)
+        starts = random.permutation(np.arange(first, N - T + 1, T))
+        spans = np.stack([starts, starts + T], 1)
         return np.split(spans, range(rows, len(spans), rows))
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The windows `flat[begin:end]` as a batch; `before` is the token before each."""
-        begins, ends = rows[:, 0], rows[:, 1]
-        target = pad_flat(self.side.flat, begins, ends - begins)
-        before = np.where(begins > 0, self.side.flat[begins - 1], EOS).astype(np.int64)
+        """Return the windows `flat[start:end]` as a batch; `before` is the token before each."""
+        starts, ends = rows[:, 0], rows[:, 1]
+        target = pad_flat(self.side.flat, starts, ends - starts)
+        before = np.where(starts > 0, self.side.flat[starts - 1], EOS).astype(np.int64)
         return Batch(target=target, before=torch.from_numpy(before))
 
-    def sample(self, batch_size: int, most: int) -> list[Batch]:
-        """Batches of random windows, at most `most`."""
-        return [self.batch(rows) for rows in self.order(batch_size * self.context, 0, 0)[:most]]
+    def sample(self, batch_size: int, max_batches: int) -> list[Batch]:
+        """Return batches of random windows, at most `max_batches`."""
+        return [
+            self.batch(rows) for rows in self.order(batch_size * self.context, 0, 0)[:max_batches]
+        ]
 
     def windows(self) -> Iterator[np.ndarray]:
-        """Windows for evaluation, document by document: (n, 3) begin, where it counts, end."""
+        """Yield evaluation windows per document: (n, 3) start, first scored position, end."""
         step = self.context - self.overlap
         for start, length in zip(self.side.starts, self.side.lengths, strict=True):
-            counted = np.arange(0, length, step)
-            begins, ends = np.maximum(counted - self.overlap, 0), np.minimum(counted + step, length)
-            yield np.stack([begins, counted, ends], 1) + start
+            scored = np.arange(0, length, step)
+            starts, ends = np.maximum(scored - self.overlap, 0), np.minimum(scored + step, length)
+            yield np.stack([starts, scored, ends], 1) + start
 
-    def scored(self, rows: np.ndarray) -> Batch:
-        """Windows of `windows` as a batch in which only what counts is unmasked."""
+    def eval_batch(self, rows: np.ndarray) -> Batch:
+        """Return windows of `windows` as a batch that masks positions that are not scored."""
         batch = self.batch(rows[:, [0, 2]])
         assert batch.target is not None
-        places = torch.arange(batch.target.mask.shape[1])
+        positions = torch.arange(batch.target.mask.shape[1])
         skip = torch.from_numpy(rows[:, 1] - rows[:, 0])[:, None]
         return batch._replace(
-            target=batch.target._replace(mask=batch.target.mask & (places >= skip))
+            target=batch.target._replace(mask=batch.target.mask & (positions >= skip))
         )
 
 
 class MaskedCorpus(SourceCorpus):
-    """Windows of running text, in which tokens will be masked; each an example of its own."""
+    """Windows of plain text for masked language modeling, each a separate example."""
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """The windows with these numbers; the target is what stands there."""
+        """Return the windows with these indices; the target is the source."""
         source = self.source.pad(rows)
         return Batch(source, source.tokens())
 
 
-def cut(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
-    """Rows in pieces of at most `length`."""
+def split_rows(rows: Sequence[Sequence[Any]], length: int) -> list[Sequence[Any]]:
+    """Split rows into pieces of at most `length`."""
     return [row[at : at + length] for row in rows for at in range(0, len(row), length)]
 
 
 def masked_words(
     documents: Sequence[str], words: TableTokenizer, chars: TableTokenizer, context: int
 ) -> MaskedCorpus:
-    """Documents of words between spaces, each word as a whole and as its letters."""
-    sentences = [s for document in documents for s in cut([document.split()], context)]
+    """Return documents as whitespace-separated words with their characters."""
+    sentences = [s for document in documents for s in split_rows([document.split()], context)]
     return MaskedCorpus(split_words([s for s in sentences if s], words, chars))

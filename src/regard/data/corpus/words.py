@@ -1,6 +1,6 @@
-"""Sentences of words, each word seen twice: as a whole and as its letters.
+"""Sentences of words, each encoded by a word id and by its characters.
 
-B rows, S words, U different words, L letters, F forms.
+B rows, S words, U distinct words, L characters, F forms.
 """
 
 import hashlib
@@ -18,10 +18,10 @@ from regard.data.tokenizers.tokenizer import TableTokenizer
 
 @dataclass(frozen=True)
 class WordRows(Rows):
-    """Sentences as places among the different words (forms) that they have.
+    """Sentences as indices of their distinct words (forms).
 
-    words: (F,), the number of each form; letters: F rows; sentences: rows of places. The first
-    form is no word: it stands for a word that is masked, and for padding.
+    words: (F,), the word id of each form; chars: F rows; sentences: rows of form indices. The
+    first form is not a word: it represents masked words and padding.
     """
 
     words: np.ndarray
@@ -30,46 +30,46 @@ class WordRows(Rows):
 
     @property
     def lengths(self) -> np.ndarray:  # type: ignore[override]
-        """(N,): words of each sentence."""
+        """(N,): words per sentence."""
         return self.sentences.lengths
 
     def pad(self, rows: np.ndarray) -> Padded:
-        """(B, S, 2): of each word its number, and its place among the letters that rows share."""
-        return self.spelled(self.sentences.pad(rows))
+        """Return (B, S, 2): the id of each word, and its index in the shared rows of characters."""
+        return self.with_chars(self.sentences.pad(rows))
 
-    def spelled(self, sentences: Padded) -> Padded:
-        """Sentences (B, S) of places among the forms, with the letters of those they have."""
-        places = sentences.data.numpy()
-        forms, inverse = np.unique(np.append(places, 0), return_inverse=True)
-        data = np.stack([self.words[places], inverse[:-1].reshape(places.shape)], -1)
-        spelled = self.chars.pad(forms)  # (U, L)
-        shared = SharedRows(spelled.data, spelled.mask)
+    def with_chars(self, sentences: Padded) -> Padded:
+        """Return sentences (B, S) of form indices with the characters of their forms."""
+        indices = sentences.data.numpy()
+        forms, inverse = np.unique(np.append(indices, 0), return_inverse=True)
+        data = np.stack([self.words[indices], inverse[:-1].reshape(indices.shape)], -1)
+        chars = self.chars.pad(forms)  # (U, L)
+        shared = SharedRows(chars.data, chars.mask)
         return Padded(torch.from_numpy(data.astype(np.int64)), sentences.mask, shared=shared)
 
-    def row(self, number: int) -> np.ndarray:
-        return self.words[self.sentences.row(number)]
+    def row(self, index: int) -> np.ndarray:
+        return self.words[self.sentences.row(index)]
 
     def take(self, rows: np.ndarray) -> "WordRows":
         return WordRows(self.words, self.chars, self.sentences.take(rows))
 
-    def update(self, mark: "hashlib._Hash") -> None:
-        mark.update(np.ascontiguousarray(self.words).tobytes())
-        self.chars.update(mark)
-        self.sentences.update(mark)
+    def update(self, digest: "hashlib._Hash") -> None:
+        digest.update(np.ascontiguousarray(self.words).tobytes())
+        self.chars.update(digest)
+        self.sentences.update(digest)
 
 
 def split_words(
     sentences: Sequence[Sequence[str]], words: TableTokenizer, chars: TableTokenizer
 ) -> WordRows:
-    """Sentences as places among the different words that they have."""
-    places: dict[str, int] = {}
-    rows = [[places.setdefault(word, len(places) + 1) for word in row] for row in sentences]
-    numbers = np.array([MASK, *words.number([word_key(form) for form in places])], np.int64)
-    spelled = [[BOS, *chars.number(form), EOS] for form in places]
-    return WordRows(numbers, Ragged.of([[BOS, MASK, EOS], *spelled]), Ragged.of(rows))
+    """Return sentences as indices of their distinct words."""
+    forms: dict[str, int] = {}
+    rows = [[forms.setdefault(word, len(forms) + 1) for word in row] for row in sentences]
+    ids = np.array([MASK, *words.ids_of([word_key(form) for form in forms])], np.int64)
+    spellings = [[BOS, *chars.ids_of(form), EOS] for form in forms]
+    return WordRows(ids, Ragged.of([[BOS, MASK, EOS], *spellings]), Ragged.of(rows))
 
 
 def word_key(form: str) -> str:
-    """A word as it is looked up: without case and with all digits alike; letters keep the rest."""
+    """Return the lookup form of a word: lowercase, with all digits replaced by 0."""
     lower = form.lower()
     return "".join("0" if c.isdigit() else c for c in lower) if not lower.isalpha() else lower

@@ -1,1 +1,1 @@
-"""Tensors of rows of different lengths, and the state of a decoder."""
+"""Padded tensors and batches, and the state of a decoder."""

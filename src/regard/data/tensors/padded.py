@@ -1,6 +1,6 @@
-"""Padded tensors and batches: what flows between the parts of a model.
+"""Padded tensors and batches, which the modules of a model exchange.
 
-B rows, S source length, T target length, D width, H heads, U rows that others share, E edges.
+B rows, S source length, T target length, D width, H heads, U shared rows, E edges.
 """
 
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from regard.data.tensors.tree import Tree, tree_map
 
 
 class Edges(NamedTuple):
-    """The edges of graphs, sparse. ends: (3, E): row, from, to; kind: (E,), a number for each."""
+    """Sparse edges of graphs. ends: (3, E): row, from, to; kind: (E,) ids."""
 
     ends: Tensor
     kind: Tensor
 
     def take(self, rows: Tensor, count: int) -> "Edges":
-        """The edges of these of `count` rows, each taken at most once."""
+        """Return the edges of these rows (each at most once) of `count` rows."""
         now = torch.full((count,), -1, device=self.ends.device)
         now[rows] = torch.arange(len(rows), device=self.ends.device)
         here = now[self.ends[0]]
@@ -29,36 +29,35 @@ class Edges(NamedTuple):
         return Edges(ends[:, kept], self.kind[kept])
 
     def copies(self, count: int) -> "Edges":
-        """The edges of a single row, for `count` rows alike."""
+        """Return the edges of a single row for `count` equal rows."""
         rows = torch.arange(count, device=self.ends.device).repeat_interleave(len(self.kind))
         ends = torch.cat([rows[None], self.ends[1:].repeat(1, count)])
         return Edges(ends, self.kind.repeat(count))
 
 
 class SharedRows(NamedTuple):
-    """Rows (U, L) that positions refer to by their number, such as the letters of words.
+    """Rows (U, L) that positions refer to by index, such as the characters of words.
 
-    In what refers to them the number is the last value of each position. The first row is for
-    padding.
+    The index is the last value of each position. The first row is for padding.
     """
 
     data: Tensor
     mask: Tensor
 
     def take(self, data: Tensor) -> tuple[Tensor, "SharedRows"]:
-        """Positions (B, S, n) with new numbers, and the rows that they refer to alone."""
-        places = data[..., -1]
-        used, now = torch.cat([places.new_zeros(1), places.flatten()]).unique(return_inverse=True)
-        renumbered = torch.cat([data[..., :-1], now[1:].view_as(places).unsqueeze(-1)], -1)
+        """Return positions (B, S, n) with new indices, and only the rows that they refer to."""
+        indices = data[..., -1]
+        used, now = torch.cat([indices.new_zeros(1), indices.flatten()]).unique(return_inverse=True)
+        renumbered = torch.cat([data[..., :-1], now[1:].view_as(indices).unsqueeze(-1)], -1)
         return renumbered, SharedRows(self.data[used], self.mask[used])
 
 
 class Padded(NamedTuple):
     """Rows of different lengths in one tensor.
 
-    data: (B, S) tokens, (B, S, n) whole numbers or (B, S, D) vectors; mask: (B, S), True where
-    data is real; bias: (B, H|1, S, S) added to attention scores; edges: of graphs; shared: what
-    rows share; summary: (B, D), an encoder's own view of the whole row. What is not there is None.
+    data: (B, S) tokens, (B, S, n) integers or (B, S, D) vectors; mask: (B, S), False for padding;
+    bias: (B, H|1, S, S) added to attention scores; edges: of graphs; shared: rows that positions
+    refer to; summary: (B, D), an encoder's own summary of the row. Missing parts are None.
     """
 
     data: Tensor
@@ -69,18 +68,18 @@ class Padded(NamedTuple):
     summary: Tensor | None = None
 
     def pooled(self) -> Tensor:
-        """One vector a row (B, D): the summary, or else the mean over the real positions."""
+        """Return one vector per row (B, D): the summary, otherwise the mean over positions."""
         if self.summary is not None:
             return self.summary
         weight = self.mask.unsqueeze(-1).to(self.data.dtype)  # (B, S, 1)
         return (self.data * weight).sum(1) / weight.sum(1).clamp(min=1)
 
     def tokens(self) -> "Padded":
-        """The tokens (B, S) alone, where positions refer to shared rows as well."""
+        """Return only the tokens (B, S), without indices of shared rows."""
         return Padded(self.data if self.shared is None else self.data[..., 0], self.mask)
 
     def take(self, rows: slice) -> "Padded":
-        """These rows, with what of edges and shared rows is theirs."""
+        """Return these rows with their edges and shared rows."""
         data, shared, edges = self.data[rows], self.shared, self.edges
         if shared is not None:
             data, shared = shared.take(data)
@@ -91,7 +90,7 @@ class Padded(NamedTuple):
         return Padded(data, self.mask[rows], bias, edges, shared, summary)
 
     def copies(self, count: int) -> "Padded":
-        """A single row as `count` rows alike, without copying its data."""
+        """Return a single row repeated `count` times, without copying its data."""
         data, mask, bias, summary = (
             None if x is None else x.expand(count, *[-1] * (x.ndim - 1))
             for x in (self.data, self.mask, self.bias, self.summary)
@@ -101,18 +100,18 @@ class Padded(NamedTuple):
         return Padded(data, mask, bias, edges, self.shared, summary)
 
     def to(self, device: torch.device) -> "Padded":
-        """The same on another device."""
+        """Return the same on another device."""
         found: Padded = tree_map(lambda tensor: tensor.to(device), self)
         return found
 
 
 class Batch(NamedTuple):
-    """Examples side by side; what a task does not have is None.
+    """A batch of examples; what a task does not have is None.
 
-    source: what goes in. target: a sequence that comes out; where it has its own length each row
-    ends with EOS. labels: one answer a row, (B,) a class or (B, C) numbers. weight: (B,) how much
-    each row counts. before: (B,), the token before the first of each target. carry: what the
-    batch before this one left behind. prepared: what the objective added, tensors with rows first.
+    source: the input. target: the output sequence; if it has its own length, each row ends with
+    EOS. labels: one target per row, (B,) classes or (B, C) numbers. weight: (B,), per row.
+    before: (B,), the token before each target. carry: the state after the previous batch.
+    prepared: tensors that the objective added, rows first.
     """
 
     source: Padded | None = None
@@ -124,18 +123,18 @@ class Batch(NamedTuple):
     prepared: Tree = None
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device."""
+        """Return the same batch on another device."""
         return tree_map(lambda tensor: tensor.to(device), self)
 
     def take(self, rows: slice) -> "Batch":
-        """These rows of everything."""
+        """Return these rows of everything."""
         source, target = (None if side is None else side.take(rows) for side in self[:2])
         rest = tree_map(lambda tensor: tensor[rows], tuple(self[2:]))
         return Batch(source, target, *rest)
 
     @property
     def masks(self) -> list[Tensor]:
-        """The masks of source and target, as far as they are there."""
+        """The masks of source and target, if present."""
         return [side.mask for side in (self.source, self.target) if side is not None]
 
     @property
@@ -145,12 +144,12 @@ class Batch(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What a model gives for a batch; what it does not have is None.
+    """The outputs of a model for a batch; missing ones are None.
 
-    logits: (N, V) of the real target tokens row by row, (B, S, C) of positions or (B, C) of rows.
-    carry: what the next batch continues from. lengths: (B, L), of a decoder that fills a target at
-    once. frames: (B, S, V), of a head on the encoder. transitions: (C + 1, C + 1), the score of
-    each label after each other, if labels depend on each other.
+    logits: (N, V) of the target tokens without padding, (B, S, C) per position or (B, C) per row.
+    carry: the state for the next batch. lengths: (B, L), of a non-autoregressive decoder. frames:
+    (B, S, V), of a head on the encoder. transitions: (C + 1, C + 1), the score of each label after
+    each other one (CRF).
     """
 
     logits: Tensor
@@ -161,22 +160,22 @@ class Outputs(NamedTuple):
 
 
 def shifted(target: Tensor, before: Tensor | None = None) -> Tensor:
-    """What a decoder reads to predict a target (B, T): its tokens one position later, after BOS or
-    after the tokens `before` (B,)."""
+    """Return the decoder inputs for a target (B, T): its tokens shifted right, after BOS or after
+    the tokens `before` (B,)."""
     first = torch.full_like(target[:, :1], BOS) if before is None else before[:, None]
     return torch.cat([first, target[:, :-1]], 1)
 
 
 def pad(rows: list[list[int]]) -> Padded:
-    """Lists of tokens as one padded tensor."""
+    """Return lists of tokens as one padded tensor."""
     lengths = np.fromiter((len(row) for row in rows), np.int64, len(rows))
     flat = np.fromiter((token for row in rows for token in row), np.int64, int(lengths.sum()))
     return pad_flat(flat, np.cumsum(lengths) - lengths, lengths)
 
 
 def pad_flat(flat: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Padded:
-    """The pieces `flat[start : start + length]` as one padded tensor: of whole numbers int64, of
-    floats (total, F) float32."""
+    """Return the slices `flat[start : start + length]` as one padded tensor: integers as int64,
+    floats (total, F) as float32."""
     steps = np.arange(max(1, int(lengths.max())))
     mask = steps < lengths[:, None]  # (B, S)
     at = np.where(mask, starts[:, None] + steps, 0)

@@ -1,4 +1,4 @@
-"""Ids that are the same in every vocabulary."""
+"""Special token ids, the same in every vocabulary."""
 
 PAD, UNK, BOS, EOS, MASK = range(5)
 SPECIALS = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>")

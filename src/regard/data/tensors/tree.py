@@ -7,19 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-Tree = Any  # tensors and other leaves in dicts, lists and tuples; None and numbers are left alone
+Tree = Any  # tensors and other leaves in dicts, lists and tuples; None and numbers stay as they are
 
 
 class Selects(ABC):
-    """A leaf that is not a plain tensor with rows first, but knows how to select rows itself."""
+    """A leaf that selects rows itself, unlike a plain tensor with rows first."""
 
     @abstractmethod
     def select(self, rows: Tensor, sentences: Tensor | None) -> "Selects":
-        """What is left for these rows; sentences: those they belong to, None where all stay."""
+        """Return these rows; sentences: those they belong to (None: all)."""
 
 
 def tree_map(function: Callable[[Any], Any], tree: Tree) -> Tree:
-    """The same tree with `function` applied to each tensor and each leaf that selects."""
+    """Return the tree with `function` applied to each tensor and each `Selects` leaf."""
     if isinstance(tree, Tensor | Selects):
         return function(tree)
     if isinstance(tree, dict):
@@ -32,7 +32,7 @@ def tree_map(function: Callable[[Any], Any], tree: Tree) -> Tree:
 
 
 def tree_cat(trees: list[Tree]) -> Tree:
-    """Trees of the same shape as one, their rows below each other."""
+    """Concatenate the rows of trees with the same structure."""
     first = trees[0]
     if isinstance(first, Tensor):
         return torch.cat(trees)
@@ -44,7 +44,7 @@ def tree_cat(trees: list[Tree]) -> Tree:
 
 
 def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
-    """The tensors of a tree of dicts and tuples, by their path."""
+    """Return the tensors of a tree of dicts and tuples, by path."""
     if isinstance(tree, Tensor):
         return {path: tree}
     below = tree.items() if isinstance(tree, dict) else enumerate(tree or ())
@@ -55,7 +55,7 @@ def leaves(tree: Tree, path: str = "") -> dict[str, Tensor]:
 
 
 def tree_of(tensors: dict[str, Tensor]) -> Tree:
-    """The way back from `leaves`; None where there is no tensor."""
+    """Undo `leaves`; return None if there is no tensor."""
     if "" in tensors:
         return tensors[""]
     below: dict[str, dict[str, Tensor]] = {}

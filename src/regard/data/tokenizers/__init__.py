@@ -1,1 +1,1 @@
-"""Texts as numbers and back."""
+"""Tokenizers: text to token ids and back."""

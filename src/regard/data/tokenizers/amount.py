@@ -1,4 +1,4 @@
-"""How much text there is: its words and its characters, counted in portions."""
+"""The amount of text: numbers of words and characters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-AT_ONCE = 1 << 14  # texts looked at together
+CHUNK_TEXTS = 1 << 14
 
 
 @dataclass
 class Amount:
-    """words: where a script has no spaces, ten characters count as one. characters: how often."""
+    """The number of words (ten characters in scripts without spaces), and of each character."""
 
     words: int = 0
     characters: Counter[str] = field(default_factory=Counter)  # in order of first occurrence
 
     def add(self, texts: list[str]) -> None:
-        """Counts some more texts."""
+        """Count more texts."""
         self.words += sum([max(text.count(" ") + 1, len(text) // 10) for text in texts])
         count_characters("".join(texts), self.characters)
 
@@ -29,31 +29,31 @@ class Amount:
 
 
 def amount_of(texts: Sequence[str]) -> Amount:
-    """The amount of these texts; texts in a file know theirs."""
+    """Return the amount of these texts; texts in a file have it cached."""
     known = getattr(texts, "amount", None)
     if isinstance(known, Amount):
         return known
     amount = Amount()
-    for some in portions(texts):
-        amount.add(some)
+    for chunk in chunks(texts):
+        amount.add(chunk)
     return amount
 
 
-def portions(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The texts in lists of a bearable size."""
-    every = iter(texts)
-    while some := list(itertools.islice(every, AT_ONCE)):
-        yield some
+def chunks(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Yield the texts in lists of bounded size."""
+    iterator = iter(texts)
+    while chunk := list(itertools.islice(iterator, CHUNK_TEXTS)):
+        yield chunk
 
 
 def count_characters(text: str, counts: Counter[str]) -> list[str]:
-    """Adds the characters of a text to the counts; gives back which ones it has."""
+    """Add the characters of a text to the counts; return its distinct characters."""
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    found = np.bincount(codes)
-    characters = [chr(code) for code in np.flatnonzero(found)]
+    code_counts = np.bincount(codes)
+    characters = [chr(code) for code in np.flatnonzero(code_counts)]
     new = [character for character in characters if character not in counts]
     for character in sorted(new, key=text.index):
         counts[character] = 0
     for character in characters:
-        counts[character] += int(found[ord(character)])
+        counts[character] += int(code_counts[ord(character)])
     return characters

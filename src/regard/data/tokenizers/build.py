@@ -1,4 +1,4 @@
-"""The vocabulary of texts, and the one that a folder holds."""
+"""Build a tokenizer from texts, or load one from a folder."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.errors import UserError
-from regard.data.tokenizers.tokenizer import TABLES, TableTokenizer, Tokenizer
+from regard.data.tokenizers.tokenizer import COPY, TABLES, TableTokenizer, Tokenizer
 
 KINDS = (*TABLES, "bpe", "unigram")
-IMPORTED = {"marian": "; it comes with an imported model: train --init-from that"}
+IMPORTED = {"marian": "it comes with an imported model: train --init-from that model"}
 
 
 def build_tokenizer(kind: str, texts: Sequence[str], size: int | None = None) -> Tokenizer:
-    """The vocabulary of the texts, most frequent tokens first, at most `size` besides specials.
+    """Return a tokenizer for the texts, most frequent tokens first.
 
-    Without a size: all characters, all spaced tokens, 30,000 words, subwords by amount of text.
+    size: maximum number of tokens, without special tokens. Default: all characters, all
+    whitespace-separated tokens, 30,000 words, or a number of subwords that grows with the text.
     """
     if kind not in KINDS:
-        hint = IMPORTED.get(kind, "")
-        raise UserError(f"tokens: {' '.join(KINDS)} expected, '{kind}' found{hint}")
+        raise UserError(
+            f"tokenizer: expected {', '.join(KINDS)}, found '{kind}'", help=IMPORTED.get(kind, "")
+        )
     if size is not None and size < 1:
-        raise UserError(f"vocabulary size: 1 or more expected, {size} found")
+        raise UserError(f"vocab_size: expected 1 or more, found {size}")
     return _class(kind).build(texts, size)
 
 
 def load_tokenizer(folder: Path, name: str) -> Tokenizer:
-    """The vocabulary that `save(folder, name)` wrote."""
+    """Return the tokenizer that `save(folder, name)` wrote."""
     kind, tokens = _read(folder / f"{name}.json")
     return _class(kind).load(folder / f"{name}.model", tokens)
 
 
 def load_table(folder: Path, name: str) -> TableTokenizer:
-    """A vocabulary that is a plain list of tokens."""
+    """Return a saved tokenizer whose vocabulary is a list of tokens."""
     kind, tokens = _read(folder / f"{name}.json")
     if kind not in TABLES:
-        raise UserError(f"{folder / name}.json: a list of tokens expected; copy the folder again")
+        raise UserError(f"{folder / name}.json: expected a list of tokens", help=COPY)
     return TABLES[kind](tokens)
 
 
 def _class(kind: str) -> type[Tokenizer]:
-    """The class of a kind; sentencepiece is imported only for those who need it."""
+    """Return the class of a kind; import sentencepiece only if needed."""
     if kind in TABLES:
         return TABLES[kind]
     from regard.data.tokenizers import marian, subword
@@ -51,15 +53,15 @@ def _class(kind: str) -> type[Tokenizer]:
 
 
 def _read(path: Path) -> tuple[str, list[str]]:
-    """The kind and the tokens of a saved vocabulary."""
+    """Return the kind and the tokens of a saved tokenizer."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         kind, tokens = content["kind"], content["tokens"]
         known = kind in (*KINDS, *IMPORTED) and all(isinstance(token, str) for token in tokens)
     except FileNotFoundError:
-        raise UserError(f"{path}: vocabulary missing; copy the whole model folder") from None
+        raise UserError(f"{path}: missing vocabulary", help=COPY) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: vocabulary damaged ({error}); copy the folder again") from None
+        raise UserError(f"{path}: corrupted vocabulary ({error})", help=COPY) from None
     if not known:
-        raise UserError(f"{path}: vocabulary damaged or newer than this regard: kind '{kind}'")
+        raise UserError(f"{path}: corrupted, or written by a newer regard: kind '{kind}'")
     return kind, tokens

@@ -1,7 +1,7 @@
-"""The vocabulary of an imported Marian model: pieces of sentencepiece, numbered by a list.
+"""The tokenizer of an imported Marian model: sentencepiece pieces with ids from a list.
 
-Marian cuts each side with a sentencepiece model of its own, but numbers the pieces of both by one
-list. Special tokens come first here, as in every vocabulary.
+Marian tokenizes each side with its own sentencepiece model, but both share one list of ids.
+Special tokens come first here, as in every vocabulary.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing_extensions import Self
 from regard.core.errors import UserError
 from regard.data.tensors.special import SPECIALS, UNK
 from regard.data.tokenizers.subword import SPACE, PieceTokenizer
+from regard.data.tokenizers.tokenizer import COPY
 
-OPEN, CLOSE = ">>", "<<"  # around the code of a language, as in >>fra<<
+OPEN, CLOSE = ">>", "<<"  # around a language code, as in >>fra<<
 
 
 class MarianTokenizer(PieceTokenizer):
-    """Pieces that the list does not hold are unknown. A code such as `>>fra<<` at the beginning
-    of a text is one token. The text comes back as sentencepiece normalized it."""
+    """Sentencepiece with a separate vocabulary; pieces that are not in it are unknown.
+
+    A language code such as `>>fra<<` at the start of a text is one token. Decoding returns the
+    text as sentencepiece normalized it.
+    """
 
     kind = "marian"
 
@@ -49,15 +53,13 @@ class MarianTokenizer(PieceTokenizer):
         try:
             return cls(model.read_bytes(), tokens)
         except FileNotFoundError:
-            raise UserError(
-                f"{model}: subword model missing; copy the whole model folder"
-            ) from None
+            raise UserError(f"{model}: missing subword model", help=COPY) from None
         except (OSError, RuntimeError) as error:
-            raise UserError(f"{model}: subword model damaged ({error}); copy it again") from None
+            raise UserError(f"{model}: corrupted subword model ({error})", help=COPY) from None
 
 
 def split_code(text: str) -> tuple[list[str], str]:
-    """The code of a language at the beginning of a text, where there is one, and the rest."""
+    """Return the language code at the start of a text, if any, and the rest."""
     end = text.find(CLOSE)
     if not text.startswith(OPEN) or end < 0:
         return [], text

@@ -1,15 +1,15 @@
-"""Words and punctuation: where text without white space is cut."""
+"""Split text into words and punctuation."""
 
 import itertools
 import unicodedata
 from functools import lru_cache
 
-ATTACHED = "\uffed"  # stands before a word token that follows the one before it without a space
+ATTACHED = "\uffed"  # prefix of a token that follows the previous one without a space
 
 
 @lru_cache(maxsize=100_000)
 def split_chunk(chunk: str) -> tuple[str, ...]:
-    """The words and punctuation of text without white space, glued ones marked."""
+    """Return the words and punctuation of text without whitespace, attached ones marked."""
     if chunk.isalnum():
         return (chunk,)
     pieces: list[str] = []
@@ -20,12 +20,12 @@ def split_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def mark_attached(tokens: list[str]) -> list[str]:
-    """The same tokens behind another one without a space."""
+    """Return the tokens with the first one attached to a previous token."""
     return [ATTACHED + tokens[0], *tokens[1:]]
 
 
 @lru_cache(maxsize=100_000)
 def is_word_character(character: str) -> bool:
-    """Whether a character is one of those that words are made of, no punctuation."""
-    # Marks belong to the letter before them: without them Hindi words would fall to pieces.
+    """Return whether a character is part of words, not punctuation."""
+    # Combining marks belong to the previous letter; otherwise Hindi words would be split.
     return character.isalnum() or unicodedata.category(character)[0] == "M"

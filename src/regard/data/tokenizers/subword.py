@@ -1,4 +1,4 @@
-"""Subwords: BPE and unigram models of sentencepiece, trained in memory, exact on the way back."""
+"""Subword tokenizers: BPE and unigram models of sentencepiece; decoding is exact."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from regard.core.errors import UserError, info
 from regard.core.files import write_bytes
 from regard.data.tensors.special import BOS, EOS, PAD, SPECIALS, UNK
 from regard.data.tokenizers.amount import amount_of
-from regard.data.tokenizers.tokenizer import Tokenizer
+from regard.data.tokenizers.tokenizer import COPY, Tokenizer
 from regard.data.tokenizers.word_pieces import MARKER, WordPieces, append_eos, drop_leading_marker
 
-TEXT_LIMIT = 500_000  # texts that sentencepiece learns from: enough for any vocabulary of 32,000
-CHARACTER_LIMIT = 100_000_000  # and their characters, which it holds in memory several times
+MAX_TEXTS = 500_000  # training texts, enough for a vocabulary of 32,000
+MAX_CHARACTERS = 100_000_000  # of these texts; sentencepiece needs several times this memory
 
-# Sentencepiece keeps these characters for itself and would lose them, so they travel as
-# characters from the far end of the private use area.
+# Sentencepiece reserves these characters and would lose them, so they are replaced by
+# characters from the end of the private use area.
 SPACE = "\u2581"
 RESERVED = "\t\n\r\0\u2581\u2585"
 HIDE = {ord(character): 0x10FFF0 + at for at, character in enumerate(RESERVED)}
 SHOW = {hidden: chr(character) for character, hidden in HIDE.items()}
-# A text that holds "<mask>" must stay text, so inside sentencepiece the specials have a prefix.
+# A text may contain "<mask>", so inside sentencepiece the special tokens have a prefix.
 META = [f"\U0010fffd{name}" for name in SPECIALS]
 
 
 class PieceTokenizer(Tokenizer):
-    """Pieces that a model of sentencepiece cuts; tokens: where a list numbers them."""
+    """A sentencepiece model; tokens: a separate vocabulary, if any."""
 
     subwords = True
 
@@ -51,9 +51,9 @@ class PieceTokenizer(Tokenizer):
 
 
 class SubwordTokenizer(PieceTokenizer):
-    """Pieces of words; a piece that begins a word carries a visible space.
+    """Pieces of words; a piece at the start of a word carries a visible space.
 
-    by_word: whether the pieces of a text are those of its words, one after the other.
+    by_word: whether the pieces of a text are the concatenated pieces of its words.
     """
 
     by_word: ClassVar[bool]
@@ -62,11 +62,11 @@ class SubwordTokenizer(PieceTokenizer):
         super().__init__(model)
         count = self._processor.get_piece_size()
         self._names += self._processor.id_to_piece(list(range(len(SPECIALS), count)))
-        apart = self.by_word and not any(SPACE in piece[1:] for piece in self._names)
+        by_word = self.by_word and not any(SPACE in piece[1:] for piece in self._names)
         space = self._processor.piece_to_id(SPACE)
-        self._words = WordPieces(self._cut, space) if apart and space != UNK else None
+        self._words = WordPieces(self._encode_hidden, space) if by_word and space != UNK else None
 
-    def _cut(self, hidden: list[str]) -> list[list[int]]:
+    def _encode_hidden(self, hidden: list[str]) -> list[list[int]]:
         ids: list[list[int]] = self._processor.encode(hidden, out_type=int, num_threads=1)
         return ids
 
@@ -79,7 +79,7 @@ class SubwordTokenizer(PieceTokenizer):
         return ids
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._cut([text.translate(HIDE) for text in texts])
+        return self._encode_hidden([text.translate(HIDE) for text in texts])
 
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
         if self._words is None:
@@ -93,7 +93,7 @@ class SubwordTokenizer(PieceTokenizer):
         return self.kind.encode() + self._model
 
     def join(self, tokens: Iterable[str]) -> str:
-        # Sentencepiece puts one space before every text, so one is taken away again.
+        # Sentencepiece adds a space before every text; it is removed here.
         return "".join(tokens).removeprefix(SPACE).replace(SPACE, " ").translate(SHOW)
 
     def token(self, id: int) -> str:
@@ -101,43 +101,41 @@ class SubwordTokenizer(PieceTokenizer):
 
     @classmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
-        """The subwords of a saved model, checked against the list that was saved beside it."""
+        """Return the tokenizer of a saved model; check it against the saved list of tokens."""
         try:
             tokenizer = cls(model.read_bytes())
         except FileNotFoundError:
-            raise UserError(f"{model}: vocabulary missing; copy the whole model folder") from None
+            raise UserError(f"{model}: missing vocabulary", help=COPY) from None
         except (OSError, RuntimeError, IndexError) as error:
-            raise UserError(
-                f"{model}: vocabulary damaged ({error}); copy the folder again"
-            ) from None
+            raise UserError(f"{model}: corrupted vocabulary ({error})", help=COPY) from None
         if tokenizer._names[len(SPECIALS) :] != tokens:
-            raise UserError(f"{model}: not the model that {model.with_suffix('.json')} belongs to")
+            raise UserError(f"{model}: does not match {model.with_suffix('.json')}", help=COPY)
         return tokenizer
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """Learn subwords from the texts: `size` of them, or fewer if the texts have fewer."""
-        if isinstance(texts, list):  # texts in a file hold no empty ones
+        """Train a subword model on the texts with `size` pieces, or fewer if there are fewer."""
+        if isinstance(texts, list):  # texts in a file are never empty
             texts = [text for text in texts if text]
         if not texts:
-            raise UserError(
-                f"tokens {cls.kind}: no text to learn subwords from; every text is empty"
-            )
+            raise UserError(f"tokenizer {cls.kind}: cannot train subwords: all texts are empty")
         counts = amount_of(texts).characters
         characters = {character.translate(HIDE) for character in counts} - {" "}
         size = size or default_size(texts)
         needed = len(characters) + 1  # 1: the space
         if size < needed:
             raise UserError(
-                f"tokens {cls.kind}: vocabulary size {size} is smaller than the {needed} "
-                f"characters of the data; choose more, or tokens char"
+                f"tokenizer {cls.kind}: vocab_size {size} is smaller than the {needed} distinct "
+                "characters of the data",
+                help="increase vocab_size, or use tokenizer=char",
             )
 
-        step = max(-(-len(texts) // TEXT_LIMIT), -(-counts.total() // CHARACTER_LIMIT))
+        step = max(-(-len(texts) // MAX_TEXTS), -(-counts.total() // MAX_CHARACTERS))
         hidden = [text.translate(HIDE) for text in texts[::step]]
         if step > 1:
             info(
-                f"subwords are learned from {len(hidden):,} of {len(texts):,} texts, evenly spread"
+                f"training the subword model on {len(hidden):,} of {len(texts):,} texts, evenly "
+                "sampled"
             )
         model = io.BytesIO()
         try:
@@ -146,7 +144,8 @@ class SubwordTokenizer(PieceTokenizer):
             largest = re.search(r"value <= (\d+)", str(error))
             if not largest:
                 raise UserError(
-                    f"tokens {cls.kind}: sentencepiece says {error}; try char"
+                    f"tokenizer {cls.kind}: sentencepiece failed: {error}",
+                    help="use tokenizer=char",
                 ) from None
             model = io.BytesIO()
             _train(cls.kind, hidden, int(largest[1]), "".join(sorted(characters)), model)
@@ -154,24 +153,26 @@ class SubwordTokenizer(PieceTokenizer):
 
 
 class BpeTokenizer(SubwordTokenizer):
-    """Byte-pair encoding: the most frequent pairs of pieces become pieces."""
+    """Byte-pair encoding (BPE): the most frequent pairs of pieces are merged."""
 
     kind = "bpe"
     by_word = True
 
 
 class UnigramTokenizer(SubwordTokenizer):
-    """The most probable pieces; their scores are sums over the whole text, whose last bits depend
-    on all of it."""
+    """Unigram language model: the most probable segmentation of the text.
+
+    Scores are sums over the entire text, whose last bits depend on all of it.
+    """
 
     kind = "unigram"
     by_word = False
 
 
 def default_size(texts: Sequence[str]) -> int:
-    """More text, more subwords: 4,000 for 700,000 words, 16,000 for 40 million.
+    """Return a vocabulary size by amount of text: 4,000 for 700,000 words, 16,000 for 40 million.
 
-    Where a script has no spaces, ten characters count as a word. Every character has a place.
+    In scripts without spaces, ten characters count as a word. Every character fits.
     """
     amount = amount_of(texts)
     size = min(32000, max(500, 4000 * (amount.words / 700_000) ** 0.35))

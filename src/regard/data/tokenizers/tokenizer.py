@@ -1,4 +1,4 @@
-"""Vocabularies: text to ids and back."""
+"""Tokenizers: text to ids and back."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from regard.data.tokenizers.amount import amount_of
 from regard.data.tokenizers.display_names import printable
 from regard.data.tokenizers.split import ATTACHED, mark_attached, split_chunk
 
-WORD_LIMIT = 30_000
-UNKNOWN_TEXT = "\u2047"  # what a reader sees in place of UNK: a double question mark
+MAX_WORDS = 30_000  # default vocabulary size of words
+COPY = "copy the complete model folder again"
+UNKNOWN_TEXT = "\u2047"  # shown instead of UNK: a double question mark
 
 
 class Tokenizer(ABC):
-    """Cuts text into tokens, numbers them, and puts numbers back together as text."""
+    """Splits text into tokens, maps them to ids, and ids back to text."""
 
     kind: ClassVar[str]
-    whole_words: ClassVar[bool] = False  # whether a word is never cut into several tokens
+    whole_words: ClassVar[bool] = False  # whether a word is always one token
     characters: ClassVar[bool] = False  # whether tokens are characters
     subwords: ClassVar[bool] = False  # whether tokens are words or pieces of words
 
@@ -36,36 +37,36 @@ class Tokenizer(ABC):
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """The vocabulary of the texts, at most `size` tokens besides specials."""
-        raise NotImplementedError  # an imported one cannot be made of texts
+        """Return a tokenizer for the texts, with at most `size` tokens plus special tokens."""
+        raise NotImplementedError  # imported tokenizers cannot be built from texts
 
     @classmethod
     @abstractmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
-        """The vocabulary of these saved tokens; model: the file of subwords beside them."""
+        """Return the tokenizer with these saved tokens; model: the subword model file."""
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
-        """The text cut into tokens, known or not; as many as `encode` gives ids."""
+        """Return the tokens of the text, known or not, one per id of `encode`."""
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """The ids of the text, without BOS and EOS; UNK for what is not known."""
+        """Return the ids of the text, without BOS and EOS; UNK for unknown tokens."""
 
     @abstractmethod
     def join(self, tokens: Iterable[str]) -> str:
-        """The text that these tokens were cut from."""
+        """Return the text of these tokens."""
 
     def __len__(self) -> int:
-        """The number of ids, special ones included."""
+        """Return the number of ids, special tokens included."""
         return len(self._names)
 
     def token(self, id: int) -> str:
-        """The token of an id, as `tokens` gives it."""
+        """Return the token of an id, as `tokenize` gives it."""
         return self._names[id]
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text as the user would write it; PAD BOS EOS MASK are left out."""
+        """Return the text of ids, without PAD, BOS, EOS and MASK."""
         names = self._names
         return self.join(
             UNKNOWN_TEXT if id == UNK else names[id]
@@ -74,46 +75,46 @@ class Tokenizer(ABC):
         )
 
     def save(self, folder: Path, name: str) -> None:
-        """Writes `name.json` (and `name.model` for subwords) into the folder."""
+        """Write `name.json` (and `name.model` for subwords) to the folder."""
         content = {"kind": self.kind, "tokens": self._names[len(SPECIALS) :]}
         write_json(folder / f"{name}.json", content)
 
     def encode_attached(self, text: str) -> list[int]:
-        """The ids of the text behind another one without a space; [] where they are the same."""
+        """Return the ids of the text attached to a previous one; [] if they are the same."""
         return []
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of many texts."""
+        """Return the ids of many texts."""
         return [self.encode(text) for text in texts]
 
     def encode_flat(self, texts: Sequence[str], end: int) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of many texts one after the other, each closed with `end`; and their lengths."""
+        """Return the concatenated ids of many texts, each followed by `end`, and their lengths."""
         rows = self.encode_all(texts)
         lengths = np.fromiter((len(row) + 1 for row in rows), np.int64, len(rows))
-        closed = itertools.chain.from_iterable((*row, end) for row in rows)
-        return np.fromiter(closed, np.int32, int(lengths.sum())), lengths
+        flat = itertools.chain.from_iterable((*row, end) for row in rows)
+        return np.fromiter(flat, np.int32, int(lengths.sum())), lengths
 
     def content(self) -> bytes:
-        """All that decides how texts are cut and numbered."""
+        """Return everything that determines the ids of texts, for fingerprints."""
         return json.dumps([self.kind, [self.token(id) for id in range(len(self))]]).encode()
 
-    def normal(self, text: str) -> str:
-        """The text as `decode` would write it: kinds that ignore runs of spaces lose them."""
+    def normalize(self, text: str) -> str:
+        """Return the text as `decode` would write it, e.g. without repeated spaces."""
         return text
 
     def name(self, id: int) -> str:
-        """A printable name for an id, for plots and tables: white space and marks made visible."""
+        """Return a printable name of a token, with visible whitespace and marks."""
         return printable(self.token(id))
 
     def names(self) -> list[str]:
-        """The names of all its tokens."""
+        """Return the names of all tokens."""
         return [self.name(id) for id in range(len(self))]
 
 
 class TableTokenizer(Tokenizer):
-    """A vocabulary that is a plain list of tokens; the kinds differ in how they cut and join."""
+    """A tokenizer whose vocabulary is a list of tokens; kinds differ in how they split."""
 
-    limit: ClassVar[int | None] = None  # tokens of a vocabulary whose size is left open
+    default_size: ClassVar[int | None] = None  # maximum number of tokens by default
 
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
@@ -121,41 +122,41 @@ class TableTokenizer(Tokenizer):
 
     @classmethod
     def build(cls, texts: Sequence[str], size: int | None) -> Self:
-        """The most frequent tokens first."""
-        return cls(by_frequency(cls.count(texts))[: size or cls.limit])
+        """Return a tokenizer with the most frequent tokens first."""
+        return cls(by_frequency(cls.count(texts))[: size or cls.default_size])
 
     @classmethod
     def count(cls, texts: Sequence[str]) -> Counter[str]:
-        """How often each token occurs."""
-        cut = cls([]).tokenize
-        return Counter(token for text in texts for token in cut(text))
+        """Return the count of each token."""
+        tokenize = cls([]).tokenize
+        return Counter(token for text in texts for token in tokenize(text))
 
     @classmethod
     def load(cls, model: Path, tokens: Sequence[str]) -> Self:
         return cls(tokens)
 
-    def normal(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         return self.join(self.tokenize(text))
 
     def encode(self, text: str) -> list[int]:
-        return self.number(self.tokenize(text))
+        return self.ids_of(self.tokenize(text))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         find = self._ids.get
         return [[find(token, UNK) for token in self.tokenize(text)] for text in texts]
 
-    def number(self, tokens: Iterable[str]) -> list[int]:
-        """The ids of tokens that are cut already."""
+    def ids_of(self, tokens: Iterable[str]) -> list[int]:
+        """Return the ids of tokens."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
 
     def knows(self, token: str) -> bool:
-        """Whether the token has an id of its own."""
+        """Return whether the token is in the vocabulary."""
         return token in self._ids
 
 
 class CharTokenizer(TableTokenizer):
-    """One token a code point; every text comes back exactly."""
+    """One token per code point; decoding is exact."""
 
     kind = "char"
     characters = True
@@ -172,9 +173,9 @@ class CharTokenizer(TableTokenizer):
 
 
 class WhitespaceTokenizer(TableTokenizer):
-    """Tokens that the user has already set apart by spaces, such as phonemes.
+    """Tokens that are separated by spaces in the data, such as phonemes.
 
-    Runs of spaces count as one, and spaces at the ends are left out.
+    Repeated spaces count as one; leading and trailing spaces are ignored.
     """
 
     kind = "whitespace"
@@ -187,22 +188,22 @@ class WhitespaceTokenizer(TableTokenizer):
 
 
 class WordTokenizer(TableTokenizer):
-    """Words and single punctuation characters; the text comes back up to runs of white space.
+    """Words and single punctuation characters; decoding is exact up to repeated whitespace.
 
-    A token that follows another without a space carries a mark: "Go!" is "Go" and ATTACHED "!".
-    A mark of the user's own is a token of length one, so the two cannot be confused.
+    A token attached to the previous one carries a mark: "Go!" is "Go" and ATTACHED "!". The same
+    character in a text is a token of length one, so the two cannot be confused.
     """
 
     kind = "word"
     whole_words = True
     subwords = True
-    limit = WORD_LIMIT
+    default_size = MAX_WORDS
 
     def tokenize(self, text: str) -> list[str]:
         return [token for chunk in text.split() for token in split_chunk(chunk)]
 
     def encode_attached(self, text: str) -> list[int]:
-        return self.number(mark_attached(self.tokenize(text)))
+        return self.ids_of(mark_attached(self.tokenize(text)))
 
     def join(self, tokens: Iterable[str]) -> str:
         text = ""
@@ -218,10 +219,10 @@ TABLES: dict[str, type[TableTokenizer]] = {
 
 
 def count_tokens(tokens: Iterable[str], size: int | None = None) -> WhitespaceTokenizer:
-    """The vocabulary of tokens that are cut already, most frequent first, at most `size`."""
+    """Return a tokenizer with these tokens, most frequent first, at most `size`."""
     return WhitespaceTokenizer(by_frequency(Counter(tokens))[:size])
 
 
 def by_frequency(counts: Counter[str]) -> list[str]:
-    """Tokens, the most frequent first; of equally frequent ones in the order of the alphabet."""
+    """Return the tokens, most frequent first; ties in alphabetical order."""
     return sorted(counts, key=lambda token: (-counts[token], token))

@@ -1,4 +1,4 @@
-"""The choice of tokens for `auto`: character, spaced token or subword, with the reason."""
+"""Choose a tokenizer for `auto`: char, whitespace or subword, with the reason."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-SAMPLE = 20_000  # texts looked at, evenly spread
+SAMPLE_SIZE = 20_000  # texts, evenly sampled
 # First and last code points of scripts that are written without spaces between words.
 UNSPACED = (
     (0x0E00, 0x0EFF),  # Thai, Lao
@@ -19,75 +19,75 @@ UNSPACED = (
 
 
 class TextStats(NamedTuple):
-    """What texts look like, in figures."""
+    """Statistics of texts."""
 
     texts: int
-    words: float  # mean number of parts between spaces
-    characters: float  # mean number
-    kinds: int  # different parts between spaces
-    repeats: float  # how often each kind occurs on average
-    long_part: int  # 99 parts in 100 are at most so long
-    unspaced: float  # share of characters of scripts without spaces
+    words: float  # mean number of whitespace-separated words per text
+    characters: float  # mean number per text
+    distinct: int  # distinct words
+    repeats: float  # mean number of occurrences of a distinct word
+    p99_length: int  # 99th percentile of word lengths, in characters
+    unspaced: float  # fraction of characters in scripts without spaces
 
 
 def choose_tokenizer(texts: Sequence[str]) -> tuple[str, str]:
-    """The kind of tokens that suits the texts, and why, in words."""
-    sample = [text for text in texts[:: max(1, len(texts) // SAMPLE)] if text.strip()]
+    """Return the kind of tokenizer that suits the texts, and the reason."""
+    sample = [text for text in texts[:: max(1, len(texts) // SAMPLE_SIZE)] if text.strip()]
     if not sample:
-        return "char", "there is no text to judge by"
-    shape = measure(sample)
-    looked = f"{shape.texts:,} lines looked at"
+        return "char", "no text to sample"
+    stats = text_stats(sample)
+    sampled = f"{stats.texts:,} lines sampled"
 
-    tiny = shape.long_part <= 2 and shape.words >= 2  # no language has only such short words
-    few = shape.kinds <= 1_000 and shape.repeats >= 3
-    if tiny or (few and shape.long_part <= 5 and shape.words >= 3.5):
+    tiny = stats.p99_length <= 2 and stats.words >= 2  # no language has only such short words
+    few = stats.distinct <= 1_000 and stats.repeats >= 3
+    if tiny or (few and stats.p99_length <= 5 and stats.words >= 3.5):
         return "whitespace", (
-            f"{shape.words:.1f} tokens a line between spaces, from a set of {shape.kinds:,}, "
-            f"nearly all at most {_count(shape.long_part, 'character')} long ({looked})"
+            f"{stats.words:.1f} whitespace-separated tokens per line, {stats.distinct:,} distinct, "
+            f"nearly all at most {_count(stats.p99_length, 'character')} ({sampled})"
         )
-    if shape.unspaced > 0.5 and shape.characters > 10:
+    if stats.unspaced > 0.5 and stats.characters > 10:
         return "unigram", (
-            f"{shape.characters:.0f} characters a line, {shape.unspaced:.0%} of them in scripts "
-            f"written without spaces ({looked})"
+            f"{stats.characters:.0f} characters per line, {stats.unspaced:.0%} of them in scripts "
+            f"without spaces ({sampled})"
         )
-    if shape.words >= 4.5:
+    if stats.words >= 4.5:
         return "bpe", (
-            f"sentences: {shape.words:.1f} words a line, {shape.kinds:,} different ones ({looked})"
+            f"sentences: {stats.words:.1f} words per line, {stats.distinct:,} distinct ({sampled})"
         )
     return "char", (
-        f"short texts: {_count(round(shape.words, 1), 'word')} and {shape.characters:.1f} "
-        f"characters a line on average ({looked})"
+        f"short texts: {_count(round(stats.words, 1), 'word')} and {stats.characters:.1f} "
+        f"characters per line on average ({sampled})"
     )
 
 
-def measure(texts: Sequence[str]) -> TextStats:
-    """The figures that the choice rests on."""
-    parts = Counter(part for text in texts for part in text.split())
+def text_stats(texts: Sequence[str]) -> TextStats:
+    """Return the statistics that determine the choice."""
+    words = Counter(word for text in texts for word in text.split())
     characters = Counter(character for text in texts for character in text)
-    total = parts.total()
+    total = words.total()
     unspaced = sum(count for character, count in characters.items() if is_unspaced(character))
 
     lengths: Counter[int] = Counter()
-    for part, count in parts.items():
-        lengths[len(part)] += count
-    long_part, seen = 0, 0
-    for long_part in sorted(lengths):
-        seen += lengths[long_part]
+    for word, count in words.items():
+        lengths[len(word)] += count
+    p99_length, seen = 0, 0
+    for p99_length in sorted(lengths):
+        seen += lengths[p99_length]
         if seen >= 0.99 * total:
             break
     return TextStats(
         texts=len(texts),
         words=total / len(texts),
         characters=characters.total() / len(texts),
-        kinds=len(parts),
-        repeats=total / max(1, len(parts)),
-        long_part=long_part,
+        distinct=len(words),
+        repeats=total / max(1, len(words)),
+        p99_length=p99_length,
         unspaced=unspaced / max(1, characters.total()),
     )
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character is of a script that is written without spaces between words."""
+    """Return whether a character is of a script without spaces between words."""
     return any(first <= ord(character) <= last for first, last in UNSPACED)
 
 

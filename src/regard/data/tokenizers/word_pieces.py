@@ -1,23 +1,23 @@
-"""The pieces of texts by the pieces of their words: a word that came before is not cut again."""
+"""Subword ids of texts from cached ids of their words."""
 
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-MARKER = "\U0010fffc"  # a character that no text has, so no piece goes over it
-WORDS_KEPT = 300_000  # words whose pieces are remembered
+MARKER = "\U0010fffc"  # a character that no text contains, so no piece spans it
+MAX_CACHED_WORDS = 300_000
 
 SplitFn = Callable[[list[str]], list[list[int]]]
 
 
 def drop_leading_marker(tokens: list[str], ids: list[int]) -> list[int]:
-    """Of a text that was cut behind NOTHING the ids of the rest, so without a space before it."""
+    """Return the ids after MARKER, so of a text without a space before it."""
     ends = [number for number, token in enumerate(tokens) if token.endswith(MARKER)]
     return ids[ends[0] + 1 :] if ends else []
 
 
 class WordIndex(dict[str, int]):
-    """Words and their numbers, in order of first occurrence; asking for a new word adds it."""
+    """Word indices in order of first occurrence; looking up a new word adds it."""
 
     def __missing__(self, word: str) -> int:
         number = self[word] = len(self)
@@ -25,9 +25,9 @@ class WordIndex(dict[str, int]):
 
 
 class WordPieces:
-    """Encodes texts word by word, where no piece reaches over a space.
+    """Encodes texts word by word; requires that no piece spans a space.
 
-    cut: the pieces of words. space: the piece of a space that no word follows.
+    split: returns the pieces of words. space: the piece of a space that no word follows.
     """
 
     def __init__(self, split: SplitFn, space: int) -> None:
@@ -40,8 +40,8 @@ class WordPieces:
         self.starts, self.sizes = np.zeros(1, np.int64), np.ones(1, np.int64)
 
     def encode(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The pieces of all texts one after the other, and how many each text has."""
-        if len(self.index) > WORDS_KEPT:
+        """Return the concatenated pieces of all texts, and the number per text."""
+        if len(self.index) > MAX_CACHED_WORDS:
             self._reset()
         filled = [text for text in texts if text]
         words = " ".join(filled).split(" ") if filled else []
@@ -49,13 +49,13 @@ class WordPieces:
         at = np.fromiter(map(self.index.__getitem__, words), np.int64, len(words))
         self._add_new_words()
         sizes = self.sizes[at]
-        after = np.append(0, np.cumsum(sizes))  # pieces before each word, and all
+        after = np.append(0, np.cumsum(sizes))  # pieces before each word, and the total
         index = np.repeat(self.starts[at] - after[:-1], sizes) + np.arange(after[-1])
         ends = np.cumsum(counts)
         return self.flat[index], after[ends] - after[ends - counts]
 
     def _add_new_words(self) -> None:
-        """Cuts the words that are new."""
+        """Split words that are new."""
         known = len(self.starts)
         new = list(self.index)[known:]
         if not new:
@@ -68,7 +68,7 @@ class WordPieces:
 
 
 def append_eos(flat: np.ndarray, lengths: np.ndarray, end: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of ids, one after the other, each closed with `end`; and their lengths."""
+    """Return concatenated rows of ids, each followed by `end`, and their lengths."""
     closed = np.full(len(flat) + len(lengths), end, np.int32)
     inside = np.ones(len(closed), bool)
     inside[np.cumsum(lengths + 1) - 1] = False

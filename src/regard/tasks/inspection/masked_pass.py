@@ -53,7 +53,7 @@ class MaskedPass(ForcedPass):
 
     def _run(self, source: Padded, positions: Tensor) -> Tensor:
         """Return the logits at these positions."""
-        batch = Batch(source if self.words is None else self.words.spelled(source))
+        batch = Batch(source if self.words is None else self.words.with_chars(source))
         device = self.request.device
         return self.request.model(batch.to(device), positions.to(device)).logits.float()
 
