@@ -151,14 +151,14 @@ def test_subwords_are_the_same_each_time(kind: str) -> None:
 
 def test_wrong_requests_are_explained() -> None:
     with pytest.raises(
-        UserError, match="expected char, word, whitespace, bpe, unigram, found .morse."
+        UserError, match="expected char, word, whitespace, bpe, unigram, found 'morse'"
     ):
         build_tokenizer("morse", ["a"])
     with pytest.raises(UserError, match="expected 1 or more, found 0"):
         build_tokenizer("char", ["a"], size=0)
     with pytest.raises(UserError, match="vocab_size 3 is smaller than the 7 distinct characters"):
         build_tokenizer("bpe", ["abcd ef"], size=3)
-    with pytest.raises(UserError, match="every text is empty"):
+    with pytest.raises(UserError, match="all texts are empty"):
         build_tokenizer("unigram", ["", ""])
 
 
