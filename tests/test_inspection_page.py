@@ -14,7 +14,7 @@ from regard.metrics.metric_names import LABELS
 from regard.tasks.inspection.notes import NOTES
 from regard.views.inspection.inspection_page import inspection_page
 from regard.views.pages import SCRIPTS, STYLES, assets
-from regard.views.report.curves import Series, draw
+from regard.views.report.curves import Series, plot_curves
 from regard.views.report.html_parts import fill_page
 from regard.views.report.label_report import details_section
 
@@ -106,7 +106,7 @@ def report(*styles: str) -> str:
     confusion = {"labels": ["a", "b"], "rows": [[3, 1], [0, 2]]}
     bins = [{"confidence": 80, "accuracy": 70, "count": 9}]
     details = details_section({"confusion": confusion, "reliability": bins})
-    curve = draw("Loss", [Series("train", [(1, 2.0), (2, 1.0)])])
+    curve = plot_curves("Loss", [Series("train", [(1, 2.0), (2, 1.0)])])
     return fill_page("title", "", "name", "", [details, curve], [], ("page.css", *styles))
 
 

@@ -10,8 +10,15 @@ import pytest
 from regard.core.errors import UserError
 from regard.core.formatting import duration
 from regard.views.report import write_report
-from regard.views.report.curves import MOST_POINTS, Series, draw, short, thin, ticks
-from regard.views.report.samples import compare
+from regard.views.report.curves import (
+    MAX_POINTS,
+    Series,
+    downsample,
+    plot_curves,
+    tick_label,
+    ticks,
+)
+from regard.views.report.samples import compare_texts
 
 LOSSES = [(10, 3.5), (20, 1.75), (30, 0.7), (40, 0.35)]
 DEV = [(20, 1.5, 25.0), (40, 0.5, 62.5)]
@@ -145,7 +152,7 @@ def test_embedded_numbers_are_those_of_the_run(folder):
     series = embedded(shown["Loss, nats per token"])["series"]
     assert series[0] == {"name": "train", "points": [list(point) for point in LOSSES]}
     assert series[1] == {"name": "dev", "points": [[20, 1.5], [40, 0.5]]}
-    exact = embedded(shown["Exact match on dev"])["series"][0]
+    exact = embedded(shown["Exact match (dev)"])["series"][0]
     assert exact["points"] == [[20, 25.0], [40, 62.5]]
     assert set(shown) >= {"Learning rate", "Gradient norm", "Tokens per second"}
 
@@ -163,7 +170,7 @@ def test_drawn_lines_can_be_read_off_the_axes(folder):
 
 def test_samples_are_those_of_the_latest_step_against_the_closest_reference(folder):
     html = page(folder)
-    assert "1 of 2 right at step 40" in html
+    assert "1 of 2 correct at step 40" in html
     assert ">old<" not in html
     assert 'D <mark class="extra">AA</mark> G' in html
     assert 'D <mark class="missing">AO</mark> G' in html
@@ -270,26 +277,26 @@ def test_ticks_of_a_single_value():
 
 
 def test_numbers_on_an_axis_are_short():
-    assert [short(value, 0.002) for value in (0, 0.0005, 0.002)] == ["0", "5e-4", "2e-3"]
-    assert short(15000, 20000) == "15k"
-    assert short(1500, 2000) == "1,500"
-    assert short(0.5, 2) == "0.5"
+    assert [tick_label(value, 0.002) for value in (0, 0.0005, 0.002)] == ["0", "5e-4", "2e-3"]
+    assert tick_label(15000, 20000) == "15k"
+    assert tick_label(1500, 2000) == "1,500"
+    assert tick_label(0.5, 2) == "0.5"
 
 
 def test_many_points_become_means_of_neighbors():
-    points = [(float(step), float(step % 2)) for step in range(1, 2 * MOST_POINTS + 1)]
-    assert thin(points) == [(float(step), 0.5) for step in range(2, 2 * MOST_POINTS + 1, 2)]
-    assert thin(points[:MOST_POINTS]) == points[:MOST_POINTS]
+    points = [(float(step), float(step % 2)) for step in range(1, 2 * MAX_POINTS + 1)]
+    assert downsample(points) == [(float(step), 0.5) for step in range(2, 2 * MAX_POINTS + 1, 2)]
+    assert downsample(points[:MAX_POINTS]) == points[:MAX_POINTS]
 
 
 def test_one_point_is_a_dot_and_none_is_no_figure():
-    assert "<circle" in draw("Loss", [Series("loss", [(5.0, 1.0)])])
-    assert draw("Loss", [Series("loss", [])]) == ""
+    assert "<circle" in plot_curves("Loss", [Series("loss", [(5.0, 1.0)])])
+    assert plot_curves("Loss", [Series("loss", [])]) == ""
 
 
 def test_texts_without_spaces_are_compared_by_character():
-    assert compare("cat", "cart") == ("cat", 'ca<mark class="missing">r</mark>t')
-    assert compare("", "a b") == ("", '<mark class="missing">a b</mark>')
+    assert compare_texts("cat", "cart") == ("cat", 'ca<mark class="missing">r</mark>t')
+    assert compare_texts("", "a b") == ("", '<mark class="missing">a b</mark>')
 
 
 def test_durations():
@@ -305,4 +312,4 @@ def test_a_diagnosis_is_shown_and_escaped(folder: Path) -> None:
     assert "too-&lt;few&gt;" in page and "50 &amp; less" in page
     assert "After step 40." in page and "Skipped: trials (--quick)." in page
     (folder / "diagnosis.json").write_text(json.dumps({"findings": []}))
-    assert "Nothing found." in write_report(folder).read_text("utf-8")
+    assert "No problems found." in write_report(folder).read_text("utf-8")

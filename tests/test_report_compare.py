@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from made_up import lines, make_run
 
-from regard.views.report.curves import COLORS, Series, draw
+from regard.views.report.curves import NUM_COLORS, Series, plot_curves
 
 Command = Callable[..., Any]
 EVIL = "</script><img src=x>&\"'"
@@ -95,7 +95,7 @@ def test_the_best_is_marked(command: Command, two: Any) -> None:
 def test_curves_of_all_runs_by_step_and_by_minute(command: Command, two: Any) -> None:
     drawn = figures(compare(command, *two))
     titles = [title for title, _ in drawn]
-    assert titles[:4] == titles[4:] and titles[0] == "Exact match on dev"
+    assert titles[:4] == titles[4:] and titles[0] == "Exact match (dev)"
     by_step, by_minute = drawn[0][1], drawn[4][1]
     assert [line["name"] for line in by_step["series"]] == ["fast", "slow"]
     assert by_step["series"][1]["points"] == [[20, 10.0], [40, 20.0], [60, 30.0]]
@@ -126,10 +126,10 @@ def test_answers_to_the_same_sources(command: Command, two: Any) -> None:
     lines(two[1] / "samples.jsonl", [wrong | {"source": "cat"}, only])
     html = compare(command, *two)
     (block,) = re.findall(r'<article><h3 dir="auto">cat</h3>.*?</article>', html)
-    assert '<p class="wanted" dir="auto">K AE T</p>' in block
+    assert '<p class="expected" dir="auto">K AE T</p>' in block
     answers = re.findall(r'<dd class="(.*?)">.*?<span dir="auto">(.*?)</span></dd>', block)
     assert answers == [("right", "K AE T"), ("wrong", 'K <mark class="extra">AA</mark> T')]
-    assert "Left out: 2 of 3 sources that only one run was asked." in html
+    assert "Skipped: 2 of 3 sources that only one run has." in html
     assert ">only<" not in html and ">dog<" not in html
 
 
@@ -178,7 +178,7 @@ def test_what_makes_scores_hard_to_compare_is_reported(command: Command) -> None
     make_run(Path("c"), data={"data": "other.tsv"}, fingerprints={"dev": "another"})
     html = compare(command, "a", "b", "c")
     assert "Trained on different data: other.tsv, words.tsv." in html
-    assert "Measured on different dev parts" in html
+    assert "Evaluated on different dev sets" in html
     assert "1 of 3 not finished" in html
     assert 'class="warning"' not in compare(command, "a", make_run(Path("d")))
 
@@ -248,9 +248,9 @@ def test_report_needs_a_run(command: Command) -> None:
 
 
 def test_more_lines_than_colors_are_dashed() -> None:
-    many = [Series(str(place), [(1.0, place), (2.0, place)]) for place in range(COLORS + 1)]
-    drawn = re.findall(r'class="line (.*?)"', draw("title", many))
-    assert drawn[0] == "s0" and drawn[-1] == "s0 dashed" and len(set(drawn)) == COLORS + 1
+    many = [Series(str(place), [(1.0, place), (2.0, place)]) for place in range(NUM_COLORS + 1)]
+    drawn = re.findall(r'class="line (.*?)"', plot_curves("title", many))
+    assert drawn[0] == "s0" and drawn[-1] == "s0 dashed" and len(set(drawn)) == NUM_COLORS + 1
 
 
 def test_a_real_run_next_to_itself(command: Command, trained: Any) -> None:

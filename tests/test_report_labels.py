@@ -12,8 +12,8 @@ import pytest
 from regard.metrics import HIGHER_IS_BETTER, class_table, confusion, number_table, reliability
 from regard.metrics.metric_names import LABELS
 from regard.views.report import write_report
-from regard.views.report.label_report import MOST_DOTS, details_section
-from regard.views.report.score_table import UNBOUNDED, shown
+from regard.views.report.label_report import MAX_DOTS, details_section
+from regard.views.report.score_table import UNBOUNDED, format_score
 from regard.views.report.zipf import zipf_section, zipf_svg
 
 Y_TRUE = [("a",)] * 6 + [("b",)] * 3 + [("c",)]
@@ -74,7 +74,7 @@ def test_the_class_table_has_every_number():
 def test_a_long_table_is_folded_and_says_how_much():
     names = [(f"label {i}",) for i in range(45)]
     html = details_section({"classes": class_table(names, names)})
-    assert "15 more, less frequent" in html
+    assert "15 less frequent" in html
     assert html.count('dir="auto"') == 45
     assert_whole(html)
 
@@ -83,7 +83,7 @@ def test_the_matrix_shows_each_count_in_its_row_and_column():
     html = details_section({"confusion": confusion(Y_PRED, Y_TRUE)})
     assert_whole(html)
     (picture,) = svgs(html)
-    assert "rows: right label, columns: given" in html
+    assert "rows: expected, columns: predicted" in html
     drawn = {}
     for group in picture.iter("g"):
         correct, y_pred = re.match(r"right (\w), given (\w)", group.find("title").text).groups()
@@ -135,9 +135,9 @@ def test_scatter_puts_right_answers_on_the_diagonal():
 
 
 def test_many_dots_are_thinned_and_counted():
-    html = details_section({"scatter": [[float(i), float(i)] for i in range(3 * MOST_DOTS)]})
-    assert html.count("<circle") == MOST_DOTS
-    assert f"{MOST_DOTS:,} of {3 * MOST_DOTS:,}" in html
+    html = details_section({"scatter": [[float(i), float(i)] for i in range(3 * MAX_DOTS)]})
+    assert html.count("<circle") == MAX_DOTS
+    assert f"{MAX_DOTS:,} of {3 * MAX_DOTS:,}" in html
     assert details_section({"scatter": [[float("nan"), 1.0]]}) == ""
 
 
@@ -194,10 +194,18 @@ def test_every_measure_has_a_name_and_only_percents_a_strip(tmp_path):
 
 
 def test_scores_are_shown_with_the_digits_they_need():
-    assert shown("accuracy", 93.456) == "93.5"
-    assert shown("accuracy", 93.456, 2) == "93.46"
-    assert [shown("r2", value) for value in (0.91234, -3.0, 0.0)] == ["0.9123", "-3.000", "0.000"]
-    assert [shown("rmse", value) for value in (12345.6, 1e-5, 2e12)] == ["12,346", "1e-05", "2e+12"]
+    assert format_score("accuracy", 93.456) == "93.5"
+    assert format_score("accuracy", 93.456, 2) == "93.46"
+    assert [format_score("r2", value) for value in (0.91234, -3.0, 0.0)] == [
+        "0.9123",
+        "-3.000",
+        "0.000",
+    ]
+    assert [format_score("rmse", value) for value in (12345.6, 1e-5, 2e12)] == [
+        "12,346",
+        "1e-05",
+        "2e+12",
+    ]
 
 
 def test_a_run_with_labels(tmp_path):
@@ -212,7 +220,7 @@ def test_a_run_with_labels(tmp_path):
     assert "Loss, nats per example" in html and "nats per token" not in html
     assert re.search(r'class="value">70\.0<small>%', html)
     assert 'class="matrix"' in html and 'class="zipf"' in html
-    assert "1 of 2 right at step 2" in html
+    assert "1 of 2 correct at step 2" in html
     assert '<mark class="missing">B</mark> O' in html
 
 

@@ -10,8 +10,15 @@ import pytest
 from made_up import make_run
 from rich.cells import cell_len
 
-from regard.views.report.overview import differing, find_runs, is_run, plain, short_names, summarize
-from regard.views.report.run_table import in_short, row, table
+from regard.views.report.overview import (
+    differing_settings,
+    find_runs,
+    format_setting,
+    is_run,
+    short_names,
+    summarize,
+)
+from regard.views.report.run_table import compact_number, row, table
 
 Command = Callable[..., Any]
 
@@ -86,7 +93,7 @@ def test_states(command: Command) -> None:
     make_run(Path("runs/d-broken"))
     Path("runs/d-broken/run.json").write_text("{")
     states = [run["state"] for run in listed(command("runs", "--sort", "name"))]
-    assert states == ["finished", "running", "stopped", "damaged"]
+    assert states == ["finished", "running", "stopped", "corrupted"]
 
 
 @pytest.mark.parametrize("name", ["run.json", "config.yaml", "settings.json", "metrics.jsonl"])
@@ -137,7 +144,7 @@ def test_folders_that_are_named(command: Command) -> None:
     ("words", "message"),
     [
         (["nowhere"], "error: nowhere: no such folder"),
-        (["file"], "error: file: a file, where a folder of runs is expected"),
+        (["file"], "error: file: expected a folder, found a file"),
         (
             ["--sort", "color"],
             "error: --sort: expected one of newest, name, best, minutes, parameters",
@@ -193,10 +200,10 @@ def test_settings_of_one_kind_count_among_runs_of_that_kind(tmp_path: Path) -> N
     changed = {"changed": {"model.encoder.heads": [None, 4]}}
     (folder / "settings.json").write_text(json.dumps(changed))
     other = summarize(folder)
-    assert differing([gru, lstm]) == ["model.encoder.cell"]
-    assert differing([gru, other]) == ["model.encoder.kind"]
-    assert differing([gru, lstm, other]) == ["model.encoder.kind", "model.encoder.cell"]
-    assert differing([gru]) == []
+    assert differing_settings([gru, lstm]) == ["model.encoder.cell"]
+    assert differing_settings([gru, other]) == ["model.encoder.kind"]
+    assert differing_settings([gru, lstm, other]) == ["model.encoder.kind", "model.encoder.cell"]
+    assert differing_settings([gru]) == []
 
 
 def test_a_setting_that_an_older_run_lacks_counts_where_it_was_changed(tmp_path: Path) -> None:
@@ -204,8 +211,8 @@ def test_a_setting_that_an_older_run_lacks_counts_where_it_was_changed(tmp_path:
     without = summarize(make_run(tmp_path / "without", old))
     changed = summarize(make_run(tmp_path / "changed"))  # its settings.json names training.lr
     default = summarize(make_run(tmp_path / "default", old | {"search": {"beam": 5}}))
-    assert differing([without, changed]) == ["training.lr"]
-    assert differing([without, default]) == []
+    assert differing_settings([without, changed]) == ["training.lr"]
+    assert differing_settings([without, default]) == []
 
 
 def test_names_are_as_short_as_can_be() -> None:
@@ -254,8 +261,13 @@ def test_columns_say_what_a_run_has_even_where_only_others_differ_in_it(command:
 
 
 def test_small_things() -> None:
-    assert [in_short(n) for n in (950, 437_632, 1_730_816, 2e9)] == ["950", "438k", "1.73M", "2G"]
-    assert [plain(v) for v in (None, True, 2e-4, [1, "a"], "x")] == [
+    assert [compact_number(n) for n in (950, 437_632, 1_730_816, 2e9)] == [
+        "950",
+        "438k",
+        "1.73M",
+        "2G",
+    ]
+    assert [format_setting(v) for v in (None, True, 2e-4, [1, "a"], "x")] == [
         *("none", "true", "0.0002", "1,a", "x")
     ]
 

@@ -29,7 +29,7 @@ def evaluate(
     from regard.exchange.engine_choice import load_predictor
     from regard.inference.prediction.prediction_warnings import PredictionWarnings
     from regard.storage.run_files import trained_columns
-    from regard.views.report.score_table import shown
+    from regard.views.report.score_table import format_score
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     task, config = predictor.task, predictor.config
@@ -54,9 +54,9 @@ def evaluate(
     references = f", {len(pairs):,} references, beam {width}" if width else ""
     print(f"{task.count_label(len(examples))}{references}")
     for name, value in result.scores.items():
-        bounds = [shown(name, bound, 2) for bound in intervals.get(name, ())]
+        bounds = [format_score(name, bound, 2) for bound in intervals.get(name, ())]
         interval = f"   95 %: {bounds[0]} to {bounds[1]}" if bounds else ""
-        print(f"{name:<20}{shown(name, value, 2):>10}{interval}")
+        print(f"{name:<20}{format_score(name, value, 2):>10}{interval}")
     for line in _details_lines(result.details):
         print(line)
     for name, signature in task.signatures(examples).items():

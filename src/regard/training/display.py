@@ -13,7 +13,7 @@ from regard.core.formatting import duration
 from regard.training.log import Display, ValidationResult
 from regard.training.loop import StepRecord
 from regard.training.run import Run
-from regard.views.report.score_table import shown
+from regard.views.report.score_table import format_score
 
 EXTRA_METRICS = ("ser", "macro_f1", "rmse", "perplexity", "bits_per_character")
 LINE_SECONDS = 15.0  # between lines without a terminal
@@ -72,11 +72,11 @@ class PlainDisplay(Display):
         """Print the dev scores and sample predictions."""
         metric = run.task.metric
         scores = result.evaluation.scores
-        value = shown(metric, scores[metric], 2)
-        self.last_score = f"dev {metric} {shown(metric, scores[metric], 1)}"
+        value = format_score(metric, scores[metric], 2)
+        self.last_score = f"dev {metric} {format_score(metric, scores[metric], 1)}"
         best = " (best so far)" if result.best else ""
         named = [name for name in EXTRA_METRICS if name in scores and name != metric]
-        others = "".join(f", {name} {shown(name, scores[name], 2)}" for name in named)
+        others = "".join(f", {name} {format_score(name, scores[name], 2)}" for name in named)
         subset = f"{len(result.examples):,} of " if len(result.examples) < len(run.dev) else ""
         self.print(
             f"step {run.state.step}: dev {metric} {value}{best}{others} "
@@ -99,9 +99,9 @@ class PlainDisplay(Display):
         for name in names:
             interval = ""
             if name == metric and name in result.intervals:  # perplexity has none
-                low, high = (shown(name, bound, 2) for bound in result.intervals[name])
+                low, high = (format_score(name, bound, 2) for bound in result.intervals[name])
                 interval = f"   (95 %: {low} to {high})"
-            value = shown(name, result.evaluation.scores[name], 2)
+            value = format_score(name, result.evaluation.scores[name], 2)
             self.print(f"  dev {name:<18} {value:>8}{interval}")
         self.print(f"report: {run.folder / 'report.html'}")
         self.print(f"next: {run.task.usage_hint.format(run=shlex.quote(str(run.folder)))}")

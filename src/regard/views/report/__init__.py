@@ -1,4 +1,4 @@
-"""One self-contained HTML page about a run: scores, curves, samples, data, settings."""
+"""The HTML report of a run: scores, curves, sample predictions, data and settings."""
 
 from regard.views.report.report_page import write_report
 

@@ -1,4 +1,4 @@
-"""Line plots as inline SVG, with their numbers beside them for the values under the pointer."""
+"""Line plots as inline SVG, with their values as JSON for tooltips."""
 
 import json
 import math
@@ -10,14 +10,14 @@ from regard.views.report.html_parts import dot, figure, level
 
 Point = tuple[float, float]
 
-MOST_POINTS = 500
-COLORS = 8  # in compare.css; more lines have the same colors again, dashed
+MAX_POINTS = 500
+NUM_COLORS = 8  # in compare.css; further lines repeat the colors, dashed
 LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 24  # margins around the plot, in pixels
 
 
 @dataclass(frozen=True)
 class Series:
-    """One line: its name in the legend and its points, by step."""
+    """One line: its name in the legend and its points."""
 
     name: str
     points: list[Point]
@@ -33,11 +33,11 @@ class Scale:
     end: float
 
     def __call__(self, value: float) -> float:
-        share = (value - self.low) / (self.high - self.low)
-        return self.start + share * (self.end - self.start)
+        fraction = (value - self.low) / (self.high - self.low)
+        return self.start + fraction * (self.end - self.start)
 
 
-def draw(
+def plot_curves(
     title: str,
     series: Sequence[Series],
     size: tuple[int, int] = (460, 220),
@@ -46,13 +46,13 @@ def draw(
     from_zero: bool = True,
     axis: str = "step",
 ) -> str:
-    """A figure with a line for each series that has points; an empty text if none has.
+    """Return a figure with one line per series that has points; an empty text if none has.
 
-    `mark` puts a ring around one point, such as the best one; `note` stands beside the title, in
-    place of the names of the lines; `axis` is what the lines go by.
+    mark: a point to highlight, such as the best one. note: text instead of the legend. axis: name
+    of the x axis.
     """
-    styles = [line_style(place) for place, line in enumerate(series) if line.points]
-    lines = [Series(line.name, thin(line.points)) for line in series if line.points]
+    styles = [line_style(index) for index, line in enumerate(series) if line.points]
+    lines = [Series(line.name, downsample(line.points)) for line in series if line.points]
     if not lines:
         return ""
     xs = [x for line in lines for x, _ in line.points]
@@ -60,20 +60,20 @@ def draw(
     levels = ticks(min([*ys, 0.0]) if from_zero else min(ys), max(ys))
     x_scale, y_scale = scales(size, (0.0, max(xs) or 1.0), (levels[0], levels[-1]))
 
-    inside = _grid(levels, x_scale, y_scale, axis)
+    shapes = _grid(levels, x_scale, y_scale, axis)
     for line, style in zip(lines, styles, strict=True):
         pixels = [(x_scale(x), y_scale(y)) for x, y in line.points]
-        inside.append(draw_line(pixels, style))
+        shapes.append(plot_line(pixels, style))
     if mark:
-        inside.append(dot("best", x_scale(mark[0]), y_scale(mark[1]), 4.5))
+        shapes.append(dot("best", x_scale(mark[0]), y_scale(mark[1]), 4.5))
     return figure(
         "curve",
         escape(title),
         size,
         f"{escape(title)} by {axis}",
-        inside,
+        shapes,
         _legend(lines, styles, note),
-        _numbers(lines, styles, x_scale, y_scale, axis),
+        _values_json(lines, styles, x_scale, y_scale, axis),
     )
 
 
@@ -84,21 +84,21 @@ def scales(
     right: int = RIGHT,
     bottom: int = BOTTOM,
 ) -> tuple[Scale, Scale]:
-    """Where values are in a plot of this size, along and upwards; right, bottom: its margins."""
+    """Return the x and y scales of a plot of this size; right, bottom: its margins."""
     return Scale(*x_range, LEFT, size[0] - right), Scale(*y_range, size[1] - bottom, TOP)
 
 
-def draw_line(pixels: list[Point], style: str) -> str:
-    """A line through all points; one alone is a dot."""
+def plot_line(pixels: list[Point], style: str) -> str:
+    """Return a line through all points; a dot for a single point."""
     if len(pixels) == 1:
         return dot(f"dot {style}", *pixels[0])
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
     return f'<polyline class="line {style}" points="{path}"/>'
 
 
-def thin(points: list[Point]) -> list[Point]:
-    """At most `MOST_POINTS` points: means of neighbors, at the step of the last of them."""
-    group = math.ceil(len(points) / MOST_POINTS)
+def downsample(points: list[Point]) -> list[Point]:
+    """Return at most `MAX_POINTS` points: means of neighbors, at the last step of each group."""
+    group = math.ceil(len(points) / MAX_POINTS)
     if group <= 1:
         return points
     groups = [points[start : start + group] for start in range(0, len(points), group)]
@@ -106,18 +106,18 @@ def thin(points: list[Point]) -> list[Point]:
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """About `count` round numbers, the first at most `low` and the last at least `high`."""
+    """Return about `count` round numbers that cover the range from `low` to `high`."""
     if high <= low:
         low, high = low - (abs(low) / 2 or 1.0), high + (abs(high) / 2 or 1.0)
     raw = (high - low) / count
     power = 10.0 ** math.floor(math.log10(raw))
     gap = power * next(factor for factor in (1, 2, 5, 10) if factor * power >= raw * 0.999)
     first, last = math.floor(low / gap + 1e-9), math.ceil(high / gap - 1e-9)
-    return [place * gap for place in range(first, last + 1)]
+    return [n * gap for n in range(first, last + 1)]
 
 
-def short(value: float, largest: float) -> str:
-    """A number for an axis whose largest number is `largest`: 20k, 0.5, 3e-4."""
+def tick_label(value: float, largest: float) -> str:
+    """Return a tick label for an axis with this maximum: 20k, 0.5, 3e-4."""
     if value == 0:
         return "0"
     if largest >= 1e6:
@@ -130,27 +130,27 @@ def short(value: float, largest: float) -> str:
     return f"{value:,.6g}"
 
 
-def line_style(place: int) -> str:
-    """The classes of a line by its place among all lines."""
-    return f"s{place % COLORS}" + (" dashed" if place >= COLORS else "")
+def line_style(index: int) -> str:
+    """Return the CSS classes of a line by its index."""
+    return f"s{index % NUM_COLORS}" + (" dashed" if index >= NUM_COLORS else "")
 
 
-def run_label(place: int, name: str) -> str:
-    """A run's color and name."""
-    return f'<i class="swatch {line_style(place)}"></i>{escape(name)}'
+def run_label(index: int, name: str) -> str:
+    """Return the color and name of a run as HTML."""
+    return f'<i class="swatch {line_style(index)}"></i>{escape(name)}'
 
 
 def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> list[str]:
     largest = max(map(abs, levels))
     left, right = float(x_scale.start), float(x_scale.end)
-    parts = [level(left, right, y_scale(value), short(value, largest)) for value in levels]
+    parts = [level(left, right, y_scale(value), tick_label(value, largest)) for value in levels]
     count = round((x_scale.end - x_scale.start) / 80)
     steps = [step for step in ticks(0.0, x_scale.high, count) if step <= x_scale.high]
     for step in steps:
-        place = "start" if step == 0 else "end" if x_scale(step) > x_scale.end - 14 else "middle"
-        label = f"{axis} 0" if step == 0 else short(step, steps[-1])
+        anchor = "start" if step == 0 else "end" if x_scale(step) > x_scale.end - 14 else "middle"
+        label = f"{axis} 0" if step == 0 else tick_label(step, steps[-1])
         parts.append(
-            f'<text class="x {place}" x="{x_scale(step):.1f}" '
+            f'<text class="x {anchor}" x="{x_scale(step):.1f}" '
             f'y="{y_scale.start + 17:.1f}">{label}</text>'
         )
     return parts
@@ -159,14 +159,14 @@ def _grid(levels: list[float], x_scale: Scale, y_scale: Scale, axis: str) -> lis
 def _legend(lines: list[Series], styles: list[str], note: str) -> str:
     named = zip(lines, styles, strict=True)
     names = [f'<i class="{style}"></i>{escape(line.name)}' for line, style in named]
-    shown = escape(note) if note or len(lines) == 1 else " ".join(names)
-    return f'<span class="legend">{shown}</span>'
+    text = escape(note) if note or len(lines) == 1 else " ".join(names)
+    return f'<span class="legend">{text}</span>'
 
 
-def _numbers(
+def _values_json(
     lines: list[Series], styles: list[str], x_scale: Scale, y_scale: Scale, axis: str
 ) -> str:
-    """The plotted numbers and the scales, as JSON that no text can break out of."""
+    """Return the plotted values and the scales as JSON, escaped for a script element."""
     data = {
         "series": [{"name": line.name, "points": line.points} for line in lines],
         "x": [x_scale.low, x_scale.high, x_scale.start, x_scale.end],

@@ -1,5 +1,4 @@
-"""The pieces that pages are made of: sections, notes, tables and figures, and their frame: head,
-style, script and footer in one file that needs no other."""
+"""Building blocks of reports: sections, notes, tables, figures, and the self-contained page."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -11,36 +10,36 @@ from regard.core.files import write_bytes
 from regard.views.pages import assets
 from regard.views.pages.policy import policy
 
-SHARED = ("dom.js", "words.js", "theme.js")  # of the look: the switches of theme and language
+SHARED = ("dom.js", "words.js", "theme.js")  # theme and language switches
 SCRIPTS = ("words.js", "page.js")
-DASH = "&ndash;"  # in place of what is not known
+DASH = "&ndash;"  # for unknown values
 
 
 def section(title: str, *parts: str, style: str = "") -> str:
-    """A section under a title; an empty text if nothing is in it."""
-    inside = "".join(parts)
+    """Return a section with a title; an empty text if it has no content."""
+    content = "".join(parts)
     start = f'<section class="{style}">' if style else "<section>"
-    return f"{start}<h2>{title}</h2>{inside}</section>" if inside else ""
+    return f"{start}<h2>{title}</h2>{content}</section>" if content else ""
 
 
 def note(text: str) -> str:
-    """A remark in small letters; an empty text if it says nothing."""
+    """Return a small remark; an empty text if it is empty."""
     return f'<p class="note">{text}</p>' if text else ""
 
 
 def table(style: str, head: str, rows: Iterable[str]) -> str:
-    """A table of rows that are HTML already, with these cells at its top."""
+    """Return a table of HTML rows with these header cells."""
     top = f"<thead><tr>{head}</tr></thead>" if head else ""
     return f'<table class="{style}">{top}{"".join(rows)}</table>'
 
 
 def cells(values: Sequence[str], tag: str = "td", style: str = "number") -> str:
-    """Cells of one kind, such as numbers."""
+    """Return cells of one kind, such as numbers."""
     return "".join(f'<{tag} class="{style}">{value}</{tag}>' for value in values)
 
 
 def code(text: object) -> str:
-    """Text of a program."""
+    """Return a text as code."""
     return f"<code>{escape(str(text))}</code>"
 
 
@@ -48,31 +47,35 @@ def figure(
     style: str,
     title: str,
     size: tuple[float, float],
-    said: str,
-    drawn: Sequence[str],
+    description: str,
+    shapes: Sequence[str],
     legend: str = "",
     after: str = "",
 ) -> str:
-    """An SVG drawing of this size under its title. said: the drawing in words, for who cannot see
-    it; legend: HTML at the side of the title; after: HTML after the drawing."""
+    """Return an SVG figure with a title. description: for screen readers; legend: HTML next to the
+    title; after: HTML after the figure."""
     return (
         f'<figure class="{style}"><figcaption><span>{title}</span>{legend}</figcaption>'
-        f"{svg(size, said, drawn)}{after}</figure>"
+        f"{svg(size, description, shapes)}{after}</figure>"
     )
 
 
 def svg(
-    size: tuple[float, float], said: str, drawn: Sequence[str], before: str = "", after: str = ""
+    size: tuple[float, float],
+    description: str,
+    shapes: Sequence[str],
+    before: str = "",
+    after: str = "",
 ) -> str:
-    """The drawing alone; before, after: further attributes."""
+    """Return the SVG alone; before, after: further attributes."""
     return (
         f'<svg {before}viewBox="0 0 {size[0]:.0f} {size[1]:.0f}" {after}role="img" '
-        f'aria-label="{said}">{"".join(drawn)}</svg>'
+        f'aria-label="{description}">{"".join(shapes)}</svg>'
     )
 
 
 def level(left: float, right: float, y: float, name: str) -> str:
-    """A line of the grid at a height, and its name before it."""
+    """Return a horizontal grid line with its label."""
     return (
         f'<path class="grid" d="M{left} {y:.1f}H{right}"/>'
         f'<text class="y" x="{left - 7}" y="{y + 4:.1f}">{name}</text>'
@@ -80,7 +83,7 @@ def level(left: float, right: float, y: float, name: str) -> str:
 
 
 def dot(style: str, x: float, y: float, radius: float = 3) -> str:
-    """A point."""
+    """Return a point."""
     return f'<circle class="{style}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"/>'
 
 
@@ -93,10 +96,10 @@ def fill_page(
     notes: list[str],
     styles: tuple[str, ...] = ("page.css",),
 ) -> str:
-    """The whole page, of parts that are HTML already; `title`, `name` and `notes` are plain."""
-    style = "\n".join(["", assets(["base.css"]), *map(_part, styles), ""])
-    script = "\n".join(["", assets(SHARED), *map(_part, SCRIPTS), ""])
-    return Template(_part("page.html")).substitute(
+    """Return the complete page from HTML parts; `title`, `name` and `notes` are plain text."""
+    style = "\n".join(["", assets(["base.css"]), *map(_asset, styles), ""])
+    script = "\n".join(["", assets(SHARED), *map(_asset, SCRIPTS), ""])
+    return Template(_asset("page.html")).substitute(
         policy=policy(script, style),
         title=escape(title),
         style=style,
@@ -110,11 +113,11 @@ def fill_page(
 
 
 def write_page(target: Path, page: str) -> Path:
-    """The path of the page, written whole."""
-    # Lone surrogates cannot be written as UTF-8; everything else goes through untouched.
+    """Write a page and return its path."""
+    # Lone surrogates cannot be encoded as UTF-8.
     write_bytes(target, page.encode("utf-8", errors="replace"))
     return target
 
 
-def _part(name: str) -> str:
+def _asset(name: str) -> str:
     return files("regard.views.report").joinpath(name).read_text("utf-8").strip()

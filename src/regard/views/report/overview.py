@@ -1,4 +1,4 @@
-"""Several runs beside each other: where they lie, what each came to, and what sets them apart."""
+"""Summaries of runs: finding them, their states, scores and differing settings."""
 
 import datetime
 import itertools
@@ -15,17 +15,17 @@ from regard.core.options import flatten
 from regard.storage.run_folder import Record, RunFolder, number, numbers, read_folder
 from regard.views.report.score_table import Headline, headline
 
-SIGNS = ("run.json", "config.yaml", "metrics.jsonl", "model.safetensors", "version.txt")
-QUIET_SECONDS = 60.0  # without a new line in its log, a run that is not finished has stopped
+RUN_FILES = ("run.json", "config.yaml", "metrics.jsonl", "model.safetensors", "version.txt")
+MAX_IDLE_SECONDS = 60.0  # an unfinished run without a new log line for longer has stopped
 
 
 @dataclass(frozen=True)
-class Summary:
-    """A run in short. `settings` are all of them; `changed` names those that are no default."""
+class RunSummary:
+    """A summary of a run. settings: all of them; changed: names of those that are not defaults."""
 
     folder: Path
     run: RunFolder
-    state: str  # finished, running, stopped, imported, damaged
+    state: str  # finished, running, stopped, imported, corrupted
     data: str
     started: datetime.datetime
     settings: Record
@@ -35,26 +35,26 @@ class Summary:
 
     @property
     def task(self) -> str:
-        """The kind of the task."""
+        """The task."""
         return str(self.run.facts.get("task") or "")
 
     @property
     def metric(self) -> str:
-        """The name of the main measure."""
+        """The main metric."""
         return self.best.metric if self.best else str(self.run.facts.get("metric") or "")
 
     @property
     def parameters(self) -> float | None:
-        """How many numbers were trained."""
+        """The number of parameters."""
         return number(self.run.facts.get("parameters"))
 
     def most(self, key: str) -> float | None:
-        """The largest number under a key in the log, such as the last step."""
+        """Return the largest value of a key in the log, such as the last step."""
         return self.run.most(key)
 
     @property
     def speed(self) -> float | None:
-        """Target tokens a second, of training only."""
+        """Target tokens per second in training."""
         counted = [
             (tokens, tokens / rate)
             for line in self.run.train
@@ -64,20 +64,20 @@ class Summary:
         return sum(t for t, _ in counted) / sum(s for _, s in counted) if counted else None
 
 
-def summarize(folder: Path) -> Summary:
-    """What a run folder says about its run."""
+def summarize(folder: Path) -> RunSummary:
+    """Return the summary of a run folder."""
     run = read_folder(folder)
     notes = list(run.notes)
     settings = _settings(run.config, notes)
     for name, content in (("run.json", run.facts), ("config.yaml", run.config.strip())):
         if not content and not any(note.startswith(name) for note in notes):
             notes.append(f"{name} is missing or empty.")
-    damaged = not run.facts or not settings
+    corrupted = not run.facts or not settings
     changed = run.settings.get("changed")
-    return Summary(
+    return RunSummary(
         folder=folder,
         run=run,
-        state="damaged" if damaged else _state(folder, run),
+        state="corrupted" if corrupted else _state(folder, run),
         data=_data(run.facts),
         started=_started(folder, run.facts),
         settings=settings,
@@ -88,52 +88,51 @@ def summarize(folder: Path) -> Summary:
 
 
 def find_runs(folder: Path) -> tuple[list[Path], list[Path]]:
-    """The run folders in a folder, however deep, and the folders in it that hold no run."""
+    """Return all run folders below a folder, and its subfolders that contain no run."""
     if not folder.is_dir():
-        what = "a file, where a folder of runs" if folder.exists() else "no such folder; one"
-        raise UserError(f"{folder}: {what} is expected")
+        what = "expected a folder, found a file" if folder.exists() else "no such folder"
+        raise UserError(f"{folder}: {what}")
     if is_run(folder):
         return [folder], []
-    found: list[Path] = []
-    strange: list[Path] = []
+    runs: list[Path] = []
+    others: list[Path] = []
     for child in _folders(folder):
         below = list(_runs_in(child))
-        found += below
-        strange += [] if below else [child]
-    return found, strange
+        runs += below
+        others += [] if below else [child]
+    return runs, others
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, even a damaged one: two of the files that each run has."""
-    return sum((folder / name).is_file() for name in SIGNS) >= 2
+    """Return whether a folder contains a run, even a corrupted one: at least two of its files."""
+    return sum((folder / name).is_file() for name in RUN_FILES) >= 2
 
 
-def differing(runs: Sequence[Summary]) -> list[str]:
-    """The settings that are not the same in all runs, kinds first.
+def differing_settings(runs: Sequence[RunSummary]) -> list[str]:
+    """Return the settings that differ between runs, kinds first.
 
-    What only one kind of a part has is told by the kind; it counts where runs of that kind differ.
-    A setting that is missing for no such reason counts where another run changed it: a run may
-    come from a version that had no such setting yet.
+    A setting that only one kind has is compared among the runs of that kind. A setting that is
+    missing for another reason (an older version) counts if a run changed it.
     """
-    whole = [run for run in runs if run.settings]
-    keys = dict.fromkeys(key for run in whole for key in run.settings)
-    kinds = {key for key in keys if key.endswith(".kind") and _values(whole, key) > 1}
+    readable = [run for run in runs if run.settings]
+    keys = dict.fromkeys(key for run in readable for key in run.settings)
+    kinds = {key for key in keys if key.endswith(".kind") and _values(readable, key) > 1}
     found = []
     for key in keys:
-        having = [run for run in whole if key in run.settings]
-        parents = {f"{key[:end]}.kind" for end, sign in enumerate(key) if sign == "."} - {key}
-        lacking = len(having) < len(whole) and not parents & kinds
+        having = [run for run in readable if key in run.settings]
+        parents = {f"{key[:end]}.kind" for end, char in enumerate(key) if char == "."} - {key}
+        lacking = len(having) < len(readable) and not parents & kinds
         if _values(having, key) > 1 or (lacking and any(key in run.changed for run in having)):
             found.append(key)
     return sorted(found, key=lambda key: not key.endswith(".kind"))
 
 
-def _values(runs: Sequence[Summary], key: str) -> int:
+def _values(runs: Sequence[RunSummary], key: str) -> int:
     return len({repr(run.settings[key]) for run in runs if key in run.settings})
 
 
 def short_names(keys: Sequence[str], known: Sequence[str]) -> dict[str, str]:
-    """For each key the fewest of its last parts that mean no other known key."""
+    """Return the shortest unambiguous suffix of each key."""
     names = {}
     for key in keys:
         parts = key.split(".")
@@ -144,20 +143,20 @@ def short_names(keys: Sequence[str], known: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def plain(value: Any) -> str:
-    """A setting as text."""
+def format_setting(value: Any) -> str:
+    """Return a setting as text."""
     if isinstance(value, float):
         return f"{value:g}"
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
-    return ",".join(map(plain, value)) if isinstance(value, list) else str(value)
+    return ",".join(map(format_setting, value)) if isinstance(value, list) else str(value)
 
 
 def _folders(folder: Path) -> list[Path]:
-    """The folders in a folder; hidden ones and links that lead to no run are left alone."""
+    """Return the subfolders, without hidden ones and links that are not runs."""
     children = sorted(path for path in folder.iterdir() if path.is_dir())
-    seen = [path for path in children if not path.name.startswith(".")]
-    return [path for path in seen if not path.is_symlink() or is_run(path)]
+    visible = [path for path in children if not path.name.startswith(".")]
+    return [path for path in visible if not path.is_symlink() or is_run(path)]
 
 
 def _runs_in(folder: Path) -> Iterator[Path]:
@@ -174,13 +173,13 @@ def _settings(config: str, notes: list[str]) -> Record:
     except yaml.YAMLError:
         tree = "broken"
     if tree is not None and not isinstance(tree, dict):
-        notes.append("config.yaml could not be read and was left out.")
+        notes.append("config.yaml could not be read and is ignored.")
     return flatten(tree) if isinstance(tree, dict) else {}
 
 
 def _state(folder: Path, run: RunFolder) -> str:
-    """Imported if never trained here; finished if it has its final scores; running if its log
-    grew not long ago."""
+    """Return the state: imported if never trained here, finished if it has final scores, running if
+    its log was updated recently, otherwise stopped."""
     if run.facts.get("imported"):
         return "imported"
     if run.final:
@@ -192,21 +191,21 @@ def _state(folder: Path, run: RunFolder) -> str:
         for name in ("metrics.jsonl", "run.json", "checkpoint")
         if (path := folder / name).exists()
     ]
-    quiet = time.time() - max(written)
-    return "running" if quiet < max([QUIET_SECONDS, *(3 * gap for gap in gaps)]) else "stopped"
+    idle = time.time() - max(written)
+    return "running" if idle < max([MAX_IDLE_SECONDS, *(3 * gap for gap in gaps)]) else "stopped"
 
 
 def _data(facts: Record) -> str:
-    """The names of the data files, without their folders."""
-    place = facts.get("data")
-    if not isinstance(place, dict):
+    """Return the names of the data files, without their folders."""
+    data = facts.get("data")
+    if not isinstance(data, dict):
         return ""
-    files = [place.get("data")] if place.get("data") else [place.get("source"), place.get("target")]
+    files = [data.get("data")] if data.get("data") else [data.get("source"), data.get("target")]
     return " ".join(Path(str(name)).name for name in files if name)
 
 
 def _started(folder: Path, facts: Record) -> datetime.datetime:
-    """When the run began; where it does not say so, when its folder was last changed."""
+    """Return the start time of the run; if unknown, when its folder was last modified."""
     try:
         return datetime.datetime.fromisoformat(str(facts.get("started"))).astimezone()
     except ValueError:

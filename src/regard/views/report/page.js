@@ -1,5 +1,5 @@
 "use strict";
-// Values under the pointer: the nearest step, or minute, of each curve.
+// Tooltip with the values of all curves at the nearest step or minute.
 (() => {
   for (const figure of document.querySelectorAll("figure.curve")) {
     const svg = figure.querySelector("svg");
@@ -31,13 +31,13 @@
       const x = pixel(data.x, closest);
       layer = shape("g", {});
       layer.append(shape("path", {class: "cursor", d: `M${x} ${data.y[2]}V${data.y[3]}`}));
-      near.forEach((point, place) => layer.append(shape("circle", {
-        class: `cursor-dot ${data.styles[place]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
+      near.forEach((point, index) => layer.append(shape("circle", {
+        class: `cursor-dot ${data.styles[index]}`, r: 3.5, cx: pixel(data.x, point[0]), cy: pixel(data.y, point[1]),
       })));
       svg.append(layer);
-      tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, place) => {
+      tip.textContent = [`${data.axis} ${round(closest)}`].concat(near.map((point, index) => {
         const where = point[0] === closest ? "" : ` (${data.axis} ${round(point[0])})`;
-        return `${data.series[place].name} ${round(point[1])}${where}`;
+        return `${data.series[index].name} ${round(point[1])}${where}`;
       })).join("\n");
       figure.append(tip);
       const left = x * box.width / svg.viewBox.baseVal.width;

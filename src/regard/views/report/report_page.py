@@ -1,4 +1,4 @@
-"""The page: reads a run folder, fills the template and writes `report.html` beside the data."""
+"""The HTML report of a run: reads a run folder and writes `report.html` into it."""
 
 import json
 from html import escape
@@ -8,16 +8,16 @@ from typing import Any
 from regard.core.formatting import duration
 from regard.metrics.metric_names import LABELS, METRICS, best_of
 from regard.storage.run_folder import Record, RunFolder, number, numbers, points, read_folder
-from regard.views.report.curves import Series, draw
+from regard.views.report.curves import Series, plot_curves
 from regard.views.report.html_parts import code, fill_page, note, section, table, write_page
 from regard.views.report.label_report import details_section
 from regard.views.report.samples import samples_section
 from regard.views.report.score_table import (
     Headline,
+    format_score,
     headline,
-    measure,
+    metric_label,
     scores_section,
-    shown,
     task_view,
 )
 from regard.views.report.zipf import COUNTS, zipf_section
@@ -26,7 +26,7 @@ _SMALL = (320, 170)
 
 
 def write_report(folder: Path, target: Path | None = None) -> Path:
-    """The path of `report.html`, or of `target`, written anew from what the run folder holds."""
+    """Write `report.html`, or `target`, from the contents of a run folder; return its path."""
     folder = Path(folder)
     run = read_folder(folder)
     main = headline(run)
@@ -59,7 +59,7 @@ def write_report(folder: Path, target: Path | None = None) -> Path:
 
 
 def _eyebrow(run: RunFolder) -> str:
-    parts = ["<span>A training run of regard</span>"]
+    parts = ["<span>regard: training run</span>"]
     if run.facts.get("started"):
         parts.append(escape(str(run.facts["started"])))
     if not run.final:
@@ -73,8 +73,8 @@ def _top(run: RunFolder, main: Headline | None) -> str:
         sign = "<small>%</small>" if known and known.is_percentage else ""
         interval = f"95 % interval {main.interval}, " if main.interval else ""
         score = (
-            f'<span class="label">{escape(measure(main.metric, run))}</span>'
-            f'<span class="value">{shown(main.metric, main.value)}{sign}</span>'
+            f'<span class="label">{escape(metric_label(main.metric, run))}</span>'
+            f'<span class="value">{format_score(main.metric, main.value)}{sign}</span>'
             f'<span class="note">{interval}{escape(main.origin)}</span>'
         )
     else:
@@ -90,7 +90,7 @@ def _top(run: RunFolder, main: Headline | None) -> str:
 
 
 def _facts(run: RunFolder) -> list[tuple[str, str]]:
-    """Labels and values for the top of the page; what is not known is left out."""
+    """Return labels and values for the top of the page; unknown ones are omitted."""
     steps, seconds, count = (
         run.most("step"),
         run.most("elapsed_seconds"),
@@ -111,26 +111,28 @@ def _facts(run: RunFolder) -> list[tuple[str, str]]:
 
 def _curves(run: RunFolder, main: Headline | None) -> str:
     if len(run.train) == len(run.dev) == 1 and run.dev[0].get("step") == 1:
-        return ""  # solved by a formula, in one step
+        return ""  # closed-form solution in one step
     losses = [Series("train", points(run.train, "loss")), Series("dev", points(run.dev, "loss"))]
-    figures = [_wide(draw(task_view(run).loss, losses))]
+    figures = [_wide(plot_curves(task_view(run).loss, losses))]
     if main:
-        label = measure(main.metric, run)
+        label = metric_label(main.metric, run)
         measured = points(run.dev, "scores", main.metric)
-        latest_first = reversed(measured)  # of equals training keeps the later one
+        latest_first = reversed(measured)  # training keeps the later of equal scores
         best = best_of(main.metric)(latest_first, key=lambda point: point[1], default=None)
-        said = f"best {shown(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
-        title = label[0].upper() + label[1:] + " on dev"
+        text = f"best {format_score(main.metric, best[1])} at step {best[0]:,.0f}" if best else ""
+        title = label[0].upper() + label[1:] + " (dev)"
         lines = [Series(label, measured)]
-        figures.append(_wide(draw(title, lines, mark=best, note=said, from_zero=False)))
+        figures.append(_wide(plot_curves(title, lines, mark=best, note=text, from_zero=False)))
     for title, key in [
         ("Learning rate", "lr"),
         ("Gradient norm", "grad_norm"),
         ("Tokens per second", "tokens_per_second"),
     ]:
-        figures.append(draw(title, [Series(title.lower(), points(run.train, key))], size=_SMALL))
-    drawn = "".join(figures)
-    return section("Training", f'<div class="curves">{drawn}</div>' if drawn else "")
+        figures.append(
+            plot_curves(title, [Series(title.lower(), points(run.train, key))], size=_SMALL)
+        )
+    curves = "".join(figures)
+    return section("Training", f'<div class="curves">{curves}</div>' if curves else "")
 
 
 def _wide(figure: str) -> str:
@@ -138,7 +140,7 @@ def _wide(figure: str) -> str:
 
 
 def _diagnosis(diagnosis: Record) -> str:
-    """The findings as a table, worst first; nothing for a run that was not diagnosed."""
+    """Return the findings as a table, worst first; an empty text if there is no diagnosis."""
     findings = diagnosis.get("findings")
     if not isinstance(findings, list):
         return ""
@@ -146,7 +148,7 @@ def _diagnosis(diagnosis: Record) -> str:
     step, skipped = diagnosis.get("step"), diagnosis.get("skipped") or {}
     notes = [f"After step {step}."] if step is not None else []
     notes += [f"Skipped: {name} ({reason})." for name, reason in skipped.items()]
-    found = table("findings", "", rows) if rows else "<p>Nothing found.</p>"
+    found = table("findings", "", rows) if rows else "<p>No problems found.</p>"
     return section("Diagnosis", note(escape(" ".join(notes))), found)
 
 
@@ -165,33 +167,34 @@ def _check(check: Record) -> str:
         return ""
     lines = check.get("lines")
     counted = {key: value for key, value in check.items() if key not in COUNTS}
-    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _plain(counted)
+    text = "\n".join(map(str, lines)) if isinstance(lines, list) else _format(counted)
     return section("Data", f"<pre>{escape(text)}</pre>", style="data")
 
 
 def _settings(settings: Record) -> str:
-    changed, chosen = settings.get("changed") or {}, settings.get("auto") or []
+    changed, auto = settings.get("changed") or {}, settings.get("auto") or []
     tables = {
         "Changed from the defaults": [
-            (key, value, f"instead of {code(_plain(default))}")
+            (key, value, f"default: {code(_format(default))}")
             for key, (default, value) in changed.items()
         ],
-        "Chosen from the data": [
+        "Set automatically": [
             (str(choice.get("key")), choice.get("value"), escape(str(choice.get("reason", ""))))
-            for choice in chosen
+            for choice in auto
         ],
     }
     parts = []
     for title, rows in tables.items():
         lines = [
-            f'<tr><td>{code(key)}</td><td>{code(_plain(value))}</td><td class="why">{why}</td></tr>'
-            for key, value, why in rows
+            f"<tr><td>{code(key)}</td><td>{code(_format(value))}</td>"
+            f'<td class="reason">{reason}</td></tr>'
+            for key, value, reason in rows
         ]
         parts.append(f"<h3>{title}</h3>{table('settings', '', lines)}" if rows else "")
     return section("Settings", *parts)
 
 
-def _plain(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, indent=1 if isinstance(value, dict) else None)
@@ -200,7 +203,7 @@ def _plain(value: Any) -> str:
 def _config(config: str) -> str:
     if not config.strip():
         return ""
-    summary = "<summary>The whole configuration</summary>"
+    summary = "<summary>Complete configuration</summary>"
     return (
         f'<section><details>{summary}<pre tabindex="0">{escape(config)}</pre></details></section>'
     )

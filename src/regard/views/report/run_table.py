@@ -1,5 +1,4 @@
-"""Runs as `regard runs` lists them: in an order, with what sets each apart from those like it; as
-lines of text, a table where it fits, blocks where it does not."""
+"""The list of `regard runs`: sorted runs with their differing settings, as a table or blocks."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -12,27 +11,31 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from regard.metrics.metric_names import HIGHER_IS_BETTER
-from regard.views.report.overview import Summary, differing, find_runs, plain
-from regard.views.report.score_table import shown
+from regard.views.report.overview import RunSummary, differing_settings, find_runs, format_setting
+from regard.views.report.score_table import format_score
 
 DEFAULT = Path("runs")
 GAP = 2  # spaces between columns
-STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow", "damaged": "red"}
-RIGHT = {"step", "min", "params"}  # columns of numbers
+STYLES = {"finished": "green", "running": "cyan", "stopped": "yellow", "corrupted": "red"}
+NUMBER_COLUMNS = {"step", "min", "params"}
 
 
 @dataclass(frozen=True)
 class RunRow:
-    """A run as text: `settings` set it apart from runs like it, `others` also from the rest."""
+    """A run as text. settings: differ among runs with the same task and data; others: all."""
 
     cells: dict[str, str]
     settings: dict[str, str]
     others: dict[str, str]
 
 
-def row(run: Summary, apart: list[str], names: dict[str, str], inside: Path | None) -> RunRow:
-    """A run as text. `names` are short ones of settings; `inside` is a folder left unsaid."""
-    relative = run.folder if inside in (None, run.folder) else run.folder.relative_to(inside)
+def row(
+    run: RunSummary, differing: list[str], names: dict[str, str], base_folder: Path | None
+) -> RunRow:
+    """Return a run as text. names: short names of settings; base_folder: omitted from paths."""
+    relative = (
+        run.folder if base_folder in (None, run.folder) else run.folder.relative_to(base_folder)
+    )
     best, last, seconds, count = (
         run.best,
         run.most("step"),
@@ -45,26 +48,30 @@ def row(run: Summary, apart: list[str], names: dict[str, str], inside: Path | No
         "task": run.task or "?",
         "data": printable(run.data) or "-",
         "state": run.state,
-        "best": f"{printable(best.metric)} {shown(best.metric, best.value, 2)}" if best else "-",
+        "best": f"{printable(best.metric)} {format_score(best.metric, best.value, 2)}"
+        if best
+        else "-",
         "step": "-" if last is None else "/".join(f"{step:.0f}" for step in steps),
         "min": "-" if seconds is None else f"{seconds / 60:.1f}",
-        "params": "-" if count is None else in_short(count),
+        "params": "-" if count is None else compact_number(count),
     }
-    known = {key: printable(plain(run.settings[key])) for key in names if key in run.settings}
-    settings = {names[key]: known[key] for key in apart}
+    known = {
+        key: printable(format_setting(run.settings[key])) for key in names if key in run.settings
+    }
+    settings = {names[key]: known[key] for key in differing}
     return RunRow(cells, settings, {names[key]: value for key, value in known.items()})
 
 
-def in_short(count: float) -> str:
-    """A large number in few letters: 950, 437k, 1.73M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+def compact_number(count: float) -> str:
+    """Return a number with a suffix: 950, 437k, 1.73M."""
+    for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if count >= size:
-            return f"{count / size:.3g}{letter}"
+            return f"{count / size:.3g}{suffix}"
     return f"{count:g}"
 
 
 def table(rows: Sequence[RunRow], width: int | None) -> list[Text]:
-    """Lines of at most `width`: settings as columns, else below each run, else all in blocks."""
+    """Return lines of at most `width`: settings as columns, below each run, or all in blocks."""
     names = list(dict.fromkeys(name for row in rows for name in row.settings))
     main = list(rows[0].cells)
     wide = [{**row.cells, **{n: row.others.get(n, "-") for n in names}} for row in rows]
@@ -90,7 +97,7 @@ def table(rows: Sequence[RunRow], width: int | None) -> list[Text]:
 
 
 def _block(row: RunRow, width: int) -> list[Text]:
-    """A run in a few lines."""
+    """Return a run in a few lines."""
     cells = row.cells
     words = [cells["task"], cells["data"], cells["state"], cells["best"], f"step {cells['step']}"]
     text = ", ".join([*words, f"{cells['min']} min", f"{cells['params']} parameters"])
@@ -107,7 +114,7 @@ def _widths(names: Sequence[str], rows: Sequence[dict[str, str]]) -> list[int]:
 
 
 def _lines(names: Sequence[str], rows: Sequence[dict[str, str]]) -> list[Text]:
-    """A head and a line for each row."""
+    """Return a header and one line per row."""
     widths = _widths(names, rows)
     lines: list[Text] = []
     for row in [{name: name for name in names}, *rows]:
@@ -116,49 +123,49 @@ def _lines(names: Sequence[str], rows: Sequence[dict[str, str]]) -> list[Text]:
             space = " " * (width - cell_len(row[name]))
             style = STYLES.get(row[name], "") if name == "state" else ""
             gap = " " * GAP if line else ""
-            line.append(gap + (space if name in RIGHT else ""))
+            line.append(gap + (space if name in NUMBER_COLUMNS else ""))
             line.append(row[name], style="dim" if not lines else style)
-            line.append("" if name in RIGHT else space)
+            line.append("" if name in NUMBER_COLUMNS else space)
         line.rstrip()
         lines.append(line)
     return lines
 
 
 def printable(text: str) -> str:
-    """The text without signs that would steer a terminal."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in text)
+    """Return the text without control characters."""
+    return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
 def search_runs(folders: list[Path]) -> tuple[list[Path], list[Path]]:
-    """All runs, each once, and the folders that hold none."""
+    """Return all runs, each once, and the folders without runs."""
     if not folders and not DEFAULT.exists():
         return [], []
     found: dict[Path, Path] = {}
-    strange = []
+    without_runs = []
     for folder in folders or [DEFAULT]:
         runs, others = find_runs(folder)
         for run in runs:
             found.setdefault(run.resolve(), run)
-        strange += others
-    return list(found.values()), strange
+        without_runs += others
+    return list(found.values()), without_runs
 
 
-def settings_apart(runs: Sequence[Summary]) -> dict[Path, list[str]]:
-    """For each run the settings that differ among the runs of the same task and data."""
-    apart: dict[Path, list[str]] = {}
-    for _, group in groupby(sorted(runs, key=_alike), key=_alike):
-        alike = list(group)
-        keys = differing(alike)
-        apart |= {run.folder: [key for key in keys if key in run.settings] for run in alike}
-    return apart
+def settings_to_show(runs: Sequence[RunSummary]) -> dict[Path, list[str]]:
+    """Return for each run the settings that differ among runs with the same task and data."""
+    shown: dict[Path, list[str]] = {}
+    for _, group in groupby(sorted(runs, key=_task_and_data), key=_task_and_data):
+        similar = list(group)
+        keys = differing_settings(similar)
+        shown |= {run.folder: [key for key in keys if key in run.settings] for run in similar}
+    return shown
 
 
-def _alike(run: Summary) -> tuple[str, str]:
+def _task_and_data(run: RunSummary) -> tuple[str, str]:
     return run.task, run.data
 
 
-def as_record(run: Summary, apart: list[str], names: dict[str, str]) -> dict[str, Any]:
-    """A run for programs: numbers as they are, None for what is not known."""
+def as_record(run: RunSummary, differing: list[str], names: dict[str, str]) -> dict[str, Any]:
+    """Return a run for JSON, None for unknown values."""
     best = run.best
     return {
         "folder": str(run.folder),
@@ -169,28 +176,28 @@ def as_record(run: Summary, apart: list[str], names: dict[str, str]) -> dict[str
         "metric": run.metric or None,
         "best": best.value if best else None,
         "interval": list(best.bounds) if best and best.bounds else None,
-        "best_step": _whole(best.step if best else None),
-        "steps": _whole(run.most("step")),
+        "best_step": _round(best.step if best else None),
+        "steps": _round(run.most("step")),
         "seconds": run.most("elapsed_seconds"),
-        "parameters": _whole(run.parameters),
+        "parameters": _round(run.parameters),
         "tokens_per_second": run.speed,
-        "settings": {names[key]: run.settings[key] for key in apart},
+        "settings": {names[key]: run.settings[key] for key in differing},
         "notes": run.notes,
     }
 
 
-def _whole(value: float | None) -> int | None:
+def _round(value: float | None) -> int | None:
     return None if value is None else round(value)
 
 
-def _by_best(run: Summary) -> tuple[bool, str, float]:
-    """The best first, each measure for itself; runs without a score last."""
+def _by_best(run: RunSummary) -> tuple[bool, str, float]:
+    """Return a key that sorts the best first, by metric, and runs without a score last."""
     value = run.best.value if run.best else 0.0
     sign = -1 if HIGHER_IS_BETTER.get(run.metric, True) else 1
     return run.best is None, run.metric, sign * value
 
 
-ORDERS: dict[str, Callable[[Summary], Any]] = {  # runs alike: the newest first
+ORDERS: dict[str, Callable[[RunSummary], Any]] = {  # ties: the newest first
     "newest": lambda run: 0,
     "name": lambda run: str(run.folder),
     "best": _by_best,
@@ -199,7 +206,7 @@ ORDERS: dict[str, Callable[[Summary], Any]] = {  # runs alike: the newest first
 }
 
 
-def ordered(runs: list[Summary], order: str) -> list[Summary]:
-    """The runs in one of the orders."""
+def sort_runs(runs: list[RunSummary], order: str) -> list[RunSummary]:
+    """Return the runs in one of the orders."""
     newest = sorted(runs, key=lambda run: run.started, reverse=True)
     return sorted(newest, key=ORDERS[order])

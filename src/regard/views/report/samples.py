@@ -1,4 +1,4 @@
-"""Sample predictions as a table: right or wrong, and where they differ from the reference."""
+"""Sample predictions as a table: correct or wrong, with differences from the reference."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -8,52 +8,57 @@ from regard.metrics import edit_distance
 from regard.storage.run_folder import Record
 from regard.views.report.curves import run_label
 from regard.views.report.html_parts import note, section, table
-from regard.views.report.overview import Summary
+from regard.views.report.overview import RunSummary
 from regard.views.report.score_table import task_view
 
 
 def samples_section(samples: Sequence[Record], marked: bool = True) -> str:
-    """Answers beside the right ones, and texts that the model wrote on its own.
+    """Return sample predictions with their references, and generated texts.
 
-    marked: whether answers are right or wrong.
+    marked: whether predictions are marked as correct or wrong.
     """
-    written = [sample for sample in samples if sample.get("kind") == "generated"]
-    answers = [sample for sample in samples if sample.get("kind") != "generated"]
+    generated = [sample for sample in samples if sample.get("kind") == "generated"]
+    predictions = [sample for sample in samples if sample.get("kind") != "generated"]
     parts = []
-    if answers:
-        right, step = sum(map(is_right, answers)), escape(str(answers[0].get("step", "?")))
-        said = f"{right} of {len(answers)} right at step {step}." if marked else f"At step {step}."
+    if predictions:
+        count, step = (
+            sum(map(is_correct, predictions)),
+            escape(str(predictions[0].get("step", "?"))),
+        )
+        text = f"At step {step}."
+        if marked:
+            text = f"{count} of {len(predictions)} correct at step {step}."
         head = "<th></th><th>source</th><th>prediction</th><th>reference</th>"
-        parts += [note(said), table("samples", head, [_row(one, marked) for one in answers])]
-    if written:
-        step = escape(str(written[0].get("step", "?")))
+        parts += [note(text), table("samples", head, [_row(one, marked) for one in predictions])]
+    if generated:
+        step = escape(str(generated[0].get("step", "?")))
         texts = "".join(
-            f'<pre dir="auto">{escape(text_of(one.get("text")))}</pre>' for one in written
+            f'<pre dir="auto">{escape(text_of(one.get("text")))}</pre>' for one in generated
         )
         parts += [note(f"Generated at step {step}."), f'<div class="generated">{texts}</div>']
     return section("Samples", *parts)
 
 
-def answers_section(runs: Sequence[Summary], names: list[str]) -> str:
-    """For each source that two runs or more were asked at their last validation, all answers."""
-    asked: dict[str, dict[int, Record]] = {}
-    for place, run in enumerate(runs):
+def prediction_comparison(runs: Sequence[RunSummary], names: list[str]) -> str:
+    """Return the predictions of all runs for the sources that at least two runs share."""
+    by_source: dict[str, dict[int, Record]] = {}
+    for index, run in enumerate(runs):
         for number, sample in enumerate(run.run.samples, 1):
-            asked.setdefault(_source(sample, number), {}).setdefault(place, sample)
-    shared = {source: found for source, found in asked.items() if len(found) > 1}
-    if not asked:
+            by_source.setdefault(_source(sample, number), {}).setdefault(index, sample)
+    shared = {source: found for source, found in by_source.items() if len(found) > 1}
+    if not by_source:
         return ""
-    left_out = len(asked) - len(shared)
-    said = "Of the last validation of each run."
-    if left_out:
-        said += f" Left out: {left_out:,} of {len(asked):,} sources that only one run was asked."
+    skipped = len(by_source) - len(shared)
+    text = "Predictions at the last validation of each run."
+    if skipped:
+        text += f" Skipped: {skipped:,} of {len(by_source):,} sources that only one run has."
     marked = task_view(runs[0].run).marked
     blocks = "".join(_block(source, found, names, marked) for source, found in shared.items())
-    return section("Samples", note(said), f'<div class="answers">{blocks}</div>')
+    return section("Samples", note(text), f'<div class="predictions">{blocks}</div>')
 
 
 def _source(sample: Record, number: int) -> str:
-    """What the sample answers; texts that a model wrote on its own have only a number."""
+    """Return the source of a sample; generated texts have only a number."""
     if sample.get("kind") == "generated":
         return f"text {number}"
     return text_of(sample.get("source"))
@@ -61,37 +66,39 @@ def _source(sample: Record, number: int) -> str:
 
 def _block(source: str, found: dict[int, Record], names: list[str], marked: bool) -> str:
     sample = next(iter(found.values()))
-    wanted = " or ".join(reference_texts(sample))
-    rows = "".join(_answer(place, names[place], answer, marked) for place, answer in found.items())
-    below = f'<p class="wanted" dir="auto">{escape(wanted)}</p>' if wanted else ""
+    expected = " or ".join(reference_texts(sample))
+    rows = "".join(
+        _prediction(index, names[index], sample, marked) for index, sample in found.items()
+    )
+    below = f'<p class="expected" dir="auto">{escape(expected)}</p>' if expected else ""
     return f'<article><h3 dir="auto">{escape(source)}</h3>{below}<dl>{rows}</dl></article>'
 
 
-def _answer(place: int, name: str, sample: Record, marked: bool) -> str:
-    """A run's answer, with what is too much in it marked."""
-    name = run_label(place, name)
+def _prediction(index: int, name: str, sample: Record, marked: bool) -> str:
+    """Return the prediction of a run, with extra text marked."""
+    name = run_label(index, name)
     if sample.get("kind") == "generated":
         return f'<dt>{name}</dt><dd dir="auto">{escape(text_of(sample.get("text")))}</dd>'
     prediction = text_of(sample.get("prediction"))
     if not marked or not reference_texts(sample):
         return f'<dt>{name}</dt><dd dir="auto">{escape(prediction)}</dd>'
-    right = is_right(sample)
-    answer, _ = compare(prediction, closest_reference(sample))
-    kind, sign = ("right", "&#10003;") if right else ("wrong", "&#10007;")
-    shown = answer or "<em>nothing</em>"
+    correct = is_correct(sample)
+    text, _ = compare_texts(prediction, closest_reference(sample))
+    kind, sign = ("correct", "&#10003;") if correct else ("wrong", "&#10007;")
+    shown = text or "<em>empty</em>"
     return (
         f'<dt>{name}</dt><dd class="{kind}"><b aria-label="{kind}">{sign}</b> '
         f'<span dir="auto">{shown}</span></dd>'
     )
 
 
-def is_right(sample: Record) -> bool:
-    """Whether the prediction equals one of the references."""
+def is_correct(sample: Record) -> bool:
+    """Return whether the prediction equals one of the references."""
     return text_of(sample.get("prediction")) in reference_texts(sample)
 
 
-def compare(prediction: str, reference: str) -> tuple[str, str]:
-    """Both texts as HTML, with what is only in one of them marked.
+def compare_texts(prediction: str, reference: str) -> tuple[str, str]:
+    """Return both texts as HTML, with differences marked.
 
     Texts with spaces in them are compared by words, others by characters.
     """
@@ -109,43 +116,43 @@ def compare(prediction: str, reference: str) -> tuple[str, str]:
 
 def _row(sample: Record, marked: bool) -> str:
     prediction, references = text_of(sample.get("prediction")), reference_texts(sample)
-    right = is_right(sample)
+    correct = is_correct(sample)
     others: list[str] = []
     if not marked:
-        answer, expected = escape(prediction), escape(" or ".join(references))
+        text, expected = escape(prediction), escape(" or ".join(references))
     elif references:
         closest = closest_reference(sample)
         others = [reference for reference in references if reference != closest]
-        answer, expected = compare(prediction, closest)
+        text, expected = compare_texts(prediction, closest)
     else:
-        answer, expected = escape(prediction), ""
+        text, expected = escape(prediction), ""
 
-    kind = ("right" if right else "wrong") if marked else "plain"
-    sign = f'<b aria-label="{kind}">&#{10003 if right else 10007};</b>' if marked else ""
+    kind = ("correct" if correct else "wrong") if marked else "plain"
+    sign = f'<b aria-label="{kind}">&#{10003 if correct else 10007};</b>' if marked else ""
     more = "".join(f'<small dir="auto">or {escape(other)}</small>' for other in others)
-    empty = "<em>nothing</em>"
+    empty = "<em>empty</em>"
     return (
         f'<tr class="{kind}"><td>{sign}</td>'
         f'<td dir="auto" data-label="source">{escape(text_of(sample.get("source")))}</td>'
-        f'<td dir="auto" data-label="prediction">{answer or empty}</td>'
+        f'<td dir="auto" data-label="prediction">{text or empty}</td>'
         f'<td dir="auto" data-label="reference">{expected or empty}{more}</td></tr>'
     )
 
 
 def closest_reference(sample: Record) -> str:
-    """The right answer that the prediction comes nearest to; there must be one."""
+    """Return the reference that is closest to the prediction."""
     prediction = text_of(sample.get("prediction"))
     return min(reference_texts(sample), key=lambda text: _distance(prediction, text))
 
 
 def reference_texts(sample: Record) -> list[str]:
-    """All right answers."""
+    """Return all references."""
     references = sample.get("references") or []
     return [text_of(text) for text in references] if isinstance(references, list) else []
 
 
 def text_of(value: object) -> str:
-    """A text as it is; tags and labels with spaces between them."""
+    """Return a text; tags and labels are joined by spaces."""
     if isinstance(value, list):
         return " ".join(map(str, value))
     return "" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""The scores of a run: the main one for the top of the page, and a table of all."""
+"""The scores of a run: the main score, and a table of all scores."""
 
 import math
 from collections.abc import Collection, Mapping
@@ -14,8 +14,8 @@ UNBOUNDED = {name for name, metric in METRICS.items() if not metric.is_bounded}
 
 
 class TaskView(NamedTuple):
-    """How the runs of a task are shown. loss: the name of its loss; marked: whether a prediction is
-    right or wrong, where of numbers near ones are good, too; labels: of its metrics."""
+    """How a task is displayed. loss: the name of its loss; marked: whether predictions are
+    correct or wrong; labels: task-specific names of metrics."""
 
     loss: str = "Loss, nats per token"
     marked: bool = True
@@ -30,13 +30,13 @@ TASKS = {
 
 
 def task_view(run: RunFolder) -> TaskView:
-    """How a run is shown, by its task."""
+    """Return how to display a run, by its task."""
     return TASKS.get(str(run.facts.get("task")), TaskView())
 
 
 @dataclass(frozen=True)
 class Headline:
-    """The main score: its metric, its value, where it comes from, its step and its interval."""
+    """The main score. origin: the examples or validations it comes from."""
 
     metric: str
     value: float
@@ -46,7 +46,7 @@ class Headline:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The bounds of the interval; without one, the value itself."""
+        """The bounds of the interval; without an interval, the value itself."""
         return self.bounds or (self.value, self.value)
 
     @property
@@ -55,32 +55,32 @@ class Headline:
         return _interval(self.metric, self.bounds)
 
 
-def measure(name: str, run: RunFolder) -> str:
-    """The name of a measure in words."""
+def metric_label(name: str, run: RunFolder) -> str:
+    """Return the full name of a metric."""
     return task_view(run).labels.get(name) or LABELS.get(name, name)
 
 
-def shown(name: str, value: float, digits: int = 1) -> str:
-    """A score as text: with `digits` after the point if 0 to 100, else its first four digits."""
+def format_score(name: str, value: float, digits: int = 1) -> str:
+    """Return a score as text: `digits` decimals if 0 to 100, otherwise four digits."""
     if name not in UNBOUNDED:
         return f"{value:.{digits}f}"
     if value and not 1e-3 <= abs(value) < 1e9:
         return f"{value:.3g}"
-    places = 3 - math.floor(math.log10(abs(value))) if value else 3
-    return f"{value:,.{max(places, 0)}f}"
+    decimals = 3 - math.floor(math.log10(abs(value))) if value else 3
+    return f"{value:,.{max(decimals, 0)}f}"
 
 
 def headline(run: RunFolder) -> Headline | None:
-    """The main score of the finished run, else of its best validation so far, else None."""
+    """Return the main score of a finished run, or of its best validation so far, or None."""
     final = [run.final] if record_scores(run.final) else []
     scored = final or [line for line in run.dev if record_scores(line)]
     if not scored:
         return None
     names = known_first(record_scores(scored[-1]))
-    wanted = run.facts.get("metric")
-    metric = str(wanted if wanted in names else names[0])
+    main = run.facts.get("metric")
+    metric = str(main if main in names else names[0])
     measured = [line for line in scored if metric in record_scores(line)]
-    latest_first = reversed(measured)  # of equals training keeps the later one
+    latest_first = reversed(measured)  # training keeps the later of equal scores
     best = best_of(metric)(latest_first, key=lambda line: record_scores(line)[metric])
     examples = number(run.final.get("examples"))
     if not run.final:
@@ -93,7 +93,7 @@ def headline(run: RunFolder) -> Headline | None:
 
 
 def scores_section(run: RunFolder, main: Headline | None) -> str:
-    """A table of all scores of the finished run, or of the last validation."""
+    """Return a table of all scores of the finished run, or of the last validation."""
     record = run.final if record_scores(run.final) else (run.dev[-1] if run.dev else {})
     scores = record_scores(record)
     if not scores or main is None:
@@ -101,7 +101,7 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
     names = known_first(scores)
     scale = "" if UNBOUNDED.issuperset(names) else "0 to 100"
     head = (
-        f"<th>measure</th>{cells(['score', '95 % interval'], 'th')}{cells([scale], 'th', 'strip')}"
+        f"<th>metric</th>{cells(['score', '95 % interval'], 'th')}{cells([scale], 'th', 'strip')}"
     )
     rows = [_row(run, record, name, name == main.metric) for name in names]
     step = "" if run.final else f"At step {escape(str(record.get('step')))}."
@@ -109,7 +109,7 @@ def scores_section(run: RunFolder, main: Headline | None) -> str:
 
 
 def known_first(names: Collection[str]) -> list[str]:
-    """The measures that are known in their usual order, then the others."""
+    """Return known metrics in their usual order, then the others."""
     known = [name for name in METRICS if name in names]
     return known + [name for name in names if name not in METRICS]
 
@@ -119,16 +119,16 @@ def _row(run: RunFolder, record: Record, name: str, is_main: bool) -> str:
     strip = "" if name in UNBOUNDED else score_strip(value, bounds)
     return (
         f'<tr{" class=main" if is_main else ""}><td title="{which_is_better(name)}">'
-        f"{escape(measure(name, run))} "
-        f'<span class="note">{escape(name)}</span></td>{cells([shown(name, value, 2)])}'
+        f"{escape(metric_label(name, run))} "
+        f'<span class="note">{escape(name)}</span></td>{cells([format_score(name, value, 2)])}'
         f'<td class="number note">{_interval(name, bounds)}</td><td class="strip">{strip}</td></tr>'
     )
 
 
 def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
-    """A rail from 0 to 100 with the interval as a bar and the score as a tick."""
+    """Return a scale from 0 to 100 with the interval as a bar and the score as a tick."""
     low, high = bounds or (value, value)
-    low, high, at = (min(max(place, 0.0), 100.0) for place in (low, high, value))
+    low, high, at = (min(max(one, 0.0), 100.0) for one in (low, high, value))
     return (
         '<svg viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">'
         '<rect class="rail" y="5.5" width="100" height="1"/>'
@@ -138,7 +138,7 @@ def score_strip(value: float, bounds: tuple[float, float] | None = None) -> str:
 
 
 def record_scores(record: Record) -> dict[str, float]:
-    """The scores of a line of the log that are finite numbers."""
+    """Return the finite scores of a log record."""
     scores = record.get("scores")
     if not isinstance(scores, dict):
         return {}
@@ -154,4 +154,4 @@ def _bounds(record: Record, name: str) -> tuple[float, float] | None:
 
 
 def _interval(name: str, bounds: tuple[float, float] | None) -> str:
-    return " to ".join(shown(name, bound) for bound in bounds) if bounds else ""
+    return " to ".join(format_score(name, bound) for bound in bounds) if bounds else ""

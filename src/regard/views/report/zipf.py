@@ -1,4 +1,4 @@
-"""How often each n-gram of the training data occurs, by rank: a straight line where Zipf is right.
+"""Rank-frequency plot of the n-grams of the training data: a straight line under Zipf's law.
 
 Zipf 1949: the count of the r-th most frequent word is about proportional to 1 / r.
 """
@@ -8,15 +8,15 @@ from html import escape
 from typing import Any
 
 from regard.storage.run_folder import Record, number
-from regard.views.report.curves import LEFT, TOP, Point, Series, draw_line, scales
+from regard.views.report.curves import LEFT, TOP, Point, Series, plot_line, scales
 from regard.views.report.html_parts import DASH, cells, figure, level, section, svg, table
 
-COUNTS = ("zipf", "ngrams", "ngram_zipf")  # what is drawn here, and so not written out as text
+COUNTS = ("zipf", "ngrams", "ngram_zipf")  # plotted here, so not listed as text
 _SIZE = (460, 300)
 _RIGHT, _BOTTOM = 12, 40  # margins around the plot, in pixels
-_TITLE = "Count over rank, both by powers of ten"
+_TITLE = "Rank-frequency plot (log-log)"
 
-# For a picture outside the page: the light colors of base.css.
+# For the standalone figure: the light theme of base.css.
 _STYLE = """
 svg { background: #fcfcfa; font-family: system-ui, "Segoe UI", Roboto, sans-serif; }
 text { font-size: 11px; fill: #666c74; }
@@ -29,25 +29,25 @@ text { font-size: 11px; fill: #666c74; }
 
 
 def zipf_section(check: Record) -> str:
-    """The plot and a table of how many n-grams there are; an empty text if nothing was counted."""
+    """Return the plot and a table of n-gram counts; an empty text without counts."""
     lines = _series(check)
-    plot = figure("zipf", _TITLE, _SIZE, _said(lines), _drawn(lines)) if lines else ""
+    plot = figure("zipf", _TITLE, _SIZE, _description(lines), _shapes(lines)) if lines else ""
     inside = plot + _table(check.get("ngrams") or [])
     return section("Frequencies", f'<div class="zipfs">{inside}</div>' if inside else "")
 
 
 def zipf_svg(check: Record) -> str:
-    """The plot alone, with its own colors, as the text of an SVG file."""
+    """Return the plot as a standalone SVG file."""
     lines = _series(check)
     if not lines:
         return ""
     paper = f'<style>{_STYLE}</style><rect width="{_SIZE[0]}" height="{_SIZE[1]}" fill="#fcfcfa"/>'
     space = f'xmlns="http://www.w3.org/2000/svg" width="{2 * _SIZE[0]}" height="{2 * _SIZE[1]}" '
-    return svg(_SIZE, _said(lines), [paper, *_drawn(lines)], before=space) + "\n"
+    return svg(_SIZE, _description(lines), [paper, *_shapes(lines)], before=space) + "\n"
 
 
 def _series(check: Record) -> list[Series]:
-    """The counts of single tokens, pairs and triples, or of single ones only."""
+    """Return the counts of unigrams, bigrams and trigrams, or of unigrams only."""
     counted = check.get("ngram_zipf") or {"1": check.get("zipf") or []}
     lines = []
     for n in ("1", "2", "3"):
@@ -61,8 +61,8 @@ def _series(check: Record) -> list[Series]:
     return lines
 
 
-def _drawn(lines: list[Series]) -> list[str]:
-    """Grid, lines and legend, all by the logarithm."""
+def _shapes(lines: list[Series]) -> list[str]:
+    """Return grid, lines and legend on log-log axes."""
     x_decades, y_decades = (
         _decades([p[at] for line in lines for p in line.points]) for at in (0, 1)
     )
@@ -73,19 +73,21 @@ def _drawn(lines: list[Series]) -> list[str]:
     parts = [level(LEFT, right, y_scale(power), _power(power)) for power in y_decades]
     for power in x_decades:
         x = x_scale(power)
-        place = "end" if power == x_decades[-1] else "middle"
+        anchor = "end" if power == x_decades[-1] else "middle"
         parts.append(f'<path class="grid" d="M{x:.1f} {TOP}V{low}"/>')
-        parts.append(f'<text class="{place}" x="{x:.1f}" y="{low + 16:.1f}">{_power(power)}</text>')
+        parts.append(
+            f'<text class="{anchor}" x="{x:.1f}" y="{low + 16:.1f}">{_power(power)}</text>'
+        )
     parts.append(f'<text class="end" x="{right}" y="{_SIZE[1] - 6}">rank &#8594;</text>')
     parts.append(f'<text x="{LEFT + 5}" y="{low - 6}">&#8593; count</text>')
     for index, line in enumerate(lines):
         pixels = [(x_scale(math.log10(x)), y_scale(math.log10(y))) for x, y in line.points]
-        parts.append(draw_line(_thin(pixels), f"s{index}"))
+        parts.append(plot_line(_downsample(pixels), f"s{index}"))
     return [*parts, *_legend(lines)]
 
 
 def _legend(lines: list[Series]) -> list[str]:
-    """The names in the upper right corner, which falling lines leave free."""
+    """Return the legend in the upper right corner, which falling lines leave free."""
     parts = []
     for index, line in enumerate(lines):
         x, y = _SIZE[0] - _RIGHT - 8, TOP + 16 + 17 * index
@@ -94,8 +96,8 @@ def _legend(lines: list[Series]) -> list[str]:
     return parts
 
 
-def _thin(pixels: list[Point]) -> list[Point]:
-    """The points that are a pixel from the one kept before, and the last."""
+def _downsample(pixels: list[Point]) -> list[Point]:
+    """Return points that are at least a pixel apart, and the last one."""
     if len(pixels) == 1:
         return pixels
     kept = [pixels[0]]
@@ -106,7 +108,7 @@ def _thin(pixels: list[Point]) -> list[Point]:
 
 
 def _decades(values: list[float]) -> list[int]:
-    """Powers of ten around all values, two at least."""
+    """Return the powers of ten that cover all values, at least two."""
     low = math.floor(math.log10(min(values)) + 1e-9)
     high = math.ceil(math.log10(max(values)) - 1e-9)
     return list(range(low, max(high, low + 1) + 1))
@@ -118,7 +120,7 @@ def _power(power: int) -> str:
     return f"{10 ** (power % 3):,}{'kMGT'[power // 3 - 1]}" if power < 15 else f"1e{power}"
 
 
-def _said(lines: list[Series]) -> str:
+def _description(lines: list[Series]) -> str:
     return f"{_TITLE}: {', '.join(line.name for line in lines)}"
 
 
@@ -128,9 +130,9 @@ def _table(rows: list[dict[str, Any]]) -> str:
     lines = []
     for row in rows:
         total, distinct, once = (int(row.get(key) or 0) for key in ("total", "distinct", "once"))
-        share = f"{100 * once / distinct:.0f} %" if distinct else DASH
-        rare = f'{once:,} <span class="note">({share})</span>'
+        fraction = f"{100 * once / distinct:.0f} %" if distinct else DASH
+        rare = f'{once:,} <span class="note">({fraction})</span>'
         counts = cells([f"{total:,}", f"{distinct:,}", rare])
         lines.append(f"<tr><td>{escape(str(row.get('n')))}-grams</td>{counts}</tr>")
-    heads = cells(["in all", "different", "once"], "th")
-    return table("scores", f"<th>sequences</th>{heads}", lines)
+    heads = cells(["total", "distinct", "hapaxes"], "th")
+    return table("scores", f"<th>n-grams</th>{heads}", lines)
