@@ -233,7 +233,7 @@ def test_a_killed_run_shows_its_best_validation_and_what_was_unreadable(folder):
     html = page(folder)
     assert "not finished" in html
     assert "best of 3 validations so far, at step 40" in html
-    assert "metrics.jsonl: 1 unreadable line(s) left out." in html
+    assert "metrics.jsonl: 1 unreadable lines skipped." in html
     assert "NaN" not in html
     assert_whole(html)
 

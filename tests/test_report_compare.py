@@ -128,7 +128,7 @@ def test_answers_to_the_same_sources(command: Command, two: Any) -> None:
     (block,) = re.findall(r'<article><h3 dir="auto">cat</h3>.*?</article>', html)
     assert '<p class="expected" dir="auto">K AE T</p>' in block
     answers = re.findall(r'<dd class="(.*?)">.*?<span dir="auto">(.*?)</span></dd>', block)
-    assert answers == [("right", "K AE T"), ("wrong", 'K <mark class="extra">AA</mark> T')]
+    assert answers == [("correct", "K AE T"), ("wrong", 'K <mark class="extra">AA</mark> T')]
     assert "Skipped: 2 of 3 sources that only one run has." in html
     assert ">only<" not in html and ">dog<" not in html
 
@@ -226,7 +226,7 @@ def test_a_damaged_run_is_skipped_by_name(command: Command, two: Any) -> None:
         (["runs/a", "runs/d", "--out", "p.html"], "runs/d: transduce, bleu"),
         (["nowhere"], "nowhere: no such folder"),
         (["empty"], "empty: contains no run"),
-        (["runs/a", "--out", "empty"], "--out empty: expected a file"),
+        (["runs/a", "--out", "empty"], "--out empty: expected a file, found a folder"),
         (["runs/a", "runs/broken", "--out", "p.html"], "fewer than two readable runs"),
         (["runs/a", "--out", "no/where.html"], "no/where.html: cannot write"),
     ],

@@ -65,7 +65,7 @@ def test_the_class_table_has_every_number():
     assert_whole(html)
     rows = re.findall(r"<tr>(<td.*?)</tr>", html)
     cells = [re.findall(r">([^<>]+)</td>", row) for row in rows]
-    # a: 5 right of 6 given and 6 wanted; b: 2 of 4 and 3; c was never given.
+    # a: 5 correct of 6 predicted and 6 expected; b: 2 of 4 and 3; c is never predicted.
     assert cells[0] == ["a", "6", "6", "83.3", "83.3", "83.3"]
     assert cells[1] == ["b", "3", "4", "50.0", "66.7", "57.1"]
     assert cells[2] == ["c", "1", "0", "0.0", "0.0", "0.0"]
@@ -86,7 +86,9 @@ def test_the_matrix_shows_each_count_in_its_row_and_column():
     assert "rows: expected, columns: predicted" in html
     drawn = {}
     for group in picture.iter("g"):
-        correct, y_pred = re.match(r"right (\w), given (\w)", group.find("title").text).groups()
+        correct, y_pred = re.match(
+            r"expected (\w), predicted (\w)", group.find("title").text
+        ).groups()
         drawn[correct, y_pred] = int(group.find("text").text)
     pairs = zip(Y_TRUE, Y_PRED, strict=True)
     expected = Counter((correct[0], y_pred[0]) for correct, y_pred in pairs)
@@ -95,10 +97,10 @@ def test_the_matrix_shows_each_count_in_its_row_and_column():
         group.find("title").text: float(group.findall("rect")[1].get("fill-opacity"))
         for group in picture.iter("g")
     }
-    # the share of the row counts: all of c's row is one example, 2 of 3 are right for b
+    # shaded by the fraction of the row: all of row c is one example; 2 of 3 are correct for b
     ordered = sorted(shades, key=shades.get)
-    assert ordered[-1].startswith("right c, given b") and "100 % of the row" in ordered[-1]
-    assert ordered[-2].startswith("right a, given a")
+    assert ordered[-1].startswith("expected c, predicted b") and "100 % of the row" in ordered[-1]
+    assert ordered[-2].startswith("expected a, predicted a")
 
 
 def test_the_matrix_places_texts_inside_its_frame():
@@ -249,7 +251,7 @@ def test_generated_texts_are_shown_as_they_are(tmp_path):
     html = write_run(tmp_path, {}, {}, samples, {})
     assert "Generated at step 2." in html
     assert '<pre dir="auto">Once\n  upon &quot;' in html and ">again</pre>" in html
-    assert ">old<" not in html and "right at step" not in html and "<table" not in html
+    assert ">old<" not in html and "correct at step" not in html and "<table" not in html
 
 
 def test_counts_are_drawn_and_not_written_out(tmp_path):
