@@ -255,7 +255,7 @@ def test_weights_of_another_model(tmp_path: Path) -> None:
     wider = {"encoder": {"kind": "recurrent", **SIZES, "width": 10}}
     for more in (deeper, wider, {"tie_embeddings": False}):
         with pytest.raises(
-            UserError, match=r"(?s)the weights do not match config\\.yaml: .*two runs"
+            UserError, match=r"(?s)the weights do not match config\.yaml: .*two runs"
         ):
             load_weights(build(1, **more), path)
     save_weights(build(1, **deeper), path)

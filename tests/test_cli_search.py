@@ -76,14 +76,14 @@ def test_options_are_the_settings_of_python(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--temperature", "2"), "temperature: no setting of a transduce model's search"),
-        (("--temperature", "2"), "sample has it: --sample, or search.kind=sample"),
+        (("--temperature", "2"), "temperature: unknown search setting of a transduce model"),
+        (("--temperature", "2"), "it is a setting of --sample, or search.kind=sample"),
         (
             ("--beam", "5", "--beam-groups", "2"),
             "search: beam 5 is not a multiple of beam_groups 2",
         ),
         (("--set", "training.lr=1"), "--set training: only search.* can be changed after training"),
-        (("--set", "search.bean=1"), "bean: no setting of a transduce model's search"),
+        (("--set", "search.bean=1"), "bean: unknown search setting of a transduce model"),
         (("--stopping", "never"), "stopping: Input should be "),
         (("--token-scores",), "--token-scores, --alignments: require --json"),
         (("--alternatives", "2", "--nbest", "2"), "--alternatives: cannot be combined"),

@@ -202,7 +202,7 @@ def test_nbest(fitted: Transducer, words: list[str]) -> None:
 
 def test_beam(fitted: Transducer, words: list[str]) -> None:
     assert fitted.predict(words, beam=1) != fitted.predict(words, beam=8)
-    with pytest.raises(UserError, match="beam: Input should be greater than 0, 0 given"):
+    with pytest.raises(UserError, match="beam: Input should be greater than 0, found 0"):
         fitted.predict(words, beam=0)
 
 
@@ -292,5 +292,5 @@ def test_sources_and_targets_of_different_number() -> None:
 def test_settings_are_checked_by_fit(pairs: list[Any]) -> None:
     with pytest.raises(UserError, match="did you mean width"):
         Transducer(settings={"model.encoder.widht": 3}).fit(pairs)
-    with pytest.raises(UserError, match="'soon' is no time"):
+    with pytest.raises(UserError, match="expected a duration"):
         Transducer(budget="soon").fit(pairs)

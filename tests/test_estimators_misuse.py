@@ -44,5 +44,5 @@ def test_questions_that_do_not_fit_the_model(models: Callable[[str], Any]) -> No
     ):
         with pytest.raises(UserError, match=message):
             regard.load(models(kind.task).run).predict(given)
-    with pytest.raises(UserError, match="beam: no setting of a language-model"):
+    with pytest.raises(UserError, match="beam: unknown search setting of a language-model"):
         regard.load(models("language-model").run).predict(["a"], beam=2)

@@ -114,22 +114,22 @@ def test_data_that_are_not_there(command: Command, words: list[str], message: st
         (["--set", "model.encoder.width=[1]"], "model.encoder.width: "),
         (
             ["--set", "model.encoder.kind=rnn"],
-            "'rnn' is none of 'auto', 'transformer', 'recurrent'",
+            "expected one of 'auto', 'transformer', 'recurrent'",
         ),
         (
             ["--set", "model.encoder.kind=transformer", "--set", "model.encoder.cell=gru"],
-            "model.encoder.cell: has no effect with this kind",
+            "model.encoder.cell: not available for this kind",
         ),
-        (["--set", "training.step=3"], "training.step: no such setting; did you mean steps?"),
-        (["--set", "training.steps"], "--set training.steps: key=value expected"),
+        (["--set", "training.step=3"], "training.step: unknown setting; did you mean steps?"),
+        (["--set", "training.steps"], "--set training.steps: expected KEY=VALUE"),
         (["--set", "training.steps.x=3"], "training.steps: Input should be a valid integer"),
-        (["--budget", "soon"], "'soon' is no time; write 90s, 10m, 2h or 1h30m"),
-        (["--steps", "0"], "training.steps: Input should be greater than 0, 0 given"),
+        (["--budget", "soon"], "expected a duration such as 90s, 10m, 2h or 1h30m, found 'soon'"),
+        (["--steps", "0"], "training.steps: Input should be greater than 0, found 0"),
         (["--seed", "-1"], "training.seed: Input should be greater than or equal to 0"),
         (["--recipe", "nowhere"], "nowhere: neither a file nor a recipe"),
         (["--recipe", "g2q"], "did you mean g2p?"),
-        (["--recipe", "list.yaml"], "list.yaml: sections (task, model, training, ...) expected"),
-        (["--recipe", "good.tsv"], "good.tsv line 1: not valid YAML"),
+        (["--recipe", "list.yaml"], "list.yaml: expected sections (task, model, training, ...)"),
+        (["--recipe", "good.tsv"], "good.tsv line 1: invalid YAML"),
         (["--resume", "--force"], "--resume and --force exclude each other"),
         (["--resume"], "--resume: no run in runs/ (data good.tsv)"),
         (["--out", "good.tsv"], "good.tsv: expected a folder, found a file"),
@@ -214,7 +214,7 @@ def a_file(model: Path) -> str:
 
 def broken_config(model: Path) -> str:
     (model / "config.yaml").write_text("task: [")
-    return "model/config.yaml line 1: not valid YAML"
+    return "model/config.yaml line 1: invalid YAML"
 
 
 def cut_config(model: Path) -> str:

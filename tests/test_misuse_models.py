@@ -26,13 +26,21 @@ def error_of(said: Any) -> str:
 
 
 ASKED = [
-    ("tag", ("predict", "Anna", "--beam", "3"), "beam: no setting of a tag model's search"),
-    ("tag", ("evaluate", "DEV", "--beam", "3"), "beam: no setting of a tag model's search"),
+    ("tag", ("predict", "Anna", "--beam", "3"), "beam: unknown search setting of a tag model"),
+    ("tag", ("evaluate", "DEV", "--beam", "3"), "beam: unknown search setting of a tag model"),
     ("tag", ("predict", "Anna", "--nbest", "3"), "--nbest: a tag model gives one answer"),
     ("regress", ("predict", "1,2", "--nbest", "3"), "--nbest: a regress model gives one answer"),
-    ("classify", ("predict", "a", "--temperature", "1"), "temperature: no setting of a classify"),
+    (
+        "classify",
+        ("predict", "a", "--temperature", "1"),
+        "temperature: unknown search setting of a classify",
+    ),
     ("classify", ("predict", "a", "--threshold", "2"), "threshold: Input should be less than 1"),
-    ("language-model", ("predict", "a", "--beam", "3"), "beam: no setting of a language-model"),
+    (
+        "language-model",
+        ("predict", "a", "--beam", "3"),
+        "beam: unknown search setting of a language-model",
+    ),
     ("language-model", ("predict", "a", "--top-p", "3"), "top_p: Input should be less than"),
     (
         "language-model",

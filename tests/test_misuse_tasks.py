@@ -129,9 +129,9 @@ def test_a_tag_that_is_unknown(command: Command, train: Command) -> None:
 SETTINGS = [
     ("clasify", (), "task 'clasify': transduce, tag, classify, regress, language-model expected"),
     ("clasify", (), "did you mean classify?"),
-    ("tag", ("model.decoder.kind=transformer",), "model.decoder: no such setting"),
-    ("tag", ("search.beam=3",), "search.beam: no such setting; known here: kind, threshold"),
-    ("classify", ("task.target.tokenizer=char",), "task.target: no such setting"),
+    ("tag", ("model.decoder.kind=transformer",), "model.decoder: unknown setting"),
+    ("tag", ("search.beam=3",), "search.beam: unknown setting; available: kind, threshold"),
+    ("classify", ("task.target.tokenizer=char",), "task.target: unknown setting"),
     ("classify", ("task.metric=f1",), "task.metric=f1: not available for single-label data"),
     (
         "classify",
@@ -164,7 +164,7 @@ SETTINGS = [
     (
         "language-model",
         ("model.kind=ngram", "objective.kind=masked"),
-        "objective masked needs masked, this model gives steps",
+        "objective masked: requires a model that outputs masked",
     ),
     (
         "language-model",
@@ -176,7 +176,11 @@ SETTINGS = [
         ("model.kind=ngram", "training.freeze=[x]"),
         "no weight name starts with 'x'",
     ),
-    ("tag", ("objective.label_smoothing=0.1", "model.head=crf"), "smoothing has no effect with"),
+    (
+        "tag",
+        ("objective.label_smoothing=0.1", "model.head=crf"),
+        "label_smoothing: not supported with",
+    ),
     (
         "classify",
         ("model.encoder.kind=linear", "model.pooling=last"),

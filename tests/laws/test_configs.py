@@ -150,7 +150,7 @@ def test_model_and_objective_of_a_language_model(settings: Any, told: tuple[str,
     [
         (
             {"model": {"kind": "ngram"}, "objective": {"kind": "masked"}},
-            "objective masked needs masked, this model gives steps",
+            "objective masked: requires a model that outputs masked",
         ),
         (
             {

@@ -1,1 +1,1 @@
-"""The configuration: its parts, how it is read, and its defaults."""
+"""Configurations: classes, recipes, loading, automatic settings."""

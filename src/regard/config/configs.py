@@ -1,4 +1,4 @@
-"""What each task is made of: its data, its models, its objectives, its search."""
+"""The configuration of each task: its data, models, objectives and search."""
 
 import itertools
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ from regard.tasks.transduce_options import TransduceOptions
 
 
 class Config(Options):
-    """Task, model, objective, training, search: all choices; facts of the data are none."""
+    """All settings: task, model, objective, training and search."""
 
     task: Any
     model: Any
@@ -44,38 +44,41 @@ class Config(Options):
 
     @model_validator(mode="before")
     @classmethod
-    def _each_follows_the_other(cls, tree: Any) -> Any:
-        """If only one of model and objective has its kind given, the other one fits it."""
+    def _match_model_and_objective(cls, tree: Any) -> Any:
+        """If only one of model and objective has a kind, choose a matching kind for the other."""
         names = ("model", "objective")
         if not isinstance(tree, dict) or not all(isinstance(tree.get(n, {}), dict) for n in names):
             return tree
-        said = [tree.get(name, {}).get("kind") for name in names]
+        given_kinds = [tree.get(name, {}).get("kind") for name in names]
         kinds: list[dict[str, Any]] = [
             kinds_of(cls.model_fields[name].annotation) for name in names
         ]
         for model, objective in itertools.product(*kinds):
             fits = kinds[0][model].gives in kinds[1][objective].takes
-            if fits and said in ([model, None], [None, objective]):
+            if fits and given_kinds in ([model, None], [None, objective]):
                 pair = zip(names, (model, objective), strict=True)
                 return tree | {name: {"kind": kind, **tree.get(name, {})} for name, kind in pair}
         return tree
 
     @model_validator(mode="after")
-    def _parts_fit(self) -> "Config":
+    def _check_kinds(self) -> "Config":
         gives = self.model.gives
         for name, part in (("objective", self.objective), ("search", self.search)):
             if gives not in part.takes:
                 takes = " or ".join(sorted(part.takes))
-                raise ValueError(f"{name} {part.kind} needs {takes}, this model gives {gives}")
+                raise ValueError(
+                    f"{name} {part.kind}: requires a model that outputs {takes}, this one outputs "
+                    f"{gives}"
+                )
         return self
 
     def dump(self) -> str:
-        """The configuration as YAML, every default written out."""
+        """Return the configuration as YAML, including defaults."""
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 class TransduceConfig(Config):
-    """A sequence in, a sequence of its own length out."""
+    """Sequence to sequence."""
 
     task: TransduceOptions = TransduceOptions()
     model: EncoderDecoderOptions = EncoderDecoderOptions()
@@ -84,7 +87,7 @@ class TransduceConfig(Config):
 
 
 class TagConfig(Config):
-    """A label for each word."""
+    """One label per word."""
 
     task: TagOptions = TagOptions()
     model: TaggerOptions = TaggerOptions()
@@ -94,14 +97,12 @@ class TagConfig(Config):
     @model_validator(mode="after")
     def _smoothing_counts(self) -> "TagConfig":
         if self.objective.label_smoothing and self.model.head == "crf":
-            raise ValueError(
-                "objective.label_smoothing has no effect with model.head=crf; leave it out"
-            )
+            raise ValueError("objective.label_smoothing: not supported with model.head=crf")
         return self
 
 
 class ClassifyConfig(Config):
-    """One label for a text or a vector, or several."""
+    """One or more labels per text or vector."""
 
     task: ClassifyOptions = ClassifyOptions()
     model: PooledOptions = PooledOptions()
@@ -110,7 +111,7 @@ class ClassifyConfig(Config):
 
 
 class RegressConfig(Config):
-    """One number for a text or a vector, or several."""
+    """One or more numbers per text or vector."""
 
     task: RegressOptions = RegressOptions()
     model: PooledOptions = PooledOptions()

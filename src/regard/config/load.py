@@ -1,4 +1,4 @@
-"""The whole configuration: read, merged, checked before anything runs, and written back."""
+"""Read, merge and validate configurations."""
 
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,18 @@ Tree = dict[str, Any]
 Part = type[BaseModel] | None
 Kinds = dict[str, type[BaseModel]]
 RECIPES = Path(__file__).parent / "recipes"
-RENAMED = {  # settings of earlier versions, by the end of their paths
+RENAMED = {  # settings of earlier versions, by path suffix
     ".norm_place": "norm_position",
     "decoder.score": "cross",
     "task.lower": "source.lowercase",
-    "task.words": "source.size",
+    "task.words": "source.vocab_size",
     "model.words": "frontend",
     "model.hidden": "frontend.token_dropout",
 }
 
 
 def load_config(recipe: str | None = None, settings: list[str] | None = None) -> Config:
-    """The configuration of a recipe (a name or a file), changed by `key=value` settings."""
+    """Return the configuration of a recipe (a name or a file) with `key=value` overrides."""
     tree = read_recipe(recipe) if recipe else {}
     for setting in settings or []:
         put(tree, setting)
@@ -40,16 +40,18 @@ def check_config(tree: Tree, where: str) -> Config:
         return owner.model_validate(_with_kinds(tree, owner))
     except ValidationError as error:
         lines = [_explain(e, owner) for e in error.errors()]
-        raise UserError("\n".join([f"{where}: the configuration is not valid", *lines])) from error
+        raise UserError("\n".join([f"{where}: invalid configuration", *lines])) from error
 
 
 def _task_config(tree: Tree, where: str) -> type[Config]:
-    """What the task of the tree is made of; transduce where none is named."""
+    """Return the configuration class of the task (default: transduce)."""
     section = tree.get("task")
     kind = str(section.get("kind", "transduce")) if isinstance(section, dict) else "transduce"
     if kind not in CONFIGS:
         hint = did_you_mean(kind, CONFIGS)
-        raise UserError(f"{where}: task {kind!r}: {', '.join(CONFIGS)} expected{hint}")
+        raise UserError(
+            f"{where}: task: expected one of {', '.join(CONFIGS)}, found {kind!r}{hint}"
+        )
     return CONFIGS[kind]
 
 
@@ -71,33 +73,33 @@ def read_recipe(recipe: str) -> Tree:
 
 
 def read_yaml(path: Path) -> Tree:
-    """The sections of a YAML file."""
+    """Return the sections of a YAML file."""
     try:
         tree = yaml.safe_load(path.read_text("utf-8")) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}{_yaml_problem(error)}") from error
     if not isinstance(tree, dict):
         found = repr(tree)[:80]
-        raise UserError(f"{path}: sections (task, model, training, ...) expected, {found} found")
+        raise UserError(f"{path}: expected sections (task, model, training, ...), found {found}")
     return tree
 
 
 def _yaml_problem(error: Exception) -> str:
-    """What is wrong with a YAML text, in one line, with the number of the line."""
+    """Return what is wrong with a YAML text, with its line number."""
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f" line {mark.line + 1}: not valid YAML: {what}" if mark else f": not valid YAML: {what}"
+    return f" line {mark.line + 1}: invalid YAML: {what}" if mark else f": invalid YAML: {what}"
 
 
 def put(tree: Tree, setting: str) -> None:
-    """Sets `a.b=value` in the tree; the value is read as YAML."""
+    """Set `a.b=value` in the tree; the value is parsed as YAML."""
     key, equals, text = setting.partition("=")
     if not equals or not key.strip():
-        raise UserError(f"--set {setting}: key=value expected, as in training.lr=3e-4")
+        raise UserError(f"--set {setting}: expected KEY=VALUE, e.g. training.lr=3e-4")
     *path, last = key.strip().split(".")
     for part in path:
         branch = tree.setdefault(part, {})
-        if isinstance(branch, str):  # a slot that was given as the name of a kind
+        if isinstance(branch, str):  # a slot given as the name of a kind
             branch = tree[part] = {"kind": branch}
         if not isinstance(branch, dict):
             raise UserError(f"--set {setting}: {part} is a value, not a section")
@@ -109,17 +111,19 @@ def put(tree: Tree, setting: str) -> None:
 
 
 def changed(config: Config) -> dict[str, list[Any]]:
-    """What differs from the defaults: dotted key to [default, value]."""
-    ours, default = (
+    """Return the settings that differ from the defaults: dotted key to [default, value]."""
+    current, default = (
         flatten(c.model_dump(mode="json")) for c in (config, type(config).model_validate({}))
     )
-    return {k: [default.get(k), v] for k, v in ours.items() if k not in default or default[k] != v}
+    return {
+        k: [default.get(k), v] for k, v in current.items() if k not in default or default[k] != v
+    }
 
 
 def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
-    """The tree with a `kind` in each section where the user named none.
+    """Return the tree with a `kind` in each section without one.
 
-    It is the default one, or the only one that has all the settings given.
+    It is the default kind, or the only kind that has all the settings.
     """
     if not isinstance(tree, dict):
         return tree
@@ -140,32 +144,33 @@ def _with_kinds(tree: Any, owner: type[BaseModel]) -> Any:
 
 
 def _explain(error: Any, config: type[BaseModel]) -> str:
-    """One error of pydantic as a line for the user."""
+    """Return a pydantic error as a readable line."""
     path, owner, kinds = _locate(error["loc"], config)
     name = ".".join(path)
     if error["type"] == "extra_forbidden":
         renamed = [now for old, now in RENAMED.items() if name.endswith(old)]
-        why = f"is now called {renamed[0]}" if renamed else _unknown(path[-1], owner, kinds)
+        why = f"was renamed to {renamed[0]}" if renamed else _unknown(path[-1], owner, kinds)
         return f"  {name}: {why}"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "union_tag_invalid":
         context = error["ctx"]
         hint = did_you_mean(context["tag"], context["expected_tags"].split("'"))
-        return f"  {name}.kind: {context['tag']!r} is none of {context['expected_tags']}{hint}"
-    given = error.get("input")
-    shown = f", {given!r} given" if not isinstance(given, dict | BaseModel) else ""
-    return f"  {name}: {message}{shown}" if name else f"  {message}"
+        expected, found = context["expected_tags"], context["tag"]
+        return f"  {name}.kind: expected one of {expected}, found {found!r}{hint}"
+    value = error.get("input")
+    found = f", found {value!r}" if not isinstance(value, dict | BaseModel) else ""
+    return f"  {name}: {message}{found}" if name else f"  {message}"
 
 
 def _unknown(key: str, owner: Part, kinds: Kinds) -> str:
-    """Why a key is not known: another kind has it, or it is misspelled."""
+    """Return why a key is unknown: another kind has it, or it is misspelled."""
     having = [kind for kind, model in kinds.items() if key in model.model_fields]
     if having:
-        return f"has no effect with this kind; it belongs to kind={' and kind='.join(having)}"
+        return f"not available for this kind; only for kind={' and kind='.join(having)}"
     known = list(owner.model_fields) if owner else []
     others = [name for model in kinds.values() for name in model.model_fields]
-    hint = did_you_mean(key, [*known, *others], f"; known here: {', '.join(known)}")
-    return f"no such setting{hint}"
+    hint = did_you_mean(key, [*known, *others], f"; available: {', '.join(known)}")
+    return f"unknown setting{hint}"
 
 
 def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], Part, Kinds]:
@@ -173,12 +178,12 @@ def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], P
     path: list[str] = []
     owner: Part = config
     kinds: Kinds = {}
-    told = False  # a setting may have the name of a kind, as momentum
+    is_kind = False  # a setting may have the name of a kind, such as momentum
     for part in loc:
-        if part in kinds and not told and part not in (owner.model_fields if owner else {}):
-            owner, told = kinds[part], True
+        if part in kinds and not is_kind and part not in (owner.model_fields if owner else {}):
+            owner, is_kind = kinds[part], True
             continue
-        told = False
+        is_kind = False
         path.append(str(part))
         field = owner.model_fields.get(part) if owner else None
         if field is not None:
@@ -187,6 +192,6 @@ def _locate(loc: tuple[Any, ...], config: type[BaseModel]) -> tuple[list[str], P
 
 
 def _slot(annotation: Any) -> tuple[Part, Kinds]:
-    """The options class of a field, and for a slot with several kinds all of them by name."""
+    """Return the options class of a field and, for a slot with several kinds, all by name."""
     models = members(annotation)
     return (models[0] if len(models) == 1 else None), kinds_of(annotation)

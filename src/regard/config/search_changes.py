@@ -1,4 +1,4 @@
-"""The search of a trained model, with other settings where they are given."""
+"""The search of a trained model with overridden settings."""
 
 from typing import Any
 
@@ -10,44 +10,46 @@ from regard.core.options import kinds_of
 
 
 def changed_search(config: Config, changes: dict[str, Any]) -> Any:
-    """The search of a configuration with these settings; None leaves one as it is."""
+    """Return the search of a configuration with these settings; None keeps the current value."""
     search, task = config.search, config.task.kind
-    given = {name: value for name, value in changes.items() if value is not None}
+    overrides = {name: value for name, value in changes.items() if value is not None}
     kinds = search_kinds(config)
-    kind = given.get("kind", search.kind)
+    kind = overrides.get("kind", search.kind)
     if kind not in kinds:
-        raise UserError(f"a {task} model has no search of kind {kind}")
+        raise UserError(
+            f"search.kind={kind}: not supported for a {task} model; available: {', '.join(kinds)}"
+        )
     if kind != search.kind:
-        search = _carried(search, kinds[kind])
-    for name in given:
+        search = _with_limits(search, kinds[kind])
+    for name in overrides:
         if name not in type(search).model_fields:
             known = [key for key in type(search).model_fields if key != "kind"]
             others = [key for key, one in kinds.items() if name in one.model_fields]
-            hint = f"; {others[0]} has it: {_chosen_by(others[0])}" if others else ""
             raise UserError(
-                f"{name}: no setting of a {task} model's search, which has {', '.join(known)}{hint}"
+                f"{name}: unknown search setting of a {task} model; available: {', '.join(known)}",
+                help=f"it is a setting of {_selector(others[0])}" if others else "",
             )
     try:
-        return type(search).model_validate(search.model_dump() | given)
+        return type(search).model_validate(search.model_dump() | overrides)
     except ValidationError as error:
         first = error.errors()[0]
-        if not first["loc"]:  # settings that do not fit together
+        if not first["loc"]:  # an invalid combination
             raise UserError(f"search: {first['ctx']['error']}") from error
-        raise UserError(f"{first['loc'][0]}: {first['msg']}, {first['input']!r} given") from error
+        raise UserError(f"{first['loc'][0]}: {first['msg']}, found {first['input']!r}") from error
 
 
-def _chosen_by(kind: str) -> str:
-    """How a kind of search is asked for."""
+def _selector(kind: str) -> str:
+    """Return how to select a kind of search."""
     return f"{'--sample, or ' * (kind == 'sample')}search.kind={kind}"
 
 
 def search_kinds(config: Config) -> dict[str, Any]:
-    """Return the kinds of search that the task has, by their names."""
+    """Return the kinds of search of the task, by name."""
     return {**kinds_of(type(config).model_fields["search"].annotation)}
 
 
-def _carried(search: Any, kind: Any) -> Any:
-    """The search of another kind with the limits of this one."""
+def _with_limits(search: Any, kind: Any) -> Any:
+    """Return a search of another kind with the limits of this one."""
     names = ("min_length", "max_length", "no_repeat_ngram")
     limits = {name: getattr(search, name, None) for name in names}
     return kind(**{name: v for name, v in limits.items() if v and name in kind.model_fields})

@@ -1,1 +1,1 @@
-"""What everything rests on: errors, options, files, processes and threads."""
+"""Foundations: errors, options, files, processes and threads."""

@@ -28,7 +28,7 @@ def seconds(text: object) -> object:
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*([smhd]?)", text.strip().lower())
     is_complete = "".join(a + b for a, b in parts) == re.sub(r"\s+", "", text.lower())
     if not parts or not is_complete or (len(parts) > 1 and not all(unit for _, unit in parts)):
-        raise ValueError(f"expected a duration such as 90s, 10m, 2h or 1h30m, found {text!r}")
+        raise ValueError("expected a duration such as 90s, 10m, 2h or 1h30m")
     return sum(float(number) * UNITS[unit] for number, unit in parts)
 
 
