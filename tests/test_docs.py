@@ -32,7 +32,7 @@ def test_a_documented_command_is_understood(page: str, line: str) -> None:
     context = command.make_context(name, words)
     task = context.params.get("task")
     settings = [*([f"task.kind={task}"] if task else []), *(context.params.get("settings") or [])]
-    if "widht" in line or "cross=dot" in line:  # shown as mistakes
+    if "widht" in line or "input_feeding=true" in line:  # shown as mistakes
         with pytest.raises(UserError):
             load_config(context.params["recipe"], settings)
     elif name == "train":
