@@ -6,7 +6,7 @@ code is 1 if the file is out of date.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -204,19 +204,31 @@ def _row(key: str, same: list[Setting], every: set[str], auto: bool) -> list[str
     """Return the cells of a setting that one or more of the kinds have."""
     kinds = dict.fromkeys(one.kind for one in same if one.kind != "auto")
     shown = "all" if every - {"auto"} <= set(kinds) else ", ".join(kinds)
-    defaults = dict[str, list[str]]()
-    for one in same:
-        default = "auto" if auto and one.default == "none" else one.default
-        defaults.setdefault(default, []).append(one.kind)
-    named = [f"{value} ({', '.join(dict.fromkeys(ks))})" for value, ks in defaults.items()]
-    default = ", ".join(named if len(defaults) > 1 else defaults)
-    meaning = _joined(one.meaning for one in same)
-    return [f"`{key}`", shown, default, _joined(one.values for one in same), meaning]
+    default = _joined((_shown(one.default, auto), one.kind) for one in same)
+    values = _joined((one.values, one.kind) for one in same)
+    meaning = _joined((one.meaning, one.kind) for one in same)
+    return [f"`{key}`", shown, default, values, meaning]
 
 
-def _joined(texts: Any) -> str:
-    """Return the distinct texts, separated by semicolons."""
-    return "; ".join(dict.fromkeys(text for text in texts if text))
+def _shown(default: str, auto: bool) -> str:
+    """Return the default; a setting that is filled from the data has none of its own."""
+    return "auto" if auto and default == "none" else default
+
+
+def _joined(cells: Iterable[tuple[str, str]]) -> str:
+    """Return the distinct texts, each with its kinds if there are several."""
+    kinds = dict[str, dict[str, None]]()
+    for text, kind in cells:
+        if text:
+            kinds.setdefault(text, {})[kind] = None
+    for text in list(kinds):
+        if longer := [other for other in kinds if other != text and other.startswith(f"{text} (")]:
+            kinds[longer[0]] |= kinds.pop(text)
+    if len(kinds) < 2:
+        return "".join(kinds)
+    return "; ".join(
+        f"{text} ({', '.join(k for k in names if k != 'auto')})" for text, names in kinds.items()
+    )
 
 
 def main() -> None:
