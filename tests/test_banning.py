@@ -1,4 +1,4 @@
-"""Banned words: found in every way in which a vocabulary writes them, and no more."""
+"""Banned words: in every way a tokenizer can write them, and no others."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def made(kind: str) -> Tokenizer:
 
 
 def holds(tokens: list[int], constraint: TokenConstraints) -> bool:
-    """Whether a sequence has something of what is banned, looked for place by place."""
+    """Return whether a sequence has a banned phrase, checked position by position."""
     for begin in range(len(tokens)):
         free = begin == 0 or tokens[begin - 1] in constraint.boundary_tokens
         phrases = [*constraint.banned, *(constraint.banned_after_boundary if free else ())]
@@ -48,14 +48,14 @@ def test_words_with_and_without_a_space_before(
     constraint = encode_bans(tokenizer, (word,))
     for sentence in having:
         if kind == "word" and 1 in tokenizer.encode(sentence):
-            continue  # a word that it never saw, such as glued Chinese
+            continue  # an unknown word, such as attached Chinese
         assert holds(tokenizer.encode(sentence), constraint), sentence
     for sentence in free:
         assert not holds(tokenizer.encode(sentence), constraint), sentence
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_part_of_another_word_is_free(kind: str) -> None:
+def test_a_part_of_another_word_is_not_banned(kind: str) -> None:
     tokenizer = made(kind)
     parts = [*tokenizer.encode("w"), *tokenizer.encode_attached("in")]
     bracket = [*tokenizer.encode("("), *tokenizer.encode_attached("in")]
@@ -71,13 +71,13 @@ def test_other_vocabularies_have_one_way(kind: str) -> None:
     assert constraint == TokenConstraints(banned=(tuple(tokenizer.encode("in")),))
 
 
-def test_words_end_at_spaces_punctuation_and_signs_that_are_words() -> None:
+def test_words_end_at_spaces_punctuation_and_unspaced_characters() -> None:
     tokenizer = made("bpe")
     ends = {tokenizer.token(id)[-1] for id in boundary_tokens(tokenizer)}
     assert {",", "(", "\u2581", "国"} <= ends and not ends & set("abcdefghijklmnopqrstuvwxyz")
 
 
-# b is the end of a word, a is not; c is banned where it begins one.
+# b ends a word, a does not; c is banned if it starts one.
 TABLE = {
     "": {"a": 0.6, "b": 0.4},
     "a": {"c": 0.7, ".": 0.3},
@@ -88,33 +88,33 @@ TABLE = {
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-@pytest.mark.parametrize(("begun", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
-def test_a_glued_word_is_masked_where_it_begins(begun: str, best: str, beam: int) -> None:
+@pytest.mark.parametrize(("prefix", "best"), [("a", "ac"), ("b", "bd"), ("ba", "bac")])
+def test_an_attached_word_is_masked_at_its_start(prefix: str, best: str, beam: int) -> None:
     constraint = TokenConstraints(
-        prefix=ids(begun), banned_after_boundary=(ids("c"),), boundary_tokens=frozenset(ids("b"))
+        prefix=ids(prefix), banned_after_boundary=(ids("c"),), boundary_tokens=frozenset(ids("b"))
     )
     ((found,),) = run(Beam(beam=beam, length_penalty=0), TABLE, constraints=[constraint])
     assert text(found) == best
     ((free,),) = run(
-        Beam(beam=beam, length_penalty=0), TABLE, constraints=[TokenConstraints(prefix=ids(begun))]
+        Beam(beam=beam, length_penalty=0), TABLE, constraints=[TokenConstraints(prefix=ids(prefix))]
     )
-    assert text(free) == begun + "c"
+    assert text(free) == prefix + "c"
 
 
-def test_a_glued_word_of_two_tokens_and_at_the_very_beginning() -> None:
+def test_an_attached_word_of_two_tokens_and_at_the_start() -> None:
     constraint = TokenConstraints(
         banned_after_boundary=(ids("ac"),), boundary_tokens=frozenset(ids("b"))
     )
     ((found,),) = run(
         Beam(beam=4, length_penalty=0, stopping="optimal"), TABLE, constraints=[constraint]
     )
-    assert text(found) == "bc"  # .35; ac, which begins the output, would have .42
+    assert text(found) == "bc"  # .35; ac, which starts the output, would have .42
     drawn = run(Sample(), TABLE, nbest=40, constraints=[constraint])[0]
     assert {text(one) for one in drawn} >= {"bc", "a"} and "ac" not in map(text, drawn)
 
 
-def test_a_shortlist_keeps_what_is_banned() -> None:
-    """In the numbers of the list 3, 5, 8: the token 8 is the third."""
+def test_a_shortlist_keeps_the_bans() -> None:
+    """In the indices of the list 3, 5, 8, token 8 is the third."""
     import numpy as np
 
     constraint = TokenConstraints(

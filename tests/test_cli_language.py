@@ -1,4 +1,4 @@
-"""Language models on the command line: writing on, scoring, n-grams, filling gaps."""
+"""Language models on the command line: generation, scoring, n-grams, masked models."""
 
 import json
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def test_nbest_gives_several_texts_and_no_scores(command: Command, run: Path) ->
     assert record["prediction"] == texts[0] and record.keys() == {"source", "prediction", "nbest"}
 
 
-def test_texts_are_the_same_however_they_are_asked_for(command: Command, run: Path) -> None:
+def test_continuations_do_not_depend_on_input_and_output(command: Command, run: Path) -> None:
     """Streamed to the screen, to a file, from a file, from a pipe, from Python."""
     shown = command("predict", run, "Anna", "Ben").out
     Path("in.txt").write_text("Anna\nBen\n")
@@ -89,7 +89,7 @@ def test_the_score_of_a_text_is_that_of_its_evaluation(command: Command, run: Pa
     assert measured == {name: scored[name] for name in measured}
 
 
-def test_unknown_tokens_are_reported(command: Command, run: Path) -> None:
+def test_unknown_tokens_are_a_warning(command: Command, run: Path) -> None:
     expected = "warning: 1 unknown token in the input (read as <unk>): '\u00c4'\n"
     assert command("predict", run, "\u00c4nna", "--max-length", "3").err == expected
     assert command("score", run, "\u00c4nna").err == expected
@@ -97,7 +97,7 @@ def test_unknown_tokens_are_reported(command: Command, run: Path) -> None:
 
 
 @pytest.mark.parametrize("decoder", ["transformer", "recurrent", "window"])
-def test_every_decoder_writes_on(command: Command, models: Any, decoder: str) -> None:
+def test_every_decoder_generates(command: Command, models: Any, decoder: str) -> None:
     _, train, dev, _ = models("language-model")
     words = ("--set", f"model.decoder.kind={decoder}", "--steps", "3", "--out", "run")
     said = command("train", train, "--dev", dev, *corpora.small("language-model"), *words)
@@ -137,7 +137,7 @@ def test_documents_are_scored_one_by_one(command: Command, models: Any) -> None:
     assert len(details["documents"]) == 40
 
 
-def test_a_masked_model_fills_gaps_and_does_not_write(command: Command, models: Any) -> None:
+def test_a_masked_model_does_not_generate(command: Command, models: Any) -> None:
     _, train, dev, _ = models("language-model")
     words = ("--task", "language-model", "--set", "model.kind=masked", "--steps", "3")
     said = command("train", train, "--dev", dev, *words, "--out", "run")

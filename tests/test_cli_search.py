@@ -1,4 +1,4 @@
-"""The options of `predict` that change the search, constraints, and `score` of given answers."""
+"""Search options and constraints of `predict`, and `score`."""
 
 import json
 import math
@@ -96,30 +96,29 @@ def test_options_are_the_settings_of_python(
         ),
     ],
 )
-def test_what_does_not_fit_is_an_error(
+def test_invalid_options_are_errors(
     command: Command, trained: Any, given: Any, message: str
 ) -> None:
     said = command("predict", trained.run, "ab", *given)
     assert said.code == 2 and message in said.err and said.out == ""
 
 
-def test_only_transducers_have_constraints(command: Command, models: Any) -> None:
+def test_constraints_need_task_transduce(command: Command, models: Any) -> None:
     said = command("predict", models("classify").run, "a", "--require", "b")
     assert said.code == 2 and "only supported for task transduce" in said.err
 
 
 def test_constraints_for_all(command: Command, trained: Any) -> None:
-    def answers(*words: str) -> list[str]:
+    def predictions(*words: str) -> list[str]:
         return command("predict", trained.run, "abc", "fed", "aa", *words).out.splitlines()
 
-    assert all(answer.startswith("dad") for answer in answers("--prefix", "dad"))
+    assert all(text.startswith("dad") for text in predictions("--prefix", "dad"))
     assert all(
-        "cf" in answer and "ee" in answer
-        for answer in answers("--require", "cf", "--require", "ee")
+        "cf" in text and "ee" in text for text in predictions("--require", "cf", "--require", "ee")
     )
-    plain = answers()
-    assert any("a" in answer for answer in plain)
-    assert not any("a" in answer for answer in answers("--ban", "a"))
+    plain = predictions()
+    assert any("a" in text for text in plain)
+    assert not any("a" in text for text in predictions("--ban", "a"))
 
 
 def test_constraints_in_json_lines(command: Command, trained: Any, model: Any) -> None:
@@ -164,7 +163,7 @@ IMPOSSIBLE = {"source": "abc", "require": ["ab"], "ban": ["b"]}
 
 
 @pytest.mark.parametrize("given", [(), ("--alternatives", "2"), ("--nbest", "2")])
-def test_a_word_that_cannot_be_in_an_answer_names_its_line(
+def test_a_required_word_that_cannot_appear_is_an_error_with_its_line(
     command: Command, trained: Any, given: tuple[str, ...]
 ) -> None:
     rows = [{"source": "abcdef"}, {"source": "a"}, IMPOSSIBLE, {"source": "abcd"}]
@@ -177,8 +176,8 @@ def test_a_word_that_cannot_be_in_an_answer_names_its_line(
     assert said.code == 2 and re.search("'(fed|abc)': no hypothesis contains all", said.err)
 
 
-def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any) -> None:
-    """The first window of 256 lines is written; the line is fixed, and the command continues."""
+def test_the_predictions_before_such_a_line_are_kept(command: Command, trained: Any) -> None:
+    """The first window of 256 lines is written; the command resumes after the line is fixed."""
     rows = [{"source": "ab"}] * 260
     words = ("predict", trained.run, "--input", "in.jsonl", "--input-json", "--output", "out")
     for row in (IMPOSSIBLE, {"source": "abc"}):
@@ -191,7 +190,7 @@ def test_the_answers_before_such_a_line_are_kept(command: Command, trained: Any)
     assert len(Path("out").read_text().splitlines()) == 260
 
 
-def test_a_request_that_cannot_be_met_is_named(model: Any) -> None:
+def test_constraints_that_cannot_be_met_name_the_source(model: Any) -> None:
     constraints = [Constraints(), Constraints(), Constraints(require=("ab",), ban=("b",))]
     with pytest.raises(UserError, match="source 3: no hypothesis contains all required words"):
         model.predict(["abcdef", "a", "abc"], constraints=constraints)
@@ -211,20 +210,20 @@ def test_json_has_tokens_and_alignments(command: Command, trained: Any, model: A
         assert len(row) == 4 and sum(row) == pytest.approx(1, abs=1e-3)
 
 
-def test_alternatives_behind_a_prefix(command: Command, trained: Any) -> None:
+def test_alternatives_after_a_prefix(command: Command, trained: Any) -> None:
     words = ("predict", trained.run, "abc", "--prefix", "c", "--alternatives", "3")
     rows = [line.split("\t") for line in command(*words).out.splitlines()]
     (record,) = records(command(*words, "--json"))
     assert len(rows) == 3 and record["prefix"] == "c"
-    chances = [float(chance) for chance, _, _ in rows]
-    assert chances == sorted(chances, reverse=True) and sum(chances) <= 1
-    for (chance, token, text), other in zip(rows, record["alternatives"], strict=True):
+    probabilities = [float(p) for p, _, _ in rows]
+    assert probabilities == sorted(probabilities, reverse=True) and sum(probabilities) <= 1
+    for (p, token, text), other in zip(rows, record["alternatives"], strict=True):
         assert (token, text) == (other["token"], other["text"])
-        assert float(chance) == pytest.approx(other["probability"], abs=1e-4)
+        assert float(p) == pytest.approx(other["probability"], abs=1e-4)
         assert text == "c" if token == "<eos>" else text.startswith("c" + token)
 
 
-def test_models_answer_together(command: Command, trained: Any, models: Any) -> None:
+def test_ensemble(command: Command, trained: Any, models: Any) -> None:
     alone = command("predict", trained.run, "abc", "fed", "--json")
     twice = command("predict", trained.run, "abc", "fed", "--json", "--ensemble", trained.run)
     for one, two in zip(records(alone), records(twice), strict=True):
@@ -239,7 +238,7 @@ def test_models_answer_together(command: Command, trained: Any, models: Any) -> 
 # score
 
 
-def test_given_answers_have_the_scores_of_predicted_ones(
+def test_given_targets_have_the_scores_of_predictions(
     command: Command, trained: Any, model: Any
 ) -> None:
     sources = ["abc", "fed", "cafe", ""]
@@ -267,7 +266,7 @@ def test_given_answers_have_the_scores_of_predicted_ones(
     assert lines[1].split("\t")[2:] == list(pairs[0])
 
 
-def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> None:
+def test_invalid_pairs(command: Command, trained: Any, models: Any) -> None:
     Path("a").write_text("ab\nbc\n")
     Path("b").write_text("ba\n")
     for words, message in (
@@ -286,6 +285,6 @@ def test_pairs_that_are_none(command: Command, trained: Any, models: Any) -> Non
     assert "score is only supported for language-model and transduce models" in said.err
 
 
-def test_constraints_match_the_sources(model: Any) -> None:
+def test_one_constraint_per_source(model: Any) -> None:
     with pytest.raises(UserError, match="constraints: expected 2, found 1"):
         model.predict(["ab", "bc"], constraints=[Constraints()])

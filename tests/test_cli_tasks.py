@@ -37,7 +37,7 @@ def lines(said: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_evaluate_gives_the_figures_of_the_end_of_training(
+def test_evaluate_prints_the_metrics_of_the_end_of_training(
     command: Command, models: Any, task: str
 ) -> None:
     run, _, dev, said = models(task)
@@ -54,7 +54,7 @@ def test_evaluate_gives_the_figures_of_the_end_of_training(
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_evaluate_in_words(command: Command, models: Any, task: str) -> None:
+def test_evaluate_as_text(command: Command, models: Any, task: str) -> None:
     run, _, dev, _ = models(task)
     rows = lines(command("evaluate", run, dev))
     assert [row.split()[0] for row in rows[1:4]] == MEASURES[task]
@@ -77,7 +77,7 @@ PARTS = {
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_report_has_the_parts_of_its_task(models: Any, task: str) -> None:
+def test_the_report_has_the_sections_of_its_task(models: Any, task: str) -> None:
     html = (models(task).run / "report.html").read_text("utf-8")
     page = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)  # it has words of all reports
     assert "not finished" not in page and "Traceback" not in page and ">nan<" not in page
@@ -116,7 +116,7 @@ def test_tags_for_words_lines_and_json(command: Command, models: Any) -> None:
     assert len(record["confidences"]) == 7 and 0 < record["confidence"] <= 1
 
 
-def test_conllu_comes_back_with_only_the_tags_changed(command: Command, tmp_path: Path) -> None:
+def test_conllu_output_changes_only_the_tags(command: Command, tmp_path: Path) -> None:
     Path("train.conllu").write_text(corpora.conllu(60))
     given = corpora.conllu(5, seed=3)
     Path("in.conllu").write_text(re.sub(r"\t(PROPN|VERB|X)\tx", "\t_\tx", given))
@@ -130,7 +130,7 @@ def test_conllu_comes_back_with_only_the_tags_changed(command: Command, tmp_path
     assert xpos.splitlines()[2].split("\t")[3:5] == ["_", "PROPN"]
 
 
-def test_columns_and_tsv_come_back_as_they_are(command: Command, models: Any) -> None:
+def test_columns_and_tsv_keep_their_format(command: Command, models: Any) -> None:
     run = models("tag").run
     given = corpora.columns(5, seed=4)
     hidden = re.sub(r" (O|[BI]-\w+)\n", " ?\n", given).replace("-X- ?", "-X- O")
@@ -163,7 +163,7 @@ def test_labels_with_probabilities(command: Command, models: Any) -> None:
     assert {row[1] for row in rows} == {"good", "bad", "even"} and rows[0][1] == "good"
 
 
-def test_several_labels_and_a_threshold(command: Command) -> None:
+def test_multi_label_and_a_threshold(command: Command) -> None:
     rows = [f"{text}\t{label};{text[0]}\n" for text, label in corpora.labeled(120)]
     Path("several.tsv").write_text("".join(rows))
     train = ("train", "several.tsv", *corpora.small("classify"), "--set", "task.label_separator=;")
@@ -177,7 +177,7 @@ def test_several_labels_and_a_threshold(command: Command) -> None:
     assert {"f1", "macro_f1", "subset_accuracy"} <= found.keys()
 
 
-def test_the_measure_that_picks_the_best_model(command: Command, models: Any) -> None:
+def test_the_metric_that_selects_the_best_checkpoint(command: Command, models: Any) -> None:
     train = models("classify").train
     words = ("train", train, *corpora.small("classify"), "--steps", "1", "--out", "run")
     assert command(*words, "--set", "task.metric=macro_f1").code == 0
@@ -232,7 +232,7 @@ def test_check(command: Command, models: Any, task: str) -> None:
     assert not Path("runs").exists()
 
 
-def test_check_draws_the_law_of_zipf(command: Command, models: Any) -> None:
+def test_check_plots_zipf(command: Command, models: Any) -> None:
     said = command("check", models("language-model").train, "--task", "language-model", "--plot")
     assert said.code == 2  # a file is missing
     words = ("check", models("language-model").train, "--task", "language-model")

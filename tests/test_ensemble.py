@@ -25,7 +25,7 @@ def built(kind: str, seed: int) -> EncoderDecoder:
 
 
 def probabilities(model: EncoderDecoder, source: Padded, tokens: Tensor) -> Tensor:
-    """By running the whole prefix again."""
+    """By running the complete prefix again."""
     with torch.no_grad():
         logits, _ = model.step(tokens, model.start(source))
     return logits[:, -1].softmax(-1)
@@ -64,7 +64,7 @@ def test_the_batch_is_invisible() -> None:
 
 
 def test_an_ensemble_differs_from_its_members() -> None:
-    """Else the test above could pass with one model alone."""
+    """Otherwise the test above could pass with one model alone."""
     one, other = built("transformer", 5), built("recurrent", 6)
     source, tokens = pad(SOURCES), torch.full((3, 1), BOS)
     mean = probabilities(Ensemble([one, other]), source, tokens)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's conventions, what it learns, and that it comes back from disk."""
+"""The Transducer: scikit-learn's conventions, training, saving and loading."""
 
 import json
 import signal
@@ -61,7 +61,7 @@ def test_parameters_can_be_changed() -> None:
         model.set_params(stepz=3)
 
 
-def test_clone_copies_what_was_asked_and_not_what_was_learned(fitted: Transducer) -> None:
+def test_clone_copies_the_parameters_and_not_the_model(fitted: Transducer) -> None:
     copy = clone(fitted)
     assert copy is not fitted and copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "model_")
@@ -85,7 +85,7 @@ def test_numpy_values_from_a_grid(pairs: list[Any]) -> None:
     assert model.config_.training.lr == 1e-5 and model.config_.training.accumulation_steps == 2
 
 
-def test_cross_validation_scores_with_the_measure_of_the_task(pairs: list[Any]) -> None:
+def test_cross_validation_uses_the_metric_of_the_task(pairs: list[Any]) -> None:
     sources, targets = zip(*pairs, strict=True)
     better = few_steps(settings={"task.metric": "ser"})  # errors: the smaller the better
     scores = cross_val_score(better, list(sources), list(targets), cv=2, error_score="raise")
@@ -95,7 +95,7 @@ def test_cross_validation_scores_with_the_measure_of_the_task(pairs: list[Any]) 
 # fit
 
 
-def test_fit_gives_itself_and_keeps_what_it_learned(fitted: Transducer, pairs: list[Any]) -> None:
+def test_fit_returns_itself_and_keeps_the_model(fitted: Transducer, pairs: list[Any]) -> None:
     model = few_steps()
     assert model.fit(pairs) is model
     assert fitted.folder_.is_dir() and (fitted.folder_ / "report.html").exists()
@@ -111,7 +111,7 @@ def test_pairs_or_sources_and_targets(pairs: list[Any]) -> None:
     assert one.predict(sources) == other.predict(sources) == third.predict(sources)
 
 
-def test_alternatives_as_a_list(pairs: list[Any]) -> None:
+def test_references_as_a_list(pairs: list[Any]) -> None:
     several = [(source, [target, source]) for source, target in pairs]
     flat = [(source, target) for source, targets in several for target in targets]
     one, other = few_steps().fit(several, dev=several[:9]), few_steps().fit(flat, dev=flat[:18])
@@ -143,7 +143,7 @@ def test_settings_of_every_type(pairs: list[Any]) -> None:
     assert config.training.patience is None and config.training.optimizer.betas == (0.8, 0.9)
 
 
-def test_own_dev_part_and_folder(pairs: list[Any], tmp_path: Path) -> None:
+def test_own_dev_set_and_folder(pairs: list[Any], tmp_path: Path) -> None:
     model = few_steps(out=str(tmp_path / "run")).fit(pairs, dev=pairs[:7])
     assert model.folder_ == tmp_path / "run"
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
@@ -153,7 +153,7 @@ def test_own_dev_part_and_folder(pairs: list[Any], tmp_path: Path) -> None:
         few_steps(out=str(tmp_path / "run")).fit(pairs)
 
 
-def test_it_is_quiet_unless_asked(pairs: list[Any], capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_is_quiet_unless_verbose(pairs: list[Any], capfd: pytest.CaptureFixture[str]) -> None:
     few_steps().fit(pairs)
     assert capfd.readouterr() == ("", "")
     few_steps(verbose=True).fit(pairs)
@@ -161,7 +161,7 @@ def test_it_is_quiet_unless_asked(pairs: list[Any], capfd: pytest.CaptureFixture
     assert out == "" and "done: 2 steps" in err
 
 
-def test_ctrl_c_keeps_the_model_and_resumes_up(
+def test_ctrl_c_keeps_the_model_and_propagates(
     pairs: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A search over many fits must stop, not only the fit of the moment."""
@@ -260,12 +260,12 @@ def test_fitting_again_forgets(pairs: list[Any]) -> None:
     ],
 )
 def test_not_fitted(name: str, given: Any) -> None:
-    with pytest.raises(UserError, match=r"not fitted: call fit, or regard\.load"):
+    with pytest.raises(UserError, match=r"not fitted: call fit, or use regard\.load"):
         getattr(Transducer(), name)(given)
 
 
-def test_one_text_is_no_list(fitted: Transducer) -> None:
-    with pytest.raises(UserError, match=r"found one text; pass \[text\]"):
+def test_one_text_is_not_a_list(fitted: Transducer) -> None:
+    with pytest.raises(UserError, match=r"found one text\nhelp: pass \[text\]"):
         fitted.predict("abc")
 
 
@@ -275,7 +275,7 @@ def test_one_text_is_no_list(fitted: Transducer) -> None:
         (["abc", "abd"], "example 1: expected a pair .source, target., found 'abc'"),
         ([("a", "b"), ("a", "b", "c")], "example 2: expected a pair"),
         ([("a", "b")], "at least 2 sources are needed"),
-        ([("a", ""), ("b", ""), ("c", "")], "no example is left to train on"),
+        ([("a", ""), ("b", ""), ("c", "")], "no pairs to train on"),
         ([], "0 pairs"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What estimators say to data and questions that do not fit."""
+"""Errors of estimators for invalid data and inputs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +36,7 @@ def test_data_that_cannot_be_used(model: Any, X: Any, y: Any, message: str) -> N
         model(steps=1).fit(X, y)
 
 
-def test_questions_that_do_not_fit_the_model(models: Callable[[str], Any]) -> None:
+def test_inputs_that_do_not_fit_the_model(models: Callable[[str], Any]) -> None:
     for kind, given, message in (
         (Regressor, [(1.0, 2.0, 3.0)], "vector 1: 2 numbers expected, 3 found"),
         (Regressor, ["abc"], "vector 1: 2 numbers expected, 'abc' found"),

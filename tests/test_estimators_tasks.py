@@ -85,7 +85,7 @@ def test_not_fitted_and_one_text_alone(kind: type[Estimator], fitted: Any) -> No
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_batches_and_nothing_to_answer(kind: type[Estimator], fitted: Any) -> None:
+def test_batches_and_empty_input(kind: type[Estimator], fitted: Any) -> None:
     model, given = fitted[kind], GIVEN[kind][0]
     parts, whole = model.predict(given, batch_size=2), model.predict(given)
     assert list(parts) == (list(whole) if kind is not Regressor else pytest.approx(whole, rel=1e-4))
@@ -104,7 +104,7 @@ def test_scores_are_those_of_scikit_learn(fitted: Any) -> None:
 
 
 def test_cross_validation_and_grid_search() -> None:
-    """Texts, vectors and sentences go through the hands of scikit-learn."""
+    """Texts, vectors and sentences work with scikit-learn's splitters."""
     assert is_classifier(Classifier()) and is_regressor(Regressor())
     scores = cross_val_score(classifier(), TEXTS, LABELS, cv=2, error_score="raise")
     assert scores.min() > 0.6
@@ -160,7 +160,7 @@ def test_probabilities_follow_the_classes(fitted: Any) -> None:
     assert model.predict_proba([]).shape == (0, 3)
 
 
-def test_several_labels(tmp_path: Path) -> None:
+def test_multi_label(tmp_path: Path) -> None:
     pairs = zip(TEXTS, LABELS, strict=True)
     wanted = [{label, "dog"} if "dog" in text else [label] for text, label in pairs]
     model = classifier(150).fit(TEXTS, wanted)
@@ -173,8 +173,8 @@ def test_several_labels(tmp_path: Path) -> None:
     assert shares.shape == (120, 4) and not np.allclose(shares.sum(1), 1)
 
 
-def test_weights_of_classes() -> None:
-    """Of texts without a hint, the rare class is more probable where it weighs as much."""
+def test_class_weight() -> None:
+    """For uninformative texts, the rare class is more probable with balanced weights."""
     few = [number % 10 == 0 for number in range(120)]
     texts = ["same text"] * 120
     plain, balanced = (
@@ -209,7 +209,7 @@ def test_several_numbers() -> None:
     assert model.predict(VECTORS) == pytest.approx(np.array(both), abs=1e-3)
 
 
-def test_generate_streams_what_predict_gives(fitted: Any) -> None:
+def test_generate_streams_what_predict_returns(fitted: Any) -> None:
     model = fitted[LanguageModel]
     for search in ({}, {"seed": 3}, {"temperature": 0}, {"max_length": 5, "top_k": 4}):
         pieces = list(model.generate("Anna", **search))
@@ -220,7 +220,7 @@ def test_generate_streams_what_predict_gives(fitted: Any) -> None:
     assert "".join(model.generate()) == model.predict([""])[0]
 
 
-def test_scores_of_texts(fitted: Any) -> None:
+def test_log_likelihoods_of_texts(fitted: Any) -> None:
     model = fitted[LanguageModel]
     likely, noise = model.log_likelihoods(
         ["Anna sees the dog in Ulm.\n", "gUnAd eht\n sees ni mlgon Uo"]
@@ -232,7 +232,7 @@ def test_scores_of_texts(fitted: Any) -> None:
 
 
 def test_a_rare_label_is_not_held_out() -> None:
-    """A label learns from its only text, though the hash of that would put it in the dev part."""
+    """The only text of a label stays in train, although its hash would put it in the dev set."""
     texts = [f"text {number}" for number in range(40)]
     _, held = split_dev([Pair(text, ("usual",), 1) for text in texts])
     labels = ["rare" if t == held[0].source else "ab"[n % 2] for n, t in enumerate(texts)]
@@ -240,8 +240,8 @@ def test_a_rare_label_is_not_held_out() -> None:
     assert set(model.classes_) == {"a", "b", "rare"}
 
 
-def test_a_regressor_resumes_in_the_units_of_the_one_it_starts_from() -> None:
-    """Before it has learned anything of its own, it answers as the other one does."""
+def test_a_regressor_keeps_the_standardization_of_its_pretrained_model() -> None:
+    """Before its first update it predicts as the pretrained model does."""
     linear = {"model.encoder.kind": "linear"}
     first = Regressor(settings=linear).fit(VECTORS, NUMBERS)
     still = {**linear, "training.optimizer.kind": "adam", "training.lr": 1e-9}

@@ -51,7 +51,7 @@ def test_one_number_everywhere(
 
 
 def test_validation_while_training_is_the_same_number(trained: Any) -> None:
-    """The dev part is small here, so each validation saw all of it."""
+    """The dev set is small here, so each validation uses all of it."""
     lines = (trained.run / "metrics.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in lines]
     (final,) = [record for record in records if record["kind"] == "final"]
@@ -78,7 +78,7 @@ def test_order_changes_nothing(model: Transducer, dev: list[Example]) -> None:
 def test_perplexity_is_that_of_the_decoder_step_by_step(
     model: Transducer, dev: list[Example]
 ) -> None:
-    """exp of the mean negative log probability of each token and of the end."""
+    """exp of the mean negative log probability of each token, EOS included."""
     total, count = 0.0, 0
     for example in dev[:6]:
         corpus = model.task_.corpus([Pair(example.source, example.references[0], 0)])
@@ -126,7 +126,7 @@ def test_evaluating_does_not_touch_the_model(model: Transducer, dev: list[Exampl
     assert torch.equal(torch.get_rng_state(), random)  # so validating changes no training
 
 
-def test_tokens_that_is_unknown(command: Command, trained: Any, tmp_path: Path) -> None:
+def test_unknown_tokens(command: Command, trained: Any, tmp_path: Path) -> None:
     path = tmp_path / "odd.tsv"
     path.write_text("a!b\tba\n?\tx\n\u00e4\t\u00e4\n")
     said = command("evaluate", trained.run, path, "--json")
@@ -134,7 +134,7 @@ def test_tokens_that_is_unknown(command: Command, trained: Any, tmp_path: Path) 
     assert "warning: 3 unknown tokens" in said.err
 
 
-def test_an_empty_side_is_measured_too(command: Command, trained: Any, tmp_path: Path) -> None:
+def test_an_empty_side_is_evaluated_too(command: Command, trained: Any, tmp_path: Path) -> None:
     path = tmp_path / "gap.tsv"
     path.write_text("ab\tba\ncd\t\n\tba\n")
     said = command("evaluate", trained.run, path, "--json")

@@ -1,4 +1,4 @@
-"""Many answers: windows, batches, order, shares, progress."""
+"""Predictions for many texts: windows, batches, order, shards, progress."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -44,7 +44,7 @@ def lines(texts: list[str]) -> str:
 
 
 class Counted:
-    """Questions that count how many were read."""
+    """Items that count how many of them were read."""
 
     def __init__(self, count: int, length: int = 1) -> None:
         self.read, self.count, self.length = 0, count, length
@@ -67,7 +67,7 @@ def test_windows_grow_to_a_limit_and_nothing_is_read_ahead() -> None:
     assert sizes[:-1] == sorted(sizes[:-1])
 
 
-def test_windows_end_where_they_would_have_ended_without_a_stop() -> None:
+def test_resumed_windows_have_the_same_boundaries() -> None:
     ends = [0]
     for window in fixed_windows(iter(Counted(20_000))):
         ends.append(ends[-1] + len(window))
@@ -84,7 +84,7 @@ def test_long_lines_make_short_windows() -> None:
     assert max(found) <= 4 and sum(found) == 30
 
 
-def test_a_stream_is_read_ahead_only_so_far() -> None:
+def test_a_stream_is_read_ahead_up_to_a_limit() -> None:
     counted = Counted(100_000)
     before = 0
     for window in live_windows(iter(counted)):
@@ -93,7 +93,7 @@ def test_a_stream_is_read_ahead_only_so_far() -> None:
     assert before == 100_000
 
 
-def test_what_came_before_an_error_is_answered() -> None:
+def test_items_before_an_error_are_predicted() -> None:
     def broken() -> Iterator[InputItem]:
         yield from Counted(3)
         raise UserError("line 4")
@@ -103,13 +103,13 @@ def test_what_came_before_an_error_is_answered() -> None:
         with pytest.raises(UserError, match="line 4"):
             for window in kind(broken()):
                 found += window
-        assert [question.source for question in found] == [0, 1, 2]
+        assert [item.source for item in found] == [0, 1, 2]
 
 
 # Batches
 
 
-def test_batches_hold_a_maximum_of_texts_and_tokens() -> None:
+def test_batches_respect_the_maximum_of_texts_and_tokens() -> None:
     lengths = [5, 40, 1, 7, 7, 7, 3, 2, 100, 1]
     found = plan(lengths, rows=3, max_tokens=40)
     assert sorted(place for part in found for place in part) == list(range(10))
@@ -122,7 +122,7 @@ def test_batches_hold_a_maximum_of_texts_and_tokens() -> None:
     assert [len(part) for part in plan([1] * 7, rows=3, max_tokens=40)] == [3, 3, 1]
 
 
-def test_the_token_budget_changes_no_answer_and_no_order(
+def test_the_token_limit_changes_neither_predictions_nor_order(
     command: Command, trained: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = lines(regard.load(trained.run).predict(words))
@@ -147,10 +147,10 @@ def test_the_order_is_kept_over_windows(
     assert command("predict", trained.run, stdin=lines(words)).out == expected
 
 
-def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
+def test_samples_depend_on_the_index_not_on_the_window(
     command: Command, models: Any, small_windows: None
 ) -> None:
-    """A language model with a seed writes the same whatever is answered together."""
+    """Samples of a language model do not depend on the batch."""
     model = models("language-model").run
     prompts = ["Anna"] * 50
     expected = lines(regard.load(model).predict(prompts, max_length=8))
@@ -162,10 +162,10 @@ def test_a_long_text_is_drawn_by_its_place_not_by_its_window(
     assert "".join(shards) == expected
 
 
-# Shares
+# Shards
 
 
-def test_shares_are_neighbors_and_make_up_the_whole() -> None:
+def test_shards_are_contiguous_and_complete() -> None:
     for count in (0, 1, 5, 16, 1001):
         for parts in (1, 2, 7, 16):
             bounds = [Shard(k + 1, parts).bounds(count) for k in range(parts)]
@@ -176,7 +176,7 @@ def test_shares_are_neighbors_and_make_up_the_whole() -> None:
 
 
 @pytest.mark.parametrize("task", ["transduce", "tag"])
-def test_shards_in_order_are_the_whole(command: Command, models: Any, task: str) -> None:
+def test_shards_in_order_are_the_complete_output(command: Command, models: Any, task: str) -> None:
     trained = models(task)
     Path("in.txt").write_text(trained.train.read_text().split("\n\n", 1)[-1])
     given = ("predict", trained.run, "--input", "in.txt")
@@ -198,12 +198,12 @@ def test_more_shards_than_lines(command: Command, trained: Any) -> None:
 
 
 @pytest.mark.parametrize("shard", ["0/3", "4/3", "3", "a/b", "1/0", "-1/2"])
-def test_a_shard_that_is_none(command: Command, trained: Any, shard: str) -> None:
+def test_an_invalid_shard(command: Command, trained: Any, shard: str) -> None:
     said = command("predict", trained.run, "ab", f"--shard={shard}")
     assert said.code == 2 and f"--shard {shard}: expected K/N" in said.err
 
 
-def test_a_stream_is_not_divided(command: Command, trained: Any) -> None:
+def test_a_stream_cannot_be_sharded(command: Command, trained: Any) -> None:
     said = command("predict", trained.run, "--shard", "1/2", stdin="ab\n")
     assert said.code == 2 and "--shard: cannot shard a pipe of unknown length" in said.err
 
@@ -218,7 +218,7 @@ def test_two_processes_need_a_file_on_both_sides(
     assert said.code == 2 and "several processes: cannot shard a pipe" in said.err
 
 
-def test_a_share_of_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shards_of_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job of an array may have several processes."""
     monkeypatch.setattr(parallel, "world_size", lambda: 3)
     found = []
@@ -240,7 +240,7 @@ def test_lines_are_counted_as_they_are_read(text: str) -> None:
 # Progress, warnings
 
 
-def test_progress_is_reported_now_and_then(
+def test_progress_is_printed_at_intervals(
     command: Command,
     trained: Any,
     words: list[str],

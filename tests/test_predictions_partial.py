@@ -1,4 +1,4 @@
-"""Answers in a file: a command that was stopped continues behind the last whole one."""
+"""Partial output: an interrupted command resumes after the last complete prediction."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class Killed(BaseException):
 
 @pytest.fixture
 def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Runs a command that is killed after so many windows were written."""
+    """Run a command that is killed after this many windows."""
 
     def stop(after: int, *words: str | Path) -> None:
         written = partial_file.PartialOutput.write
@@ -44,8 +44,8 @@ def stopped(command: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
         def write(self: Any, window: Any, lines: Any) -> None:
             nonlocal count
-            if count == after:  # killed while it writes: half of it is there, and no record of it
-                self.file.write(b"half of an answ")
+            if count == after:  # killed while it writes: half a window, not recorded
+                self.file.write(b"half of a predi")
                 self.file.flush()
                 raise Killed
             count += 1
@@ -68,7 +68,7 @@ FORMATS = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_stopped_command_resumes_to_the_same_bytes(
+def test_an_interrupted_command_resumes_to_the_same_bytes(
     command: Command, models: Any, stopped: Any, words: list[str], name: str
 ) -> None:
     task, options = FORMATS[name]
@@ -77,7 +77,7 @@ def test_a_stopped_command_resumes_to_the_same_bytes(
     assert command(*given, "--output", "whole").code == 0
     stopped(3, *given, "--output", "out")
     assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "whole"]
-    assert Path("out.part").read_bytes().endswith(b"half of an answ")
+    assert Path("out.part").read_bytes().endswith(b"half of a predi")
     said = command(*given, "--output", "out")
     assert said.code == 0 and "sources already done" in said.err
     assert Path("out").read_bytes() == Path("whole").read_bytes()
@@ -115,26 +115,26 @@ def test_sentences_in_their_own_format_resume(command: Command, models: Any, sto
     assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
-def test_only_what_is_not_answered_is_asked(
+def test_only_the_remaining_sources_are_predicted(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
     Path("in.txt").write_text(lines(words[:100]))
     stopped(2, *given)
     record = json.loads(Path("out.part.json").read_text())
-    asked: list[str] = []
-    answer = Predictor.predict
+    predicted: list[str] = []
+    predict = Predictor.predict
 
     def seen(self: Predictor, sources: list[str], *rest: Any, **more: Any) -> Any:
-        asked.extend(sources)
-        return answer(self, sources, *rest, **more)
+        predicted.extend(sources)
+        return predict(self, sources, *rest, **more)
 
     monkeypatch.setattr(Predictor, "predict", seen)
     assert command(*given).code == 0
-    assert 0 < record["done"] < 100 and asked == words[record["done"] : 100]
+    assert 0 < record["done"] < 100 and predicted == words[record["done"] : 100]
 
 
-def test_standard_input_resumes_as_well(
+def test_standard_input_resumes_too(
     command: Command, trained: Any, stopped: Any, words: list[str]
 ) -> None:
     expected = lines(regard.load(trained.run).predict(words[:60]))
@@ -144,7 +144,7 @@ def test_standard_input_resumes_as_well(
     assert "already done" in said.err and Path("out").read_text() == expected
 
 
-def test_what_was_odd_before_the_stop_is_reported_at_the_end(
+def test_warnings_before_the_interruption_are_printed_at_the_end(
     command: Command, trained: Any, stopped: Any, words: list[str]
 ) -> None:
     Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
@@ -154,80 +154,84 @@ def test_what_was_odd_before_the_stop_is_reported_at_the_end(
 
 
 @pytest.fixture
-def begun(trained: Any, stopped: Any, words: list[str]) -> tuple[str | Path, ...]:
-    """A command that was stopped."""
+def interrupted(trained: Any, stopped: Any, words: list[str]) -> tuple[str | Path, ...]:
+    """An interrupted command."""
     Path("in.txt").write_text(lines(words[:100]))
     given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
     stopped(2, *given)
     return given
 
 
-def test_another_command_is_an_error_by_what_differs(
-    command: Command, models: Any, begun: Any
+def test_a_different_command_is_an_error_that_lists_the_differences(
+    command: Command, models: Any, interrupted: Any
 ) -> None:
     before = Path("out.part").read_bytes()
-    said = command(*begun, "--beam", "3", "--nbest", "2")
+    said = command(*interrupted, "--beam", "3", "--nbest", "2")
     assert said.code == 2
     assert "out.part: partial output of a different command:" in said.err
     assert "search.beam: 5 before, 3 now" in said.err and "nbest: 1 before, 2 now" in said.err
     assert "--force" in said.err and "model" not in said.err
-    other = command("predict", models("transduce").run, *begun[2:])
+    other = command("predict", models("transduce").run, *interrupted[2:])
     assert other.code == 2 and "  model: " in other.err and "search" not in other.err
-    assert "shard: '1/1' before, '1/2' now" in command(*begun, "--shard", "1/2").err
+    assert "shard: '1/1' before, '1/2' now" in command(*interrupted, "--shard", "1/2").err
     assert Path("out.part").read_bytes() == before
 
 
 def test_the_size_of_batches_may_change(
-    command: Command, trained: Any, begun: Any, words: list[str]
+    command: Command, trained: Any, interrupted: Any, words: list[str]
 ) -> None:
-    said = command(*begun, "--batch-size", "3", "--batch-tokens", "40")
+    said = command(*interrupted, "--batch-size", "3", "--batch-tokens", "40")
     assert said.code == 0 and "already done" in said.err
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
 
 
-def test_another_input_is_an_error(command: Command, begun: Any, words: list[str]) -> None:
+def test_a_different_input_is_an_error(
+    command: Command, interrupted: Any, words: list[str]
+) -> None:
     for changed in (words[1:100], words[:5]):
         Path("in.txt").write_text(lines(changed))
-        said = command(*begun)
+        said = command(*interrupted)
         assert said.code == 2 and "out.part" in said.err and "--force" in said.err
     assert "in.txt has only 5" in said.err and not Path("out").exists()
 
 
-def test_more_lines_behind_are_answered(
-    command: Command, trained: Any, begun: Any, words: list[str]
+def test_appended_lines_are_predicted(
+    command: Command, trained: Any, interrupted: Any, words: list[str]
 ) -> None:
     Path("in.txt").write_text(lines(words[:130]))
-    assert command(*begun).code == 0
+    assert command(*interrupted).code == 0
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:130]))
 
 
-def test_force_starts_over(command: Command, trained: Any, begun: Any, words: list[str]) -> None:
+def test_force_starts_over(
+    command: Command, trained: Any, interrupted: Any, words: list[str]
+) -> None:
     Path("in.txt").write_text(lines(words[50:80]))
-    said = command(*begun, "--force")
+    said = command(*interrupted, "--force")
     assert said == (0, "", "")
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[50:80]))
     assert not list(Path().glob("out.*"))
 
 
-def test_a_damaged_part_or_record_is_an_error(command: Command, begun: Any) -> None:
+def test_a_corrupted_part_or_record_is_an_error(command: Command, interrupted: Any) -> None:
     whole = Path("out.part").read_bytes()
     Path("out.part").write_bytes(whole[:20])
-    said = command(*begun)
+    said = command(*interrupted)
     assert said.code == 2 and "bytes, found 20" in said.err and "--force" in said.err
     Path("out.part").write_bytes(whole)
     Path("out.part.json").write_text("{")
-    assert "out.part.json: corrupted" in command(*begun).err
+    assert "out.part.json: corrupted" in command(*interrupted).err
 
 
-def test_a_part_without_a_record_is_not_gone_on_with(
-    command: Command, trained: Any, begun: Any, words: list[str]
+def test_a_part_without_a_record_is_not_resumed(
+    command: Command, trained: Any, interrupted: Any, words: list[str]
 ) -> None:
     Path("out.part.json").unlink()
     before = Path("out.part").read_bytes()
-    said = command(*begun)
+    said = command(*interrupted)
     assert said.code == 2 and "out.part: exists without a progress record" in said.err
     assert Path("out.part").read_bytes() == before
-    assert command(*begun, "--force").code == 0
+    assert command(*interrupted, "--force").code == 0
     assert Path("out").read_text() == lines(regard.load(trained.run).predict(words[:100]))
 
 
@@ -246,4 +250,4 @@ def test_one_command_at_a_time_writes_a_file(command: Command, trained: Any) -> 
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
     said = command("predict", trained.run, "ab", "--output", "out", "--force")
-    assert said.code == 0  # the lock is free
+    assert said.code == 0  # the lock is released

@@ -21,7 +21,7 @@ def sentences(seed: int) -> list[Pair]:
     return [Pair(text, text[::-1], line) for line, text in enumerate(texts, 1)]
 
 
-def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
+def test_one_vocab_size_is_used_for_both_sides_of_a_shared_vocabulary() -> None:
     options = TransduceOptions(source=Text(tokenizer="bpe", vocab_size=60))
     task, filled, _ = options.model_copy(update={"target": SideOptions(tokenizer="bpe")}).fit(
         sentences(0)
@@ -31,14 +31,14 @@ def test_one_given_size_serves_both_sides_of_a_shared_vocabulary() -> None:
     assert task.source_tokenizer() is task.target
 
 
-def test_two_given_sizes_are_two_vocabularies() -> None:
+def test_two_vocab_sizes_mean_two_vocabularies() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     task, filled, _ = TransduceOptions(source=sides[0], target=sides[1]).fit(sentences(0))
     assert not filled.shared_vocab
     assert task.source_tokenizer() is not task.target
 
 
-def test_sharing_that_was_asked_for_needs_equal_sides() -> None:
+def test_shared_vocab_needs_equal_sides() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     options = TransduceOptions(source=sides[0], target=sides[1], shared_vocab=True)
     with pytest.raises(UserError, match=r"task\.shared_vocab: both sides must have the same"):
@@ -56,7 +56,7 @@ def test_scripts_without_spaces_get_a_vocabulary_that_holds_their_characters() -
     assert any(choice.key == "task.source.vocab_size" for choice in auto_settings)
 
 
-def test_a_reference_with_odd_spaces_can_be_met() -> None:
+def test_a_reference_with_unusual_whitespace_can_be_matched() -> None:
     pairs = [Pair("ab", "A  B ", 1), Pair("ba", "B A", 2)]
     options = TransduceOptions(target=SideOptions(tokenizer="whitespace"), metric="exact_match")
     task, _, _ = options.fit(pairs)
@@ -67,7 +67,7 @@ def test_a_reference_with_odd_spaces_can_be_met() -> None:
 
 
 def test_the_training_pairs_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By all that a run asks for before its first step, also where some pairs are omitted."""
+    """Before the first step of a run, also if some pairs are skipped."""
     seen: list[int] = []
     encode = WhitespaceTokenizer.encode_flat
     monkeypatch.setattr(

@@ -1,8 +1,8 @@
-"""The command `regard`, which stands still at a place of its work until a signal comes.
+"""The command `regard`, which pauses at a point of its work until a signal arrives.
 
-So a test decides what a signal interrupts, however fast or slow the machine is. In the environment
-are REGARD_HELD_AT, such as `step 12`, and REGARD_HELD, a file: when the process is there, its
-number is written to FILE-RANK. A process that finds that file goes past the place.
+So a test decides what a signal interrupts, on a fast or a slow machine. The environment has
+REGARD_HELD_AT, such as `step 12`, and REGARD_HELD, a file: when the process gets there, it writes
+its pid to FILE-RANK. If that file exists, the process does not pause.
 """
 
 import os
@@ -17,13 +17,13 @@ PATIENCE = 240  # seconds for what a slow machine does in a few
 
 
 def held_at(place: str, number: int, mark: Path) -> dict[str, str]:
-    """The environment of a command that is to stand still: after the update `step 12`, after the
+    """Return the environment of a command that pauses: after the update `step 12`, after the
     predictions of a window are recorded (`predictions 1`), before they are (`unrecorded 3`)."""
     return {"REGARD_HELD_AT": f"{place} {number}", "REGARD_HELD": str(mark.absolute())}
 
 
 def wait_until_held(mark: Path, process: subprocess.Popen[str], rank: int = 0) -> int:
-    """Waits until a process stands still; its number."""
+    """Wait until a process pauses; return its pid."""
     path = mark.with_name(f"{mark.name}-{rank}")
     end = time.monotonic() + PATIENCE
     while not path.exists():
@@ -34,7 +34,7 @@ def wait_until_held(mark: Path, process: subprocess.Popen[str], rank: int = 0) -
 
 
 def hold(heard: Callable[[], Any] = lambda: False) -> None:
-    """Stands still until a signal that is caught was heard, or one ends the process."""
+    """Pause until a signal was caught, or one ends the process."""
     mark = Path(f"{os.environ['REGARD_HELD']}-{os.environ.get('RANK', '0')}")
     if not mark.exists():
         fresh = mark.with_name(f"{mark.name}.new")
@@ -45,7 +45,7 @@ def hold(heard: Callable[[], Any] = lambda: False) -> None:
 
 
 def prepare(place: str, number: int) -> None:
-    """Puts the hold into the command."""
+    """Patch the pause into the command."""
     from regard.inference.prediction.partial_file import PartialOutput
     from regard.training.log import Log
 

@@ -1,4 +1,4 @@
-"""Answers of processes that are killed, and of two processes that write one file."""
+"""Predictions of processes that are killed, and of two processes that write one file."""
 
 import json
 import os
@@ -17,19 +17,19 @@ import regard
 
 
 @pytest.fixture
-def asked(words: list[str]) -> Path:
+def source_file(words: list[str]) -> Path:
     """A file of several windows."""
     path = Path("in.txt")
     path.write_text("".join(f"{word}\n" for word in words * 6))
     return path
 
 
-def start(*words: str | Path, **surroundings: str) -> subprocess.Popen[str]:
-    """A process that stands still where its surroundings state it."""
+def start(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
+    """Start a process that pauses where its environment says so."""
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
-    command = [holding.__file__] if surroundings else ["-m", "regard"]
+    command = [holding.__file__] if environment else ["-m", "regard"]
     run = [sys.executable, *command, *map(str, words)]
-    everything = os.environ | where | surroundings
+    everything = os.environ | where | environment
     return subprocess.Popen(run, env=everything, stderr=subprocess.PIPE, text=True)
 
 
@@ -37,14 +37,14 @@ def done(record: Path) -> int:
     return int(json.loads(record.read_text())["done"])
 
 
-def test_kill_9_and_the_same_command_again(command: Any, trained: Any, asked: Path) -> None:
-    given = ("predict", trained.run, "--input", asked, "--json", "--nbest", "2")
+def test_kill_9_and_the_same_command_again(command: Any, trained: Any, source_file: Path) -> None:
+    given = ("predict", trained.run, "--input", source_file, "--json", "--nbest", "2")
     assert command(*given, "--output", "whole").code == 0
     seen = 0
     for place, number in (
         ("predictions", 1),
         ("unrecorded", 3),
-    ):  # 3: as it begins, and two windows
+    ):  # 3: at the start, and two windows
         mark = Path(place)
         process = start(*given, "--output", "out", **held_at(place, number, mark))
         wait_until_held(mark, process)
@@ -52,7 +52,7 @@ def test_kill_9_and_the_same_command_again(command: Any, trained: Any, asked: Pa
         process.communicate()
         assert not Path("out").exists() and done(Path("out.part.json")) > seen
         seen = done(Path("out.part.json"))
-    assert len(Path("out.part").read_text().splitlines()) > seen  # not written down yet
+    assert len(Path("out.part").read_text().splitlines()) > seen  # not recorded yet
     assert seen < 1800
     process = start(*given, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
@@ -61,8 +61,8 @@ def test_kill_9_and_the_same_command_again(command: Any, trained: Any, asked: Pa
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
-def test_two_processes_write_one_file(command: Any, trained: Any, asked: Path) -> None:
-    given = ("predict", trained.run, "--input", asked)
+def test_two_processes_write_one_file(command: Any, trained: Any, source_file: Path) -> None:
+    given = ("predict", trained.run, "--input", source_file)
     whole = command(*given).out
     process = torchrun(*given, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
@@ -71,8 +71,8 @@ def test_two_processes_write_one_file(command: Any, trained: Any, asked: Path) -
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
-def test_two_processes_resume_after_a_kill(command: Any, trained: Any, asked: Path) -> None:
-    given = ("predict", trained.run, "--input", asked)
+def test_two_processes_resume_after_a_kill(command: Any, trained: Any, source_file: Path) -> None:
+    given = ("predict", trained.run, "--input", source_file)
     whole = command(*given).out
     mark = Path("mark")
     process = torchrun(*given, "--output", "out", **held_at("predictions", 1, mark))
@@ -89,10 +89,10 @@ def test_two_processes_resume_after_a_kill(command: Any, trained: Any, asked: Pa
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
-def test_a_process_that_fails_leaves_no_output(trained: Any, asked: Path) -> None:
-    asked.write_bytes(asked.read_bytes() + b"\xe4\n")  # in the share of the second one
+def test_a_process_that_fails_leaves_no_output(trained: Any, source_file: Path) -> None:
+    source_file.write_bytes(source_file.read_bytes() + b"\xe4\n")  # in the shard of the second one
     Path("out").write_text("old")
-    process = torchrun("predict", trained.run, "--input", asked, "--output", "out")
+    process = torchrun("predict", trained.run, "--input", source_file, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode != 0 and "in.txt line 1801: not UTF-8" in said
     assert Path("out").read_text() == "old"

@@ -70,7 +70,7 @@ class Estimator:
     def _to_sources(self, X: Any) -> list[Any]:
         """Return the sources of X."""
         if isinstance(X, str):
-            raise UserError("X: expected a list of texts, found one text; pass [text]")
+            raise UserError("X: expected a list of texts, found one text", help="pass [text]")
         return list(X)
 
     def fit(
@@ -120,7 +120,7 @@ class Estimator:
             self._temporary = tempfile.TemporaryDirectory(prefix="regard-")
         folder = Path(self.out or self._temporary.name)
         if (folder / "config.yaml").exists():
-            raise UserError(f"{folder}: already contains a run; choose another `out`")
+            raise UserError(f"{folder}: already contains a run", help="choose another `out`")
         display = self._display(config.training)  # raises before anything is written
         start: Any = getattr(init_from, "folder_", init_from)
         pretrained = read_pretrained(Path(start), read_config(Path(start))) if start else None
@@ -159,7 +159,7 @@ class Estimator:
         """Copy the run folder, which `load` reads."""
         source = self.predictor_.folder
         if Path(folder).exists() and any(Path(folder).iterdir()):
-            raise UserError(f"{folder}: the folder is not empty; choose another one")
+            raise UserError(f"{folder}: the folder is not empty", help="choose another one")
         shutil.copytree(source, folder, dirs_exist_ok=True)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class Estimator:
         """Raise NotFitted for the attributes that `fit` sets."""
         kind = type(self).__name__
         if name == "predictor_":
-            raise NotFitted(f"this {kind} is not fitted: call fit, or regard.load(folder)")
+            raise NotFitted(f"this {kind} is not fitted: call fit, or use regard.load(folder)")
         raise AttributeError(f"{kind!r} object has no attribute {name!r}")
 
     @property

@@ -14,7 +14,7 @@ from regard.data.checks.check_labels import LabelCheck, check_labels
 from regard.data.corpus.corpora import Corpus, LabelCorpus
 from regard.data.reading.read import Example, Pair
 from regard.inputs.input import Input
-from regard.metrics import label_metrics as measure
+from regard.metrics import label_metrics
 from regard.metrics.numbers import WeightedScores
 from regard.models.encoder_model import EncoderModel, PooledOptions
 from regard.search.search import SearchResult
@@ -126,7 +126,7 @@ class ClassifyTask(Task):
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> WeightedScores:
         """Return accuracy and macro-F1; for multi-label data F1."""
-        return measure.measure_labels(
+        return label_metrics.measure_labels(
             *predicted_and_expected(predictions, examples), self.is_multi_label
         )
 
@@ -138,19 +138,19 @@ class ClassifyTask(Task):
         confidences = [p.confidence or 0.0 for p in predictions]
         pairs = zip(*predicted_and_expected(predictions, examples), strict=True)
         correct = [set(y_pred) == set(y_true) for y_pred, y_true in pairs]
-        return scores | {"ece": measure.calibration_error(confidences, correct)}
+        return scores | {"ece": label_metrics.calibration_error(confidences, correct)}
 
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
         """Return the table of classes, the confusion matrix and the calibration table."""
         y_pred, y_true = predicted_and_expected(predictions, examples)
-        details: dict[str, Any] = {"classes": measure.class_table(y_pred, y_true)}
+        details: dict[str, Any] = {"classes": label_metrics.class_table(y_pred, y_true)}
         if not self.is_multi_label:
-            details["confusion"] = measure.confusion(y_pred, y_true)
+            details["confusion"] = label_metrics.confusion(y_pred, y_true)
             correct = [a == b for a, b in zip(y_pred, y_true, strict=True)]
             confidences = [prediction.confidence or 0.0 for prediction in predictions]
-            details["reliability"] = measure.reliability(confidences, correct)
+            details["reliability"] = label_metrics.reliability(confidences, correct)
         return details
 
     def calibrate(self, predictor: Any, examples: Sequence[Example]) -> bool:
@@ -160,7 +160,11 @@ class ClassifyTask(Task):
             return False
         logits = np.stack(predictor.find([example.source for example in known]))  # (N, C)
         labels = self.corpus([Pair(e.source, e.references[0], 0) for e in known]).labels
-        fit = measure.fit_temperature_multilabel if self.is_multi_label else measure.fit_temperature
+        fit = (
+            label_metrics.fit_temperature_multilabel
+            if self.is_multi_label
+            else label_metrics.fit_temperature
+        )
         self.temperature = fit(logits, labels)
         return True
 

@@ -43,13 +43,13 @@ class ClassifyOptions(TaskOptions):
         """Return the minimum confidence of a pseudo-label."""
         return self.pseudo_label_threshold
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the texts or vectors of a file with their labels."""
-        columns = place.source_column, place.target_column
-        if looks_like_vectors(place.file(), *columns):
-            return read_vectors(place.file(), *columns, labels=True)[0]
+        columns = spec.source_column, spec.target_column
+        if looks_like_vectors(spec.file(), *columns):
+            return read_vectors(spec.file(), *columns, labels=True)[0]
         return check_not_streamed(
-            place, read_labeled(place.file(), *columns, separator=self.label_separator)
+            spec, read_labeled(spec.file(), *columns, separator=self.label_separator)
         )
 
     def hold_out(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:

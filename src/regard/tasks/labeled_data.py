@@ -15,10 +15,10 @@ from regard.data.sources.open import DataSpec
 from regard.inputs.input import Input
 
 
-def check_not_streamed(place: DataSpec, read: Pairs) -> Pairs:
+def check_not_streamed(spec: DataSpec, read: Pairs) -> Pairs:
     """Return the pairs. Raise UserError if they are numbers from a pipe."""
     first = read.pairs[:20]
-    if place.file() == "-" and all(number(pair.source) is not None for pair in first):
+    if spec.file() == "-" and all(number(pair.source) is not None for pair in first):
         raise UserError("standard input: found numbers, but vectors can only be read from files")
     return read
 

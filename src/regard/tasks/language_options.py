@@ -58,13 +58,13 @@ class LanguageModelOptions(TaskOptions):
         """Whether the model also reads the characters of words."""
         return self.tokenizer == "word_char"
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the documents of a file."""
-        return read_documents(place.file(), self.document_unit, place.target_column)
+        return read_documents(spec.file(), self.document_unit, spec.target_column)
 
-    def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
+    def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Return the training and the dev set; by default dev is the last tenth of the text."""
-        read = self.read(place)
+        read = self.read(spec)
         data = TrainDev(read.name, read.pairs, [], list(read.notes))
         if dev.is_given():
             read = self.read(dev)

@@ -47,12 +47,12 @@ class RegressOptions(TaskOptions):
         "r2", description="metric that selects the best checkpoint"
     )
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the texts or vectors of a file with their numbers."""
-        columns = place.source_column, place.target_column
-        if looks_like_vectors(place.file(), *columns):
-            return read_vectors(place.file(), *columns)[0]
-        return check_not_streamed(place, read_numbers(place.file(), *columns))
+        columns = spec.source_column, spec.target_column
+        if looks_like_vectors(spec.file(), *columns):
+            return read_vectors(spec.file(), *columns)[0]
+        return check_not_streamed(spec, read_numbers(spec.file(), *columns))
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Any = None

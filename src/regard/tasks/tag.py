@@ -49,9 +49,9 @@ class TagOptions(TaskOptions):
         """Return the minimum confidence of a pseudo-label."""
         return self.pseudo_label_threshold
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the sentences of a file, as words and tags."""
-        return read_tagged(place.file(), place.source_column, place.target_column)[0]
+        return read_tagged(spec.file(), spec.source_column, spec.target_column)[0]
 
     def fit(
         self, pairs: Sequence[Pair], model: Any = None, like: Task | None = None

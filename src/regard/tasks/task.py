@@ -172,7 +172,7 @@ class Task(ABC):
     def details(
         self, predictions: Sequence[Prediction], examples: Sequence[Example]
     ) -> dict[str, Any]:
-        """Return tables and data of figures behind the metrics, ready for JSON."""
+        """Return details of the metrics: tables and data for figures, ready for JSON."""
         return {}
 
     def signatures(self, examples: Sequence[Example]) -> dict[str, str]:

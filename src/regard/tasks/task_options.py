@@ -18,13 +18,13 @@ class TaskOptions(Options):
 
     kind: str
 
-    def open(self, place: DataSpec, dev: DataSpec) -> TrainDev:
+    def open(self, spec: DataSpec, dev: DataSpec) -> TrainDev:
         """Return the training and the dev set."""
-        return open_pairs(place, dev, self.read, self.kind, self.hold_out)
+        return open_pairs(spec, dev, self.read, self.kind, self.hold_out)
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the examples of a file."""
-        return place.read()
+        return spec.read()
 
     def hold_out(self, pairs: list[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Split examples without a dev set into training and dev set."""

@@ -55,9 +55,9 @@ class TransduceOptions(TaskOptions):
             raise ValueError("source.lowercase: only supported for tasks classify and regress")
         return self
 
-    def read(self, place: DataSpec) -> Pairs:
+    def read(self, spec: DataSpec) -> Pairs:
         """Return the pairs of one or two files; large files are not loaded into memory."""
-        return place.read_large() or place.read()
+        return spec.read_large() or spec.read()
 
     def hold_out(self, pairs: Sequence[Pair]) -> tuple[Sequence[Pair], list[Pair]]:
         """Split pairs without a dev set into training and dev set."""
@@ -108,9 +108,9 @@ class TransduceOptions(TaskOptions):
             return {"options": options.model_dump(), "auto": [asdict(one) for one in auto_settings]}
 
         key = make_key(pairs.key, self.model_dump(), sentencepiece.__version__)
-        folder, facts = cached("tasks", key, build)
-        options = TransduceOptions.model_validate(facts["options"])
-        return options.load(folder), options, [AutoSetting(**one) for one in facts["auto"]]
+        folder, record = cached("tasks", key, build)
+        options = TransduceOptions.model_validate(record["options"])
+        return options.load(folder), options, [AutoSetting(**one) for one in record["auto"]]
 
     def _fit(
         self, pairs: Sequence[Pair]
@@ -191,8 +191,10 @@ class TransduceOptions(TaskOptions):
         path = folder / "vocabulary"
         shared, metric, ratio = read_fields(path / "task.json", "shared", "metric", "ratio")
         source = self.source.load(path)
-        own = getattr(source, "tokenizer", None)
-        target = own if shared and own is not None else load_tokenizer(path, "target")
+        source_tokenizer = getattr(source, "tokenizer", None)
+        target = source_tokenizer if shared else None
+        if target is None:
+            target = load_tokenizer(path, "target")
         return TransduceTask(
             source, target, metric, ratio, self.max_length, bool(self.shared_vocab)
         )

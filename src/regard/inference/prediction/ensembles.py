@@ -18,8 +18,8 @@ def build_ensemble(predictor: Predictor, others: dict[str, Predictor]) -> Predic
             )
         if not _same_vocabularies(predictor.task, other.task):
             raise UserError(
-                f"--ensemble {name}: its vocabularies differ from those of {predictor.folder}; use "
-                "models trained on the same data with other seeds"
+                f"--ensemble {name}: its vocabularies differ from those of {predictor.folder}",
+                help="use models trained on the same data with other seeds",
             )
         models.append(other.module)
     model = Ensemble(models).eval()
