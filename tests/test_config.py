@@ -127,8 +127,8 @@ def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind
                 "model.decoder.width=12",
                 "model.decoder.cross=dot",
             ],
-            "model: cross dot multiplies encoder and decoder vectors, but their widths are "
-            "8 and 12; make them equal or choose cross bilinear",
+            "model: cross dot needs equal widths of encoder and decoder, found 8 and 12; "
+            "make them equal or use cross bilinear",
         ),
     ],
 )
@@ -335,7 +335,7 @@ def test_times(text: object, expected: float) -> None:
 )
 def test_what_is_no_time(text: str) -> None:
     (line,) = error_of(f"training.budget='{text}'")
-    assert line.startswith(f"training.budget: expected a duration such as 90s, 10m, 2h or 1h30m")
+    assert line.startswith("training.budget: expected a duration such as 90s, 10m, 2h or 1h30m")
 
 
 @pytest.mark.parametrize("text", ["0", "0s", "-3"])

@@ -136,7 +136,7 @@ class Searching(CrossEntropy):
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
         assert len(batch.prepared["share"]) == batch.rows  # also of some rows
         loss = super().__call__(model, batch, context)
-        share = torch.tensor(context.share) * batch.rows
+        share = torch.tensor(context.progress) * batch.rows
         return replace(loss, parts={"share": share, "sampled": batch.prepared["share"].sum()})
 
 

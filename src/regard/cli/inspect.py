@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.command_options import Debug, Model, Threshold
-from regard.cli.union_options import Sampled, SearchSettings, made_by, with_search
+from regard.cli.union_options import SampleFlag, SearchSettings, with_parameters, with_search
 from regard.core.errors import UserError, info, note
 from regard.core.files import write_text
 
@@ -17,7 +17,7 @@ VIEWS = "steps, alignment, cross, decoder, encoder, pooling, saliency, gates, tr
 MORE = "All layers and heads, the search tree and the gradients: add --out page.html"
 
 
-@made_by(with_search)
+@with_parameters(with_search)
 def inspect(
     model: Model,
     text: Annotated[
@@ -44,7 +44,7 @@ def inspect(
     ] = 200,
     debug: Debug = False,
     settings: SearchSettings = None,
-    sample: Sampled = False,
+    sample: SampleFlag = False,
     threshold: Threshold = None,
     **search: Any,
 ) -> None:

@@ -7,13 +7,19 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli import command_options as option
-from regard.cli.union_options import SEARCH, Sampled, SearchSettings, made_by, with_search
+from regard.cli.union_options import (
+    SEARCH,
+    SampleFlag,
+    SearchSettings,
+    with_parameters,
+    with_search,
+)
 
 constraint = partial(typer.Option, rich_help_panel="Constraints")
 speed = partial(typer.Option, rich_help_panel=option.SPEED)
 
 
-@made_by(with_search)
+@with_parameters(with_search)
 def predict(
     model: option.Model,
     texts: option.Texts = None,
@@ -53,7 +59,7 @@ def predict(
         ),
     ] = 1,
     settings: SearchSettings = None,
-    sample: Sampled = False,
+    sample: SampleFlag = False,
     prefix: Annotated[
         str, constraint(metavar="TEXT", help="Force the output to start with this text.")
     ] = "",

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from regard.cli.command_options import Debug, EngineName, Quantize
-from regard.cli.union_options import made_by, option
+from regard.cli.union_options import option, with_parameters
 from regard.core.errors import UserError
 
 PANELS = {
@@ -40,7 +40,7 @@ def _with_settings(own: list[Parameter]) -> list[Parameter]:
     return [*own[:index], *options, *own[index:]]
 
 
-@made_by(_with_settings)
+@with_parameters(_with_settings)
 def serve(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL", help="Run folders, or NAME=FOLDER.")

@@ -15,10 +15,10 @@ from typer.core import TyperGroup
 
 SEARCH = "Beam search"
 SAMPLING = "Sampling (default for language models; otherwise with --sample)"
-PANELS = {"beam": SEARCH, "sample": SAMPLING}  # of a kind of search; others: their own name
-# What the command line says of a setting, in the order of its help; else what its field says.
-# nbest, settings and sample are options that a command has itself.
-WORDS = {
+PANELS = {"beam": SEARCH, "sample": SAMPLING}  # by kind of search; other kinds: their own name
+# Help texts in the order of the options; default: the description of the field.
+# nbest, settings and sample are options of the commands themselves.
+HELP = {
     "beam": "Beam size (1 = greedy search).",
     "nbest": "",
     "length_penalty": "Length penalty exponent; larger values favor longer outputs.",
@@ -40,7 +40,7 @@ WORDS = {
 }
 MORE: dict[str, dict[str, Any]] = {"beam": {"min": 1}, "no_repeat_ngram": {"metavar": "N"}}
 
-Sampled = Annotated[
+SampleFlag = Annotated[
     bool, typer.Option("--sample", help="Sample instead of beam search.", rich_help_panel=SAMPLING)
 ]
 SearchSettings = Annotated[
@@ -59,7 +59,7 @@ Make = Callable[[list[Parameter]], Iterable[Parameter]]
 def option(
     name: str, field: Any, panel: str, words: str = "", default: Any = None, **more: Any
 ) -> Parameter:
-    """The option of a field of settings. words: in place of what the field says of itself."""
+    """Return the option of a settings field. words: help text instead of its description."""
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind != NoneType]
     kind: Any = kinds[0] if kinds[0] in (int, float) else str
     words = words or f"{field.description[:1].upper()}{field.description[1:]}."
@@ -69,28 +69,27 @@ def option(
 
 
 def with_search(own: list[Parameter]) -> list[Parameter]:
-    """The parameters of a command, and one for each setting of each kind of search.
+    """Return the parameters of a command plus one per setting of each kind of search.
 
-    They stand before the first that is not named in `WORDS` behind one that is. Without a value:
-    as the model has it.
+    They follow the first parameter named in `HELP`. Without a value the model's setting is used.
     """
     from regard.core.options import kinds_of
     from regard.search import SequenceSearch, TextSearch
 
-    made = {one.name: one for one in own if one.name in WORDS}
+    made = {one.name: one for one in own if one.name in HELP}
     for kind, settings in (kinds_of(SequenceSearch) | kinds_of(TextSearch)).items():
         for name, field in settings.model_fields.items():
             if name != "kind" and name not in made:
-                about = PANELS.get(kind, kind), WORDS.get(name, "")
+                about = PANELS.get(kind, kind), HELP.get(name, "")
                 made[name] = option(name, field, *about, **MORE.get(name, {}))
-    ordered = [made.pop(name) for name in WORDS if name in made]
-    place = min(place for place, one in enumerate(own) if one.name in WORDS)
-    rest = [one for one in own[place:] if one.name not in WORDS]
+    ordered = [made.pop(name) for name in HELP if name in made]
+    place = min(place for place, one in enumerate(own) if one.name in HELP)
+    rest = [one for one in own[place:] if one.name not in HELP]
     return [*own[:place], *ordered, *made.values(), *rest]
 
 
-def made_by(make: Make) -> Callable[[Command], Command]:
-    """A command with the parameters that `make` makes of its own; it takes others as `**others`."""
+def with_parameters(make: Make) -> Callable[[Command], Command]:
+    """Decorate a command that receives the parameters added by `make` as keyword arguments."""
 
     def decorate(command: Command) -> Command:
         parameters = inspect.signature(command).parameters.values()
@@ -103,7 +102,7 @@ def made_by(make: Make) -> Callable[[Command], Command]:
 
 
 def _with_parameters(command: Command, parameters: Iterable[Parameter]) -> Command:
-    """The command as one that has these parameters, by name."""
+    """Return the command with these keyword parameters."""
 
     @functools.wraps(command)
     def called(**given: Any) -> None:
@@ -116,15 +115,15 @@ def _with_parameters(command: Command, parameters: Iterable[Parameter]) -> Comma
 
 
 class CommandGroup(TyperGroup):
-    """Commands of which some get their options when they are called."""
+    """A command group that adds generated options when a command is called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that is called, with all its options."""
+        """Return the called command with all its options."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command and self.completed(name or ""), rest
 
     def completed(self, name: str) -> Any:
-        """A command with all its options."""
+        """Return a command with all its options."""
         complete = getattr(self.commands[name].callback, "complete", None)
         if complete is None:
             return self.commands[name]

@@ -1,4 +1,4 @@
-"""Objectives: what training makes small, and those of each task."""
+"""Objectives: the losses that training minimizes, and those of each task."""
 
 from typing import Annotated
 

@@ -14,7 +14,7 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class CrossEntropy(Objective):
-    """Teacher forcing: each token is predicted from the true ones before it.
+    """Cross entropy with teacher forcing.
 
     -sum_v q(v) log p(v), with q = (1 - smoothing) on the true token and the rest spread evenly
     over the vocabulary (Szegedy et al. 2016, 7).
@@ -25,24 +25,24 @@ class CrossEntropy(Objective):
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> int:
-        """The tokens the loss is summed over."""
+        """Return the number of tokens the loss is summed over."""
         assert batch.target is not None
         return int(batch.target.mask.sum())
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a batch; its part `nll` is without smoothing, for perplexity."""
+        """Return the loss of a batch; its part `nll` is without smoothing, for perplexity."""
         assert batch.target is not None
         labels = batch.target.data[batch.target.mask]  # (N,)
-        found = model(batch)
-        loss, nll = SmoothedLoss.apply(found.logits, labels, self.label_smoothing)
-        return Loss(loss, len(labels), {"nll": nll}, found.carry)
+        output = model(batch)
+        loss, nll = SmoothedLoss.apply(output.logits, labels, self.label_smoothing)
+        return Loss(loss, len(labels), {"nll": nll}, output.carry)
 
 
 class SmoothedLoss(torch.autograd.Function):
-    """Smoothed cross entropy that goes over the logits as few times as it can.
+    """Smoothed cross entropy with few passes over the logits.
 
     loss = -(1 - s) log p(y) - s mean_v log p(v); gradient = p - q. The log probabilities are
-    computed once, kept, and turned into the gradient where they lie.
+    computed once, saved, and turned into the gradient in place.
     Equal to `F.cross_entropy(..., label_smoothing=s, reduction="sum")`.
     """
 
@@ -50,7 +50,7 @@ class SmoothedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, logits: Tensor, labels: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        """logits (N, V), labels (N,) to the summed loss, and the sum without smoothing."""
+        """Return the summed loss of logits (N, V), labels (N,), with and without smoothing."""
         scores = logits.float().log_softmax(-1)  # (N, V)
         nll = -scores.gather(1, labels[:, None]).sum()
         loss = (1 - smoothing) * nll
@@ -63,7 +63,7 @@ class SmoothedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
         scores, labels = ctx.scores, ctx.labels
-        ctx.scores = None  # used up: the gradient takes its place
+        ctx.scores = None  # overwritten by the gradient
         out = scores.exp_()
         if ctx.smoothing:
             out -= ctx.smoothing / out.shape[1]

@@ -1,4 +1,4 @@
-"""Losses of labels and of numbers.
+"""Losses for labels and numbers.
 
 B rows, S length, C labels or numbers, N real positions.
 """
@@ -17,26 +17,26 @@ from regard.objectives.objective import DONE, Context, Loss, Objective
 
 
 class Tags(Objective):
-    """Cross entropy of the label of each position; with a CRF head of the whole sequence."""
+    """Cross entropy per position; with a CRF head, of the whole sequence."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["tags"] = "tags"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
-        """The positions the loss is summed over, by their weight."""
+        """Return the weighted number of positions the loss is summed over."""
         assert batch.target is not None
-        places = batch.target.mask.sum(1)
-        return float(places.sum() if batch.weight is None else places.float() @ batch.weight)
+        lengths = batch.target.mask.sum(1)
+        return float(lengths.sum() if batch.weight is None else lengths.float() @ batch.weight)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         assert batch.target is not None
         labels, mask = batch.target.data, batch.target.mask
-        found = model(batch)
-        scores = found.logits  # (B, S, C)
-        if found.transitions is not None:
-            each = crf.nll(scores, found.transitions, labels, mask)  # (B,)
+        output = model(batch)
+        scores = output.logits  # (B, S, C)
+        if output.transitions is not None:
+            each = crf.nll(scores, output.transitions, labels, mask)  # (B,)
         elif batch.weight is None:
             loss, _ = SmoothedLoss.apply(scores[mask], labels[mask], self.label_smoothing)
             return Loss(loss, self.count(batch))
@@ -53,18 +53,18 @@ class Tags(Objective):
 
 
 class Labels(Objective):
-    """Cross entropy of one label a row; where a row may have several, of each label on its own."""
+    """Cross entropy of one label per row; multi-label: binary cross entropy per label."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
     kind: Literal["labels"] = "labels"
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="label smoothing")
 
     def count(self, batch: Batch) -> float:
-        """The rows the loss is summed over, by their weight."""
+        """Return the weighted number of rows the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         assert batch.labels is not None
         scores, labels = model(batch).logits, batch.labels  # (B, C), (B,) or (B, C)
         if labels.dim() == 1:
@@ -78,27 +78,27 @@ class Labels(Objective):
 
 
 class Distance(Objective):
-    """A loss of numbers, summed over the numbers of a row."""
+    """A regression loss, summed over the numbers of a row."""
 
     takes: ClassVar[frozenset[str]] = frozenset({"labels"})
 
     def count(self, batch: Batch) -> float:
-        """The rows the loss is summed over, by their weight."""
+        """Return the weighted number of rows the loss is summed over."""
         return _rows(batch)
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         assert batch.labels is not None
         each = self.distance(model(batch).logits - batch.labels).sum(1)
         return Loss(_weighted(each, batch), self.count(batch))
 
     def distance(self, error: Tensor) -> Tensor:
-        """The loss of each number, of its error."""
+        """Return the loss of each number, given its error."""
         raise NotImplementedError
 
 
 class Squared(Distance):
-    """Mean squared error: the mean is the best answer."""
+    """Mean squared error; the optimal constant prediction is the mean."""
 
     least_squares: ClassVar[bool] = True
     kind: Literal["mse"] = "mse"
@@ -108,7 +108,7 @@ class Squared(Distance):
 
 
 class Absolute(Distance):
-    """Mean absolute error: the median is the best answer; outliers count less."""
+    """Mean absolute error, robust to outliers; the optimal constant prediction is the median."""
 
     kind: Literal["mae"] = "mae"
 
@@ -117,7 +117,7 @@ class Absolute(Distance):
 
 
 class Huber(Distance):
-    """Squared where the error is small, absolute beyond `delta` (Huber 1964)."""
+    """Squared for small errors, absolute beyond `delta` (Huber 1964)."""
 
     kind: Literal["huber"] = "huber"
     delta: float = Field(1.0, gt=0, description="in standard deviations of the target")

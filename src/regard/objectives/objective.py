@@ -1,4 +1,4 @@
-"""What an objective promises: a loss as a sum and a count, never a mean."""
+"""The interface of objectives: a loss is a sum and a count, never a mean."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,9 +17,9 @@ Decode = Callable[[Search, SearchRequest], list[Any]]
 
 @dataclass
 class Loss:
-    """A sum and the count it is divided by, tokens or examples by their weight.
+    """A sum and the count it is divided by (weighted tokens or examples).
 
-    parts: sums to log, by name; carry: what the next batch continues from, if it follows.
+    parts: sums to log, by name; carry: state for the next batch of a sequential corpus.
     """
 
     sum: Tensor
@@ -30,14 +30,14 @@ class Loss:
 
 @dataclass(frozen=True)
 class Context:
-    """Where in a run a batch is. share: of the run that is done, 0 to 1; step: updates so far;
-    decode: runs a search with the model as it is, in eval mode and without gradients; for the
-    main thread alone.
+    """The position of a batch in a run. progress: finished fraction of the run; step: updates so
+    far; decode: runs a search with the current model, in eval mode, without gradients; main
+    thread only.
 
-    Without a run, as in evaluation, it is over: losses can then be compared with each other.
+    In evaluation, without a run, progress is 1, so that losses are comparable.
     """
 
-    share: float = 1.0
+    progress: float = 1.0
     step: int = 0
     decode: Decode | None = None
 
@@ -46,26 +46,26 @@ DONE = Context()
 
 
 class Objective(Options, ABC):
-    """The contract. takes: what a model must give (`gives` of its options); least_squares: whether
-    it is the squared error, which a linear model makes smallest in closed form."""
+    """The base class. takes: model outputs it supports (`gives` of the model options);
+    least_squares: whether it is the squared error, which linear models minimize in closed form."""
 
     takes: ClassVar[frozenset[str]]
     least_squares: ClassVar[bool] = False
     kind: str
 
     def ready(self, load: Callable[[str], nn.Module]) -> None:
-        """Called once per run, before the first update. load: reads a trained model."""
+        """Prepare for a run; called once before the first update. load: loads a trained model."""
 
     def prepare(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Batch:
-        """The batch as the loss reads it, called once per batch in the main thread: it may search
-        and sample, and puts what it finds into `batch.prepared`."""
+        """Return the batch as the loss reads it; called once per batch in the main thread. It may
+        search and sample, and stores the results in `batch.prepared`."""
         return batch
 
     @abstractmethod
     def count(self, batch: Batch) -> float:
-        """What the loss of a prepared batch is divided by."""
+        """Return what the loss of a prepared batch is divided by."""
 
     @abstractmethod
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a prepared batch, each row on its own; may run in a row thread, for some of
-        its rows."""
+        """Return the loss of a prepared batch; rows are independent, and may be split over
+        threads."""

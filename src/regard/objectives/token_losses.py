@@ -1,4 +1,4 @@
-"""Losses of language models: the next token, or tokens that are masked.
+"""Losses of language models: next-token prediction and masked language modeling.
 
 B rows, S length, V vocabulary, N tokens.
 """
@@ -24,10 +24,10 @@ class NextToken(CrossEntropy):
 
 
 class Masked(Objective):
-    """Some tokens of each row are masked and predicted from both sides (Devlin et al. 2019, 3.1).
+    """Masked language modeling (Devlin et al. 2019, 3.1).
 
-    In training other ones each time: 80 % of them become MASK, 10 % another token of the batch,
-    10 % stay. In evaluation always the same ones of a row, and all become MASK.
+    In training, masked positions are sampled for each batch: 80 % become MASK, 10 % another token
+    of the batch, 10 % stay. In evaluation they depend on the row alone, and all become MASK.
     """
 
     takes: ClassVar[frozenset[str]] = frozenset({"masked"})
@@ -37,63 +37,63 @@ class Masked(Objective):
     )
 
     def count(self, batch: Batch) -> int:
-        """The tokens the loss is summed over."""
-        return int(self._counts(self._possible(batch)).sum())
+        """Return the number of tokens the loss is summed over."""
+        return int(self._counts(self._maskable(batch)).sum())
 
     def __call__(self, model: nn.Module, batch: Batch, context: Context = DONE) -> Loss:
-        """The loss of a batch."""
+        """Return the loss of a batch."""
         assert batch.source is not None and batch.target is not None
-        data, possible = batch.source.data, self._possible(batch)
+        data, maskable = batch.source.data, self._maskable(batch)
         tokens = batch.target.data.masked_fill(~batch.target.mask, PAD)
-        drawn = _drawn(possible) if model.training else _hash(tokens)
-        rank = drawn.masked_fill(~possible, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
-        chosen = rank < self._counts(possible)
-        shown = _masked(data, chosen)
+        uniform = _uniform(maskable) if model.training else _hash(tokens)
+        rank = uniform.masked_fill(~maskable, 2.0).argsort(dim=1, stable=True).argsort(1)  # (B, S)
+        masked = rank < self._counts(maskable)
+        shown = _mask_tokens(data, masked)
         if model.training:
-            shown = _disguised(shown, data, chosen, data[possible])
+            shown = _replace_some(shown, data, masked, data[maskable])
         source = batch.source._replace(data=shown)
-        logits = model(batch._replace(source=source), chosen).logits  # (N, V)
-        loss, nll = SmoothedLoss.apply(logits, tokens[chosen], 0.0)
+        logits = model(batch._replace(source=source), masked).logits  # (N, V)
+        loss, nll = SmoothedLoss.apply(logits, tokens[masked], 0.0)
         return Loss(loss, len(logits), {"nll": nll})
 
-    def _possible(self, batch: Batch) -> Tensor:
-        """(B, S) the tokens that may be chosen: real ones that are known."""
+    def _maskable(self, batch: Batch) -> Tensor:
+        """Return which positions (B, S) may be masked: known tokens, no padding."""
         assert batch.target is not None
         return batch.target.mask & (batch.target.data >= len(SPECIALS))
 
-    def _counts(self, possible: Tensor) -> Tensor:
-        """(B, 1) how many of each row are chosen: its share, at least one where there is one."""
-        count = possible.sum(1, keepdim=True)
+    def _counts(self, maskable: Tensor) -> Tensor:
+        """Return how many tokens of each row are masked (B, 1): at least one, if possible."""
+        count = maskable.sum(1, keepdim=True)
         return (self.mask_rate * count).round().long().clamp(min=1).minimum(count)
 
 
-def _masked(data: Tensor, chosen: Tensor) -> Tensor:
-    """Tokens (B, S) with the chosen ones masked; of words (B, S, 2) their letters as well."""
+def _mask_tokens(data: Tensor, masked: Tensor) -> Tensor:
+    """Return tokens (B, S) with some masked; for words (B, S, 2) also their characters."""
     if data.dim() == 2:
-        return data.masked_fill(chosen, MASK)
-    return torch.where(chosen.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
+        return data.masked_fill(masked, MASK)
+    return torch.where(masked.unsqueeze(-1), data.new_tensor([MASK, 0]), data)
 
 
-def _disguised(shown: Tensor, data: Tensor, chosen: Tensor, known: Tensor) -> Tensor:
-    """Of the chosen tokens a tenth replaced by others of the batch (known), a tenth as it was."""
+def _replace_some(shown: Tensor, data: Tensor, masked: Tensor, known: Tensor) -> Tensor:
+    """Replace a tenth of the masked tokens by others of the batch (known); restore a tenth."""
     if not len(known):
         return shown
-    fate = _drawn(chosen)
-    others = known[(_drawn(chosen) * len(known)).long()]
-    stays, other = chosen & (fate > 0.9), chosen & (fate < 0.1)
+    uniform = _uniform(masked)
+    random_tokens = known[(_uniform(masked) * len(known)).long()]
+    keep, replace = masked & (uniform > 0.9), masked & (uniform < 0.1)
     if data.dim() == 3:
-        stays, other = stays.unsqueeze(-1), other.unsqueeze(-1)
-    return torch.where(other, others, torch.where(stays, data, shown))
+        keep, replace = keep.unsqueeze(-1), replace.unsqueeze(-1)
+    return torch.where(replace, random_tokens, torch.where(keep, data, shown))
 
 
-def _drawn(like: Tensor) -> Tensor:
+def _uniform(like: Tensor) -> Tensor:
     """Return uniform samples in [0, 1), one per position."""
     return torch.rand(like.shape, device=like.device, generator=thread_generator())
 
 
 def _hash(tokens: Tensor) -> Tensor:
-    """(B, S) numbers from 0 to 1 that look random and depend on the row alone."""
-    places = torch.arange(tokens.shape[1], device=tokens.device)
-    row = (tokens * (places % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
-    mixed = (tokens * 7919 + places * 104729 + row * 31) % 65521
+    """Return pseudo-random numbers (B, S) in [0, 1) that depend on the row alone."""
+    positions = torch.arange(tokens.shape[1], device=tokens.device)
+    row = (tokens * (positions % 31 + 1)).sum(1, keepdim=True)  # padding is 0 and adds nothing
+    mixed = (tokens * 7919 + positions * 104729 + row * 31) % 65521
     return (mixed * mixed % 65521).double() / 65521
