@@ -38,8 +38,8 @@ def test_data_that_cannot_be_used(model: Any, X: Any, y: Any, message: str) -> N
 
 def test_inputs_that_do_not_fit_the_model(models: Callable[[str], Any]) -> None:
     for kind, given, message in (
-        (Regressor, [(1.0, 2.0, 3.0)], "vector 1: 2 numbers expected, 3 found"),
-        (Regressor, ["abc"], "vector 1: 2 numbers expected, 'abc' found"),
+        (Regressor, [(1.0, 2.0, 3.0)], "vector 1: expected 2 numbers, found 3"),
+        (Regressor, ["abc"], "vector 1: expected 2 numbers, found 'abc'"),
         (Classifier, [(1.0, 2.0)], "example 1: expected a text"),
     ):
         with pytest.raises(UserError, match=message):

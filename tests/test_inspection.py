@@ -123,7 +123,7 @@ def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -
     assert regard.inspect(loaded("language-model"), "").target.tokens
     with pytest.raises(regard.UserError, match="the sentence has no words"):
         regard.inspect(loaded("tag"), " ")
-    with pytest.raises(regard.UserError, match="2 finite numbers expected"):
+    with pytest.raises(regard.UserError, match="expected 2 finite numbers"):
         regard.inspect(loaded("regress"), "")
 
 
@@ -179,7 +179,7 @@ def test_a_number_and_what_it_depends_on(loaded: Any) -> None:
     inputs, near = model.task_.source, 1e-3
     for place in range(2):
         moved = [0.5, 4.0]
-        moved[place] += near * inputs.deviation[place]
+        moved[place] += near * inputs.std[place]
         slope = (model.predict([moved])[0] - value) / near
         assert float(found.saliency.values[0, place]) == pytest.approx(abs(slope), rel=2e-2)
 
@@ -249,7 +249,7 @@ ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
     ("classify", "the", {"target": "godo"}, "unknown label 'godo'; did you mean good"),
     ("classify", [1.0, 2.0], {}, "expected a text"),
     ("regress", "1, 2", {"target": "3"}, "a number has no probability"),
-    ("regress", [1.0, 2.0, 3.0], {}, "2 numbers expected, 3 found"),
+    ("regress", [1.0, 2.0, 3.0], {}, "expected 2 numbers, found 3"),
     ("language-model", "Anna " * 9, {"max_tokens": 20}, "text: 45 tokens"),
     ("language-model", "Anna", {"max_length": 20, "max_tokens": 20}, "text and continuation: 2"),
     ("language-model", ["Anna"], {}, "expected a text"),

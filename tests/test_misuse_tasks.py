@@ -206,10 +206,18 @@ def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None
     for task, origin, message in (
         ("tag", "language-model", "--init-from: a tagger starts from a tagger, or from a"),
         ("tag", "classify", "--init-from: a tagger starts from a tagger"),
-        ("classify", "tag", "--init-from: that model does not read texts as this task does"),
-        ("classify", "regress", "--init-from: that model does not read texts as this task does"),
+        ("classify", "tag", "--init-from: the pretrained model does not read texts like this task"),
+        (
+            "classify",
+            "regress",
+            "--init-from: the pretrained model does not read texts like this task",
+        ),
         ("classify", "language-model", "no weight matches this model"),
-        ("regress", "classify", "--init-from: that model does not read vectors of 2 numbers"),
+        (
+            "regress",
+            "classify",
+            "--init-from: the pretrained model does not read vectors of 2 numbers",
+        ),
         ("classify", None, "folder: not a model folder (contains no config.yaml)"),
     ):
         data, _ = corpora.write(task, Path())
@@ -217,7 +225,7 @@ def test_models_that_cannot_be_started_from(train: Command, models: Any) -> None
         assert message in error_of(train(data, "--task", task, "--init-from", folder))
     words = ("--init-from", models("classify").run, "--set", "task.source.tokenizer=word")
     said = train(corpora.write("classify", Path())[0], "--task", "classify", *words)
-    assert "--init-from: that model reads char tokens, word were asked for" in error_of(said)
+    assert "--init-from: expected tokenizer word, found char" in error_of(said)
 
 
 def test_unlabeled_examples_where_they_are_of_no_use(train: Command, models: Any) -> None:

@@ -102,13 +102,13 @@ def test_convolved_letters() -> None:
     """The largest value of each filter over all places that it touches the word at."""
     words, each = letters()
     ours = CharCNN(each, 10, (2, 3))
-    for linear in ours.spans:
+    for linear in ours.convolutions:
         nn.init.constant_(linear.bias, 3.0)  # what a place beyond the word would give
     found = ours(words)  # (U, 10)
     for row, length in enumerate(LENGTHS):
         x = each.weight[words.data[row, :length]] * 6**0.5
         parts = []
-        for span, linear in zip((2, 3), ours.spans, strict=True):
+        for span, linear in zip((2, 3), ours.convolutions, strict=True):
             padded = F.pad(x, (0, 0, span - 1, span - 1))
             places = [padded[i : i + span].flatten() for i in range(length + span - 1)]
             values = torch.stack([linear.weight @ place + linear.bias for place in places])

@@ -1,4 +1,4 @@
-"""What goes in: the senses, each with its input and its frontend; the unions are the registry."""
+"""Inputs of models: text, words, vectors, each with its frontend; the unions register them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -11,11 +11,13 @@ from regard.data.tokenizers.tokenizer import TableTokenizer, Tokenizer
 from regard.inputs.frontend import FrontendOptions
 from regard.inputs.input import Input, InputOptions
 from regard.inputs.text import Text, TextInput, TokenEmbedderOptions
-from regard.inputs.vectors import Mapped, Vectors
-from regard.inputs.words import Spelled, WordInput, Words
+from regard.inputs.vectors import VectorFrontendOptions, Vectors
+from regard.inputs.words import WordFrontendOptions, WordInput, Words
 
 Inputs = Annotated[Text | Words | Vectors, Field(discriminator="kind")]
-Frontends = Annotated[TokenEmbedderOptions | Spelled | Mapped, Field(discriminator="kind")]
+Frontends = Annotated[
+    TokenEmbedderOptions | WordFrontendOptions | VectorFrontendOptions, Field(discriminator="kind")
+]
 
 
 def fit_input(
@@ -25,38 +27,38 @@ def fit_input(
     auto_settings: list[AutoSetting],
     like: Input | None = None,
 ) -> tuple[Input, InputOptions]:
-    """The input for these sources, of the kind that reads them, and its options with nothing open.
+    """Return the input for these sources, of the kind that reads them, and its complete options.
 
-    path: of the section, for what is chosen; like: the input of a model to start from.
+    path: of the config section; like: the input of a pretrained model.
     """
     if not options.accepts(sources[0]):
         kinds: Any = kinds_of(Inputs)
         fitting = [kind for kind, one in kinds.items() if one.accepts(sources[0])]
         if not fitting:
             known = ", ".join(f"{kind} as {one.examples[0]!r}" for kind, one in kinds.items())
-            raise UserError(f"{path}: no input reads {sources[0]!r:.80}; there are {known}")
+            raise UserError(f"{path}: no input reads {sources[0]!r:.80}; available: {known}")
         options = kinds[fitting[0]]()
         auto_settings.append(AutoSetting(f"{path}.kind", options.kind, "the kind of the sources"))
     return options.fit(sources, path, auto_settings, like)
 
 
 def token_input(tokenizer: Tokenizer, chars: TableTokenizer | None) -> Input:
-    """The texts of a language model; with the vocabulary of its words' letters, where it has one,
-    so that models which read words can start from it."""
+    """Return the input of a language model; chars: the characters of words, if it reads them, so
+    that models of words can be initialized from it."""
     if chars is None:
-        return TextInput(tokenizer, lowercase=False, opened=False)
+        return TextInput(tokenizer, lowercase=False, add_bos=False)
     assert isinstance(tokenizer, TableTokenizer)
     return WordInput(tokenizer, chars)
 
 
 def default_frontend(kind: str) -> FrontendOptions:
-    """The frontend that reads an input of this kind; of several the first."""
+    """Return the default frontend for an input of this kind."""
     kinds: Any = kinds_of(Frontends).values()
     return next(one() for one in kinds if one.reads == kind)
 
 
 def check_frontend(frontend: FrontendOptions, kind: str) -> None:
-    """Refuses a frontend that does not read inputs of this kind."""
+    """Raise UserError if a frontend does not read inputs of this kind."""
     if frontend.reads != kind:
         raise UserError(
             f"model.frontend.kind={frontend.kind} reads {frontend.reads}, and the sources here are "

@@ -1,4 +1,4 @@
-"""The contract of a frontend: what an input gives becomes Padded vectors (B, S, D).
+"""The interface of frontends: encoded inputs to Padded vectors (B, S, D).
 
 B rows, S length, D width, V vocabulary.
 """
@@ -22,25 +22,27 @@ from regard.nn.int8 import Int8Embedding, Weights
 
 
 class Frontend(nn.Module, ABC):
-    """The contract. width: D, the size of the vectors it gives; table: its embedding of tokens,
-    where it has one, which an output layer may be tied to."""
+    """The interface. width: D, of its output; table: its token embedding, if any, which an output
+    layer may be tied to."""
 
     width: int
     table: "Embedding | None" = None
 
     def lookup(self) -> nn.Module | None:
-        """The embedding of tokens, if looking them up is all that it does in eval mode."""
+        """Return the token embedding if the frontend is only a lookup in eval mode."""
         return None
 
     @abstractmethod
     def forward(self, source: Padded) -> Padded:
-        """(B, S, D) vectors; mask, bias and edges go along, and the length may become shorter."""
+        """Return (B, S, D) vectors with mask, bias and edges; the length may become shorter."""
 
 
 class FrontendOptions(Options):
-    """What the options of all frontends can do. reads: the kind of input; carries: what it gives
-    beside vectors, of `bias` and `edges`: an encoder that cannot use that is refused; exports:
-    engines that compute it."""
+    """The options of a frontend.
+
+    reads: the kind of input; carries: outputs besides vectors (`bias`, `edges`), which the encoder
+    must support; exports: engines that support it.
+    """
 
     exports: ClassVar[frozenset[str]] = frozenset()
     reads: ClassVar[str]
@@ -49,22 +51,22 @@ class FrontendOptions(Options):
 
     @property
     def spelled(self) -> bool:
-        """Whether it reads words by their characters, too."""
+        """Whether it also reads the characters of words."""
         return False
 
     def build(
         self, shape: InputShape, width: int, scale: float, dropout: float, direct: bool
     ) -> Frontend:
-        """The frontend of an encoder that reads vectors of this width.
+        """Return the frontend of an encoder that reads vectors of this width.
 
-        scale: what embeddings are multiplied by; dropout: the encoder's; direct: whether the
-        encoder takes vectors of any width as they are.
+        scale: factor of embeddings; dropout: the encoder's; direct: whether the encoder accepts
+        vectors of any width.
         """
         raise NotImplementedError
 
 
 class Embedding(nn.Module):
-    """Tokens to vectors, scaled; begins with variance 1 / D before the scale."""
+    """Token embedding with a scale; initialized with variance 1 / D before the scale."""
 
     def __init__(self, size: int, width: int, scale: float) -> None:
         super().__init__()
@@ -72,26 +74,26 @@ class Embedding(nn.Module):
         self.scale = scale
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T) to (B, T, D)."""
+        """Map (B, T) to (B, T, D)."""
         return record_input(self, F.embedding(tokens, self.weight) * self.scale)
 
     def fast(self) -> Callable[[Tensor], Tensor]:
-        """The same without what modules do around it."""
+        """Return the same as a plain function."""
         weight, scale = self.weight.detach(), self.scale
         return lambda tokens: F.embedding(tokens, weight) * scale
 
     def fused(self) -> FusedTable:
-        """Its numbers for the fused step."""
+        """Return its weights for the fused step."""
         return FusedTable(self.weight.detach(), EMPTY, self.scale)
 
     def int8(self, weights: Weights) -> Int8Embedding:
-        """The same with int8 weights."""
+        """Return the same with int8 weights."""
         return Int8Embedding(weights.matrix(self.weight), self.scale)
 
 
-def unk_dropout(tokens: Tensor, share: float) -> Tensor:
-    """The tokens with a random share of them turned into UNK."""
-    if not share:
+def unk_dropout(tokens: Tensor, p: float) -> Tensor:
+    """Replace a random fraction of the tokens by UNK."""
+    if not p:
         return tokens
-    drop = torch.rand(tokens.shape, device=tokens.device, generator=thread_generator()) < share
+    drop = torch.rand(tokens.shape, device=tokens.device, generator=thread_generator()) < p
     return tokens.masked_fill(drop & (tokens >= len(SPECIALS)), UNK)

@@ -1,7 +1,7 @@
-"""The contract of an input: sources of one sense as numbers, fitted on the training part.
+"""The interface of inputs: encode sources of one kind, fitted on the training set.
 
-A sense is one file in this room with its Input and its frontend, and a name in each of the two
-unions in `regard.inputs`.
+A new kind of input is one file in this package with its Input and its frontend, registered in the
+two unions of `regard.inputs`.
 """
 
 from abc import ABC, abstractmethod
@@ -19,8 +19,11 @@ from regard.data.tensors.padded import Padded
 
 
 class InputShape(NamedTuple):
-    """What a frontend is built for. kind: of the input; size: tokens of its vocabulary, or
-    numbers of a vector; characters: of the vocabulary that words are spelled with."""
+    """The shape of an input, for its frontend.
+
+    kind: of the input; size: vocabulary size, or numbers per vector; characters: vocabulary size
+    of the characters of words.
+    """
 
     kind: str
     size: int
@@ -28,85 +31,88 @@ class InputShape(NamedTuple):
 
 
 class Input(ABC):
-    """Sources as numbers. kind: as of its options; unlike: what is said of a model to start from
-    that reads another kind; sequential: whether a source has several
-    positions; whole_words: whether its tokens are words or pieces of words, for the choice of a
-    model."""
+    """Encodes sources.
+
+    kind: as in its options; mismatch: the error if a pretrained model reads another kind;
+    sequential: whether a source has several positions; whole_words: whether its tokens are words
+    or subwords, which determines the default model.
+    """
 
     kind: ClassVar[str]
-    unlike: ClassVar[str] = "--init-from: that model reads another kind of sources"
+    mismatch: ClassVar[str] = "--init-from: the pretrained model reads another kind of sources"
     sequential: ClassVar[bool] = True
     whole_words: bool = False
 
     @classmethod
     def like(cls, other: "Input") -> Self:
-        """The input of a model to start from, if it is of this kind."""
+        """Return the input of a pretrained model; raise UserError if it is of another kind."""
         if other.kind != cls.kind:
-            raise UserError(cls.unlike)
+            raise UserError(cls.mismatch)
         return cast(Self, other)
 
     @property
     @abstractmethod
     def shape(self) -> InputShape:
-        """What a frontend needs to know."""
+        """The shape that a frontend is built for."""
 
     @abstractmethod
     def encode(self, sources: Sequence[Any]) -> Rows:
-        """Sources as rows of numbers."""
+        """Return sources as rows of numbers."""
 
     @abstractmethod
     def names(self, source: Any) -> list[str]:
-        """A name for each position of a source, as pages and alignments show it."""
+        """Return a display name for each position of a source."""
 
     @abstractmethod
     def content(self) -> bytes:
-        """All that decides how sources become numbers: equal for inputs that read alike."""
+        """Return everything that determines the encoding, for fingerprints."""
 
     @abstractmethod
-    def save(self, place: Path) -> None:
-        """Writes all that the `load` of its options needs."""
+    def save(self, folder: Path) -> None:
+        """Write everything that `load` of its options needs."""
 
     def batch(self, sources: Sequence[Any]) -> Padded:
-        """Sources as one tensor."""
+        """Return sources as one tensor."""
         return self.encode(sources).all()
 
     def parse(self, text: str) -> Any:
-        """A source as it is written in a line."""
+        """Return the source that a line of text represents."""
         return text
 
     def text(self, source: Any) -> str:
-        """A source as a line would have it: the way back from `parse`."""
+        """Return a source as a line of text; inverse of `parse`."""
         return str(source)
 
     def length(self, source: Any) -> int:
-        """How long a source is, near enough for sorting."""
+        """Return the approximate length of a source, for sorting."""
         return len(source)
 
     def alphabet(self) -> list[str]:
-        """What its texts are written with, where they are texts."""
+        """Return the names of all tokens of the vocabulary, if it has one."""
         return []
 
     def token_ids(self, sources: Sequence[Any], spelled: bool) -> list[np.ndarray] | None:
-        """The ids of the tokens of each source, UNK where a model can read nothing of one; None
-        where sources have no tokens.
+        """Return the token ids of each source, UNK for unreadable tokens; None without tokens.
 
-        spelled: whether the model also reads words by their characters.
+        spelled: whether the model also reads the characters of words.
         """
         return None
 
     def knows(self, part: Any) -> bool:
-        """Whether training saw what is at one position of a source, such as a word."""
+        """Return whether one position of a source, such as a word, is in the vocabulary."""
         return True
 
     def unknown(self, source: Any, row: np.ndarray | None = None) -> tuple[str, ...]:
-        """The tokens of a source that training never saw; row: its numbers, where known."""
+        """Return the out-of-vocabulary tokens of a source; row: its ids, if known."""
         return ()
 
 
 class InputOptions(Options):
-    """What the options of all inputs can do. examples: sources such as it reads, some of them of
-    different lengths; joint: whether it cuts texts as targets are cut, so that both can have one
-    vocabulary."""
+    """The options of an input.
+
+    examples: sources that it reads, of different lengths; joint: whether it tokenizes like targets,
+    so that both can share a vocabulary.
+    """
 
     examples: ClassVar[tuple[Any, ...]]
     joint: ClassVar[bool] = False
@@ -114,7 +120,7 @@ class InputOptions(Options):
 
     @classmethod
     def accepts(cls, source: Any) -> bool:
-        """Whether it reads sources such as this one."""
+        """Return whether it reads sources like this one."""
         raise NotImplementedError
 
     def fit(
@@ -124,13 +130,12 @@ class InputOptions(Options):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[Input, "InputOptions"]:
-        """The input for these sources, and the options with nothing left open.
+        """Return the input for these sources, and its complete options.
 
-        path: of the section, for what is chosen; like: the input of a model to start from, whose
-        numbers are kept.
+        path: of the config section; like: the input of a pretrained model, whose ids are kept.
         """
         raise NotImplementedError
 
-    def load(self, place: Path) -> Input:
-        """The input that `save` wrote."""
+    def load(self, folder: Path) -> Input:
+        """Return the input that `save` wrote."""
         raise NotImplementedError

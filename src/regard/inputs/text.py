@@ -1,4 +1,4 @@
-"""Texts as tokens of a vocabulary: the input `text`, and the frontend `tokens` that reads it.
+"""Texts as tokens: the input `text`, and the frontend `tokens` that reads it.
 
 B rows, S length, D width.
 """
@@ -27,19 +27,19 @@ from regard.inputs.input import Input, InputOptions, InputShape
 from regard.inputs.tokenizers import TokenizerKind, choose_side, choose_size
 from regard.nn.fast import fast
 
-ENOUGH = 0.8  # share of a text that words seen again must make up
+MIN_COVERAGE = 0.8  # fraction of the text that repeated words must cover
 
 
 class TextInput(Input):
-    """Texts as tokens, closed with EOS. lowercase: without case; opened: BOS comes first."""
+    """Texts as tokens, followed by EOS. lowercase: ignore case; add_bos: start with BOS."""
 
     kind = "text"
-    unlike = "--init-from: that model does not read texts as this task does"
+    mismatch = "--init-from: the pretrained model does not read texts like this task"
 
-    def __init__(self, tokenizer: Tokenizer, lowercase: bool, opened: bool) -> None:
+    def __init__(self, tokenizer: Tokenizer, lowercase: bool, add_bos: bool) -> None:
         self.tokenizer = tokenizer
         self.lowercase = lowercase
-        self.opened = opened
+        self.add_bos = add_bos
         self.whole_words = tokenizer.subwords
 
     @property
@@ -47,7 +47,7 @@ class TextInput(Input):
         return InputShape("text", len(self.tokenizer))
 
     def read(self, text: str) -> str:
-        """A text as it is cut into tokens."""
+        """Return the text that is tokenized."""
         return text.lower() if self.lowercase else text
 
     def encode(self, sources: Sequence[str]) -> Ragged:
@@ -55,18 +55,18 @@ class TextInput(Input):
             if not isinstance(source, str):
                 raise UserError(f"example {number}: expected a text, found {source!r}")
         texts = [self.read(text) for text in sources] if self.lowercase else sources
-        if not self.opened:
+        if not self.add_bos:
             return Ragged.from_flat(*self.tokenizer.encode_flat(texts, EOS))
         return Ragged.of([[BOS, *ids] for ids in self.tokenizer.encode_all(texts)], EOS)
 
     def names(self, source: str) -> list[str]:
-        """Tokens between their marks; those that are not known keep their names."""
+        """Return the tokens with BOS and EOS; unknown tokens keep their names."""
         if not isinstance(source, str):
             raise UserError(f"expected a text, found {source!r}")
         text, name = self.read(source), self.tokenizer.name
-        cut = zip(self.tokenizer.encode(text), self.tokenizer.tokenize(text), strict=True)
-        found = [printable(token) if id == UNK else name(id) for id, token in cut]
-        return [*([SPECIALS[BOS]] if self.opened else []), *found, SPECIALS[EOS]]
+        tokens = zip(self.tokenizer.encode(text), self.tokenizer.tokenize(text), strict=True)
+        found = [printable(token) if id == UNK else name(id) for id, token in tokens]
+        return [*([SPECIALS[BOS]] if self.add_bos else []), *found, SPECIALS[EOS]]
 
     def unknown(self, source: str, row: np.ndarray | None = None) -> tuple[str, ...]:
         if row is not None and not (row == UNK).any():
@@ -75,8 +75,8 @@ class TextInput(Input):
         ids = self.tokenizer.encode(text)
         if UNK not in ids:
             return ()
-        cut = zip(self.tokenizer.tokenize(text), ids, strict=True)
-        return tuple(token.removeprefix(ATTACHED) for token, id in cut if id == UNK)
+        tokens = zip(self.tokenizer.tokenize(text), ids, strict=True)
+        return tuple(token.removeprefix(ATTACHED) for token, id in tokens if id == UNK)
 
     def token_ids(self, sources: Sequence[str], spelled: bool) -> list[np.ndarray]:
         ids = self.tokenizer.encode_all([self.read(source) for source in sources])
@@ -86,23 +86,25 @@ class TextInput(Input):
         return self.tokenizer.names()
 
     def content(self) -> bytes:
-        return self.tokenizer.content() + bytes([self.lowercase, self.opened])
+        return self.tokenizer.content() + bytes([self.lowercase, self.add_bos])
 
-    def save(self, place: Path) -> None:
-        self.tokenizer.save(place, "source")
-        write_json(place / "input.json", {"lowercase": self.lowercase, "opened": self.opened})
+    def save(self, folder: Path) -> None:
+        self.tokenizer.save(folder, "source")
+        write_json(folder / "input.json", {"lowercase": self.lowercase, "add_bos": self.add_bos})
 
 
 class Text(InputOptions):
-    """Texts, cut into tokens."""
+    """Texts, tokenized."""
 
     examples: ClassVar[tuple[Any, ...]] = ("a text", "another one", "text")
     joint: ClassVar[bool] = True
     kind: Literal["text"] = "text"
-    tokenizer: TokenizerKind = Field("auto", description="auto chooses from the data and says why")
+    tokenizer: TokenizerKind = Field(
+        "auto", description="tokenizer; auto selects one from the data"
+    )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
     lowercase: bool | None = Field(
-        None, description="read without case; None: words of classified texts, and nothing else"
+        None, description="ignore case; None: only for words of classification and regression"
     )
 
     @classmethod
@@ -116,7 +118,7 @@ class Text(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[TextInput, "Text"]:
-        """The texts of classification and regression: whole words, where texts have them."""
+        """Return the input of classification and regression: words, if texts have them."""
         tree = self.model_dump()
         if like is not None:
             known = text_like(like, self.tokenizer)
@@ -128,7 +130,7 @@ class Text(InputOptions):
             return TextInput(known.tokenizer, known.lowercase, True), Text(**tree)
         found: list[AutoSetting] = []
         choose_side(tree, path, sources, found)
-        if found and tree["tokenizer"] == "bpe":  # whole words say more about a text than pieces
+        if found and tree["tokenizer"] == "bpe":  # words say more about a text than subwords
             tree["tokenizer"] = "word"
             found = [AutoSetting(f"{path}.tokenizer", "word", found[0].reason)]
         auto_settings += found
@@ -141,36 +143,34 @@ class Text(InputOptions):
         tokenizer = build_tokenizer(tree["tokenizer"], texts, tree["vocab_size"])
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
-    def load(self, place: Path) -> TextInput:
-        facts = read_fields(place / "input.json", "lowercase", "opened")
-        return TextInput(load_tokenizer(place, "source"), *facts)
+    def load(self, folder: Path) -> TextInput:
+        facts = read_fields(folder / "input.json", "lowercase", "add_bos")
+        return TextInput(load_tokenizer(folder, "source"), *facts)
 
 
 def _choose_words(
     tree: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Leaves out words that occur once, which are learned by heart, where others say enough."""
+    """Exclude words that occur once, which would be memorized, if others cover enough."""
     counts = Counter(word for text in texts for word in WordTokenizer([]).tokenize(text))
     again = [count for count in counts.values() if count > 1]
-    if len(again) > len(SPECIALS) and sum(again) >= ENOUGH * counts.total():
+    if len(again) > len(SPECIALS) and sum(again) >= MIN_COVERAGE * counts.total():
         tree["vocab_size"] = min(len(again), MAX_WORDS)
         auto_settings.append(
-            AutoSetting(f"{path}.vocab_size", tree["vocab_size"], "words that occur again")
+            AutoSetting(f"{path}.vocab_size", tree["vocab_size"], "words that occur more than once")
         )
 
 
-def text_like(like: Input, wanted: str) -> TextInput:
-    """The input of a model to start from, if it reads texts cut in this way."""
+def text_like(like: Input, kind: str) -> TextInput:
+    """Return the input of a pretrained model; raise UserError if its tokenizer differs."""
     known = TextInput.like(like)
-    if wanted not in ("auto", known.tokenizer.kind):
-        raise UserError(
-            f"--init-from: that model reads {known.tokenizer.kind} tokens, {wanted} were asked for"
-        )
+    if kind not in ("auto", known.tokenizer.kind):
+        raise UserError(f"--init-from: expected tokenizer {kind}, found {known.tokenizer.kind}")
     return known
 
 
 class TokenEmbedder(Frontend):
-    """Tokens of a vocabulary, each a vector; in training a share `dropout` of them is UNK."""
+    """Token embedding; in training a fraction `dropout` of the tokens becomes UNK."""
 
     def __init__(self, tokens: Embedding, dropout: float = 0.0) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class TokenEmbedder(Frontend):
         return self.tokens
 
     def forward(self, source: Padded) -> Padded:
-        """Tokens (B, S) to vectors (B, S, D)."""
+        """Map tokens (B, S) to vectors (B, S, D)."""
         data = unk_dropout(source.data, self.dropout) if self.training else source.data
         return source._replace(data=self.tokens(data))
 
@@ -191,19 +191,19 @@ class TokenEmbedder(Frontend):
         return self.tokens
 
     def fast(self) -> Callable[[Padded], Padded]:
-        """The same without what modules do around it, in eval mode."""
+        """Return the same as a plain function, in eval mode."""
         embed = fast(self.tokens)
         return lambda source: source._replace(data=embed(source.data))
 
 
 class TokenEmbedderOptions(FrontendOptions):
-    """A vector for each token."""
+    """Options of the token embedding."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     reads: ClassVar[str] = "text"
     kind: Literal["tokens"] = "tokens"
     token_dropout: float = Field(
-        0.0, ge=0, lt=1, description="share of tokens that training reads as unknown"
+        0.0, ge=0, lt=1, description="fraction of tokens replaced by UNK during training"
     )
 
     def build(

@@ -1,4 +1,4 @@
-"""How texts are cut into tokens, for all tasks that read text."""
+"""Tokenizer settings, for all tasks that read text."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -14,20 +14,22 @@ from regard.data.tokenizers.subword import default_size
 from regard.data.tokenizers.tokenizer_choice import choose_tokenizer
 
 TokenizerKind = Literal["auto", "char", "word", "whitespace", "bpe", "unigram", "marian"]
-SUBWORDS = ("bpe", "unigram")  # learned from the data; those of an imported model are not
+SUBWORDS = ("bpe", "unigram")  # trained on the data, unlike those of an imported model
 
 
 class SideOptions(Options):
-    """How one side is cut into tokens."""
+    """The tokenizer of one side."""
 
-    tokenizer: TokenizerKind = Field("auto", description="auto chooses from the data and says why")
+    tokenizer: TokenizerKind = Field(
+        "auto", description="tokenizer; auto selects one from the data"
+    )
     vocab_size: int | None = Field(None, gt=5, description="size of a word or subword vocabulary")
 
 
 def choose_side(
     section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fills the tokens of a side that are left to the data."""
+    """Fill the tokenizer of a side, if it is auto."""
     if section["tokenizer"] == "auto":
         kind, reason = choose_tokenizer(texts)
         section["tokenizer"] = kind
@@ -37,7 +39,7 @@ def choose_side(
 def choose_size(
     section: dict[str, Any], path: str, texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fills the size of a subword vocabulary that is left to the data."""
+    """Fill the size of a subword vocabulary, if it is not set."""
     if section["tokenizer"] in SUBWORDS and section["vocab_size"] is None:
         section["vocab_size"] = default_size(texts)
         auto_settings.append(
@@ -48,7 +50,7 @@ def choose_size(
 def choose_sides(
     tree: dict[str, Any], pairs: Sequence[Pair], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fills tokens, sharing, sizes and metric of two sides, as far as they are left open."""
+    """Fill tokenizers, sharing, sizes and metric of two sides, if they are not set."""
     texts = {side: side_texts(pairs, side) for side in ("source", "target")}
     for side in texts:
         choose_side(tree[side], f"task.{side}", texts[side], auto_settings)
@@ -59,7 +61,7 @@ def choose_sides(
         share = alike and _same_script(texts)
         tree["shared_vocab"] = share
         if share:
-            reason = "both sides are written in the same characters"
+            reason = "both sides use the same characters"
             auto_settings.append(AutoSetting("task.shared_vocab", True, reason))
             for side in texts:
                 tree[side]["vocab_size"] = next(iter(sizes), None)
@@ -70,7 +72,7 @@ def choose_sides(
     source, target = ({key: tree[s][key] for key in ("tokenizer", "vocab_size")} for s in texts)
     if tree["shared_vocab"] and source != target:
         raise UserError(
-            "task.shared_vocab: both sides must have the same tokens and size, but the source has "
+            "task.shared_vocab: both sides need the same tokenizer and vocab_size: the source has "
             f"{source}, the target {target}"
         )
 
@@ -78,9 +80,9 @@ def choose_sides(
 def choose_target(
     tree: dict[str, Any], texts: Sequence[str], auto_settings: list[AutoSetting]
 ) -> None:
-    """Fills the same for targets whose sources are no texts."""
+    """Fill the same for targets whose sources are not texts."""
     if tree["shared_vocab"]:
-        raise UserError("task.shared_vocab: only texts can share a vocabulary; leave it out")
+        raise UserError("task.shared_vocab: only texts can share a vocabulary")
     tree["shared_vocab"] = False
     choose_side(tree["target"], "task.target", texts, auto_settings)
     choose_size(tree["target"], "task.target", texts, auto_settings)
@@ -88,13 +90,13 @@ def choose_target(
 
 
 def choose_metric(tree: dict[str, Any]) -> None:
-    """Fills the measure that fits the tokens of the target."""
+    """Fill the metric that suits the target tokens."""
     if tree["metric"] is None:
         words = tree["target"]["tokenizer"] in (*SUBWORDS, "word")
         tree["metric"] = "bleu" if words else "exact_match"
 
 
 def _same_script(texts: dict[str, Sequence[str]]) -> bool:
-    """Whether most characters of the two sides are the same."""
+    """Return whether the two sides have most characters in common."""
     left, right = (set(amount_of(side).characters) for side in texts.values())
     return len(left & right) >= 0.5 * len(left | right)

@@ -1,6 +1,6 @@
-"""Vectors of numbers, sequences of length one: the input `vectors`, and the frontend that reads it.
+"""Vectors as sequences of length one: the input `vectors`, and the frontend that reads it.
 
-B rows, F numbers of a vector, D width.
+B rows, F numbers per vector, D width.
 """
 
 from collections.abc import Sequence
@@ -22,44 +22,44 @@ from regard.nn.capture_hooks import record_input
 
 
 class VectorInput(Input):
-    """Vectors, each number shifted and scaled to mean 0 and deviation 1 over the training part."""
+    """Vectors, standardized to mean 0 and standard std 1 over the training set."""
 
     kind = "vectors"
     sequential = False
 
-    def __init__(self, mean: Sequence[float], deviation: Sequence[float]) -> None:
+    def __init__(self, mean: Sequence[float], std: Sequence[float]) -> None:
         self.mean = np.asarray(mean, np.float64)
-        self.deviation = np.asarray(deviation, np.float64)
+        self.std = np.asarray(std, np.float64)
 
     @property
     def shape(self) -> InputShape:
         return InputShape("vectors", len(self.mean))
 
     def encode(self, sources: Sequence[Any]) -> Ragged:
-        """(N, F) numbers around zero, each a row of its own."""
-        for place, source in enumerate(sources, 1):
+        """Return (N, F) standardized numbers, one vector per row."""
+        for index, source in enumerate(sources, 1):
             if isinstance(source, str) or len(source) != len(self.mean):
                 found = repr(source) if isinstance(source, str) else len(source)
-                raise UserError(f"vector {place}: {len(self.mean)} numbers expected, {found} found")
+                raise UserError(f"vector {index}: expected {len(self.mean)} numbers, found {found}")
         rows = np.asarray(sources, np.float64).reshape(len(sources), len(self.mean))
-        scaled = ((rows - self.mean) / self.deviation).astype(np.float32)
+        scaled = ((rows - self.mean) / self.std).astype(np.float32)
         return Ragged.from_flat(scaled, np.ones(len(rows), np.int64))
 
     def names(self, source: Any) -> list[str]:
-        """Of each number its place and its value: there is only one position."""
-        self.encode([source])  # refuses a vector of another size
-        return [f"x{place}={number:.6g}" for place, number in enumerate(source, 1)]
+        """Return the index and value of each number: there is only one position."""
+        self.encode([source])  # raises UserError for a wrong size
+        return [f"x{index}={value:.6g}" for index, value in enumerate(source, 1)]
 
     def text(self, source: Any) -> str:
         return ", ".join(f"{number:.6g}" for number in source)
 
     def parse(self, text: str) -> tuple[float, ...]:
-        """The numbers between commas, semicolons, tabs or spaces."""
+        """Return numbers separated by commas, semicolons, tabs or spaces."""
         cells = text.replace(",", " ").replace(";", " ").split()
         found = [value for cell in cells if (value := number(cell)) is not None]
         if len(found) != len(cells) or len(found) != len(self.mean):
             raise UserError(
-                f"{text!r}: {len(self.mean)} finite numbers expected, separated by commas"
+                f"{text!r}: expected {len(self.mean)} finite numbers, separated by commas"
             )
         return tuple(found)
 
@@ -67,11 +67,11 @@ class VectorInput(Input):
         return 1
 
     def content(self) -> bytes:
-        return self.mean.tobytes() + self.deviation.tobytes()
+        return self.mean.tobytes() + self.std.tobytes()
 
-    def save(self, place: Path) -> None:
-        scale = {"mean": self.mean.tolist(), "deviation": self.deviation.tolist()}
-        write_json(place / "input.json", scale)
+    def save(self, folder: Path) -> None:
+        scale = {"mean": self.mean.tolist(), "std": self.std.tolist()}
+        write_json(folder / "input.json", scale)
 
 
 class Vectors(InputOptions):
@@ -91,27 +91,29 @@ class Vectors(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[Input, "Vectors"]:
-        """Fitted to these vectors, or as the weights of a model to start from expect them."""
+        """Return the input fitted to these vectors, or that of a pretrained model."""
         count = len(sources[0])
         if like is not None:
             if like.shape != InputShape("vectors", count):
-                raise UserError(f"--init-from: that model does not read vectors of {count} numbers")
+                raise UserError(
+                    f"--init-from: the pretrained model does not read vectors of {count} numbers"
+                )
             return like, self
-        mean, deviation = standard(np.asarray(sources, np.float64))
-        return VectorInput(mean.tolist(), deviation.tolist()), self
+        mean, std = standard(np.asarray(sources, np.float64))
+        return VectorInput(mean.tolist(), std.tolist()), self
 
-    def load(self, place: Path) -> VectorInput:
-        return VectorInput(*read_fields(place / "input.json", "mean", "deviation"))
+    def load(self, folder: Path) -> VectorInput:
+        return VectorInput(*read_fields(folder / "input.json", "mean", "std"))
 
 
 def standard(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and deviation of each column; the deviation of a constant one is 1."""
-    mean, deviation = rows.mean(0), rows.std(0)
-    return mean, np.where(deviation > 1e-12 * np.maximum(1, np.abs(mean)), deviation, 1.0)
+    """Return mean and standard deviation per column; 1 for a constant column."""
+    mean, std = rows.mean(0), rows.std(0)
+    return mean, np.where(std > 1e-12 * np.maximum(1, np.abs(mean)), std, 1.0)
 
 
 class VectorFrontend(Frontend):
-    """Vectors as they are, or mapped to the width of the encoder."""
+    """Vectors as they are, or projected to the width of the encoder."""
 
     def __init__(self, adapt: nn.Module, width: int) -> None:
         super().__init__()
@@ -119,12 +121,12 @@ class VectorFrontend(Frontend):
         self.width = width
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, F) to (B, S, D)."""
+        """Map (B, S, F) to (B, S, D)."""
         return source._replace(data=self.adapt(record_input(self, source.data)))
 
 
-class Mapped(FrontendOptions):
-    """Vectors through a linear map, or as they are to encoders that take any width."""
+class VectorFrontendOptions(FrontendOptions):
+    """Options: a linear projection, or none for encoders of any width."""
 
     reads: ClassVar[str] = "vectors"
     kind: Literal["vectors"] = "vectors"

@@ -1,6 +1,6 @@
-"""Words, each as a whole and as its characters: the input `words`, and the frontend that reads it.
+"""Words with their characters: the input `words`, and the frontend that reads it.
 
-B rows, S length, D width, U different words, L characters, E size of their vectors.
+B rows, S length, D width, U distinct words, L characters, E width of their embedding.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ from regard.nn.capture_hooks import record_input
 from regard.nn.dropout import Dropout
 from regard.nn.recurrent import Bidirectional, final_states
 
-SPANS = (2, 3, 4, 5)  # characters that convolutions see at once
-CHARACTER = 32  # size of the vector of a character
+KERNEL_SIZES = (2, 3, 4, 5)  # in characters
+CHAR_EMBEDDING = 32  # width
 
 
 class WordInput(Input):
     """Sequences of words."""
 
     kind = "words"
-    unlike = (
+    mismatch = (
         "--init-from: a tagger starts from a tagger, or from a language model that reads words: "
         "--task language-model --set model.kind=masked --set task.tokenizer=word_char"
     )
@@ -58,15 +58,15 @@ class WordInput(Input):
         return " ".join(source)
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """The words between the spaces of a line."""
+        """Return the whitespace-separated words of a line."""
         return tuple(text.split())
 
     def knows(self, word: str) -> bool:
-        """Whether training saw this word."""
+        """Return whether the word is in the vocabulary."""
         return self.words.knows(word_key(word))
 
     def unknown(self, source: Sequence[str], row: np.ndarray | None = None) -> tuple[str, ...]:
-        """The characters that training never saw."""
+        """Return the out-of-vocabulary characters."""
         return tuple(c for word in source for c in word if not self.chars.knows(c))
 
     def token_ids(self, sources: Sequence[Sequence[str]], spelled: bool) -> list[np.ndarray]:
@@ -83,18 +83,18 @@ class WordInput(Input):
     def content(self) -> bytes:
         return self.words.content() + self.chars.content()
 
-    def save(self, place: Path) -> None:
-        self.words.save(place, "words")
-        self.chars.save(place, "chars")
+    def save(self, folder: Path) -> None:
+        self.words.save(folder, "words")
+        self.chars.save(folder, "chars")
 
 
 class Words(InputOptions):
-    """Words, by a vocabulary and by their characters."""
+    """Words with a vocabulary, and their characters."""
 
     examples: ClassVar[tuple[Any, ...]] = (("some", "words"), ("some", "more", "words"), ("one",))
     kind: Literal["words"] = "words"
     vocab_size: int | None = Field(
-        None, gt=0, description="most words in the vocabulary; None: all"
+        None, gt=0, description="maximum number of words in the vocabulary; None: all"
     )
 
     @classmethod
@@ -108,7 +108,7 @@ class Words(InputOptions):
         auto_settings: list[AutoSetting],
         like: Input | None = None,
     ) -> tuple[WordInput, "Words"]:
-        """The words of these sequences, or those of a model to start from."""
+        """Return the input with the words of these sequences, or of a pretrained model."""
         if like is None:
             words = count_tokens(
                 (word_key(word) for row in sources for word in row), self.vocab_size
@@ -118,16 +118,16 @@ class Words(InputOptions):
         known = WordInput.like(like)
         return WordInput(known.words, known.chars), self
 
-    def load(self, place: Path) -> WordInput:
-        return WordInput(load_table(place, "words"), load_table(place, "chars"))
+    def load(self, folder: Path) -> WordInput:
+        return WordInput(load_table(folder, "words"), load_table(folder, "chars"))
 
 
 class WordFrontend(Frontend):
-    """Words as wholes and as their characters, side by side, mapped to the width of the encoder.
+    """Concatenated word and character representations, projected to the width of the encoder.
 
-    Characters give a word that training never saw a vector that is of use (Ma and Hovy 2016;
-    Lample et al. 2016). In training a share `dropout` of the words is UNK, so that the model
-    learns to read by characters alone.
+    Characters give unknown words a useful representation (Ma and Hovy 2016; Lample et al. 2016).
+    In training a fraction `dropout` of the words becomes UNK (word dropout), so that the model
+    learns to use characters alone.
     """
 
     def __init__(
@@ -145,46 +145,46 @@ class WordFrontend(Frontend):
         return self.words
 
     def forward(self, source: Padded) -> Padded:
-        """Words (B, S, 2) to vectors (B, S, D)."""
-        words, places = source.data.unbind(-1)  # (B, S) each
+        """Map words (B, S, 2) to vectors (B, S, D)."""
+        words, indices = source.data.unbind(-1)  # (B, S) each
         x = self.words(unk_dropout(words, self.dropout) if self.training else words)
         if self.spelling is not None:
             assert source.shared is not None
             spelled = self.spelling(source.shared)  # (U, C)
-            x = torch.cat([x, F.embedding(places, spelled)], -1)
+            x = torch.cat([x, F.embedding(indices, spelled)], -1)
         return source._replace(data=record_input(self, self.join(x)), shared=None)
 
 
 class CharCNN(nn.Module):
-    """Convolutions over the characters, the largest value of each (Kim et al. 2016; Ma, Hovy
-    2016)."""
+    """Convolutions over characters with max pooling (Kim et al. 2016; Ma and Hovy 2016)."""
 
-    def __init__(self, chars: Embedding, width: int, spans: tuple[int, ...]) -> None:
+    def __init__(self, chars: Embedding, width: int, kernel_sizes: tuple[int, ...]) -> None:
         super().__init__()
         self.chars = chars
         inner = chars.weight.shape[1]
-        shares = [width // len(spans) + (i < width % len(spans)) for i in range(len(spans))]
-        self.spans = nn.ModuleList(
-            nn.Linear(span * inner, share) for span, share in zip(spans, shares, strict=True)
+        n = len(kernel_sizes)
+        widths = [width // n + (i < width % n) for i in range(n)]
+        self.convolutions = nn.ModuleList(
+            nn.Linear(size * inner, out) for size, out in zip(kernel_sizes, widths, strict=True)
         )
-        self.sizes = spans
+        self.kernel_sizes = kernel_sizes
 
     def forward(self, words: SharedRows) -> Tensor:
-        """Characters (U, L) to one vector a word (U, C)."""
-        reach = max(self.sizes) - 1
+        """Map characters (U, L) to one vector per word (U, C)."""
+        padding = max(self.kernel_sizes) - 1
         x = self.chars(words.data) * words.mask.unsqueeze(-1)
-        x = F.pad(x, (0, 0, reach, reach))  # (U, L + 2 reach, E)
-        mask = F.pad(words.mask, (reach, reach))
+        x = F.pad(x, (0, 0, padding, padding))  # (U, L + 2 padding, E)
+        mask = F.pad(words.mask, (padding, padding))
         found = []
-        for size, linear in zip(self.sizes, self.spans, strict=True):
-            seen = x.unfold(1, size, 1).transpose(2, 3).flatten(2)  # (U, places, size * E)
-            real = mask.unfold(1, size, 1).any(-1, keepdim=True)  # (U, places, 1)
-            found.append(linear(seen).masked_fill(~real, float("-inf")).amax(1))
+        for size, linear in zip(self.kernel_sizes, self.convolutions, strict=True):
+            windows = x.unfold(1, size, 1).transpose(2, 3).flatten(2)  # (U, positions, size * E)
+            real = mask.unfold(1, size, 1).any(-1, keepdim=True)  # (U, positions, 1)
+            found.append(linear(windows).masked_fill(~real, float("-inf")).amax(1))
         return torch.cat(found, -1).relu()
 
 
 class CharLSTM(nn.Module):
-    """An LSTM from each end of the word, their last states (Ling et al. 2015)."""
+    """The final states of a bidirectional LSTM over characters (Ling et al. 2015)."""
 
     def __init__(self, chars: Embedding, width: int) -> None:
         super().__init__()
@@ -192,23 +192,25 @@ class CharLSTM(nn.Module):
         self.body = Bidirectional("lstm", chars.weight.shape[1], width, 1, 0.0)
 
     def forward(self, words: SharedRows) -> Tensor:
-        """Characters (U, L) to one vector a word (U, C)."""
+        """Map characters (U, L) to one vector per word (U, C)."""
         states = self.body(self.chars(words.data), words.mask)
         return final_states(Padded(states, words.mask), both=True)
 
 
-class Spelled(FrontendOptions):
-    """Words by their embedding and by their characters."""
+class WordFrontendOptions(FrontendOptions):
+    """Options of word embeddings with a character encoder."""
 
     reads: ClassVar[str] = "words"
     kind: Literal["words"] = "words"
-    width: int = Field(128, gt=0, description="size of the vector of a whole word")
+    width: int = Field(128, gt=0, description="width of the word embedding")
     char_encoder: Literal["cnn", "lstm", "none"] = Field(
-        "cnn", description="how a word is read character by character"
+        "cnn", description="character-level encoder"
     )
-    char_width: int = Field(128, ge=4, description="size of the vector of its spelling; even")
+    char_width: int = Field(
+        128, ge=4, description="width of the character-level representation; even for lstm"
+    )
     word_dropout: float = Field(
-        0.15, ge=0, lt=1, description="share of words hidden in training, so that spelling counts"
+        0.15, ge=0, lt=1, description="fraction of words replaced by UNK during training"
     )
 
     @property
@@ -224,9 +226,11 @@ class Spelled(FrontendOptions):
         if self.char_encoder == "lstm":
             size += size % 2  # half of it from each end
         if self.spelled:
-            each = Embedding(shape.characters, CHARACTER, CHARACTER**0.5)
+            each = Embedding(shape.characters, CHAR_EMBEDDING, CHAR_EMBEDDING**0.5)
             spelling = (
-                CharCNN(each, size, SPANS) if self.char_encoder == "cnn" else CharLSTM(each, size)
+                CharCNN(each, size, KERNEL_SIZES)
+                if self.char_encoder == "cnn"
+                else CharLSTM(each, size)
             )
         inputs = self.width + (size if spelling is not None else 0)
         join = nn.Sequential(Dropout(dropout), nn.Linear(inputs, width))

@@ -202,7 +202,7 @@ class TransduceOptions(TaskOptions):
 
 def _text_input(tokenizer: Tokenizer) -> TextInput:
     """Return the input of texts with this tokenizer."""
-    return TextInput(tokenizer, lowercase=False, opened=False)
+    return TextInput(tokenizer, lowercase=False, add_bos=False)
 
 
 def _with_length_ratio(

@@ -114,7 +114,7 @@ def _task(
     joined = MarianTokenizer.load(checkpoint.path("target.spm"), target.tokens)
     longest = config.search.max_length
     ratio = RATIO if longest is None else float(longest)  # only that limit counts
-    read = TextInput(cut, lowercase=False, opened=False)
+    read = TextInput(cut, lowercase=False, add_bos=False)
     return TransduceTask(
         read, joined, config.task.metric, ratio, None, bool(config.task.shared_vocab)
     )
