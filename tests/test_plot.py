@@ -1,4 +1,4 @@
-"""Pictures: each is drawn, from what really trains, and what cannot be drawn is reported."""
+"""Figures of `regard plot`: each is plotted with the code that trains; misuse is an error."""
 
 import builtins
 import math
@@ -21,7 +21,7 @@ from regard.search import Beam, SearchRequest
 from regard.views.figures import tree_plot
 from regard.views.figures.style import styled
 from regard.views.plots import (
-    PICTURES,
+    FIGURES,
     functions,
     masks,
     optimizer_paths,
@@ -42,11 +42,11 @@ def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
     result = CliRunner().invoke(app, ["plot"])
     assert result.exit_code == 0
     names = [line.split()[0] for line in result.stdout.splitlines()]
-    assert names == list(PICTURES) and {"schedule", "optimizers", "positions"} <= set(names)
+    assert names == list(FIGURES) and {"schedule", "optimizers", "positions"} <= set(names)
 
 
-@pytest.mark.parametrize("what", [name for name in PICTURES if name not in SLOW])
-def test_every_picture_is_drawn(what: str, tmp_path: Path, monkeypatch: Any) -> None:
+@pytest.mark.parametrize("what", [name for name in FIGURES if name not in SLOW])
+def test_every_figure_is_plotted(what: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A PNG by itself, next to the user; an SVG where asked; the same twice."""
     monkeypatch.chdir(tmp_path)
     plot_command(what, None, PlotArgs())
@@ -65,14 +65,14 @@ def test_the_command(tmp_path: Path) -> None:
     assert result.exit_code == 0 and out.exists() and result.stdout == ""
 
 
-def drawn(args: PlotArgs) -> Any:
+def plotted(args: PlotArgs) -> Any:
     with styled():
-        return schedule_plot.draw(args)
+        return schedule_plot.plot_schedules(args)
 
 
 def test_schedules_are_those_that_train() -> None:
     """The line of a panel is the factor of that kind, from 0 to the end of the run."""
-    figure = drawn(PlotArgs(kinds=["linear", "step"]))
+    figure = plotted(PlotArgs(kinds=["linear", "step"]))
     for axes, name in zip(figure.axes, ["linear", "step"], strict=True):
         assert axes.get_title(loc="left") == name
         x, y = axes.get_lines()[0].get_data()
@@ -84,7 +84,7 @@ def test_schedules_are_those_that_train() -> None:
 
 def test_the_schedule_of_settings_and_of_a_run(tmp_path: Path) -> None:
     settings = ["training.schedule.kind=linear", "training.lr=0.5", "training.steps=200"]
-    (axes,) = drawn(PlotArgs(settings=[*settings, "training.schedule.warmup=50"])).axes
+    (axes,) = plotted(PlotArgs(settings=[*settings, "training.schedule.warmup=50"])).axes
     x, y = axes.get_lines()[0].get_data()
     assert axes.get_xlabel() == "steps" and x[-1] == 200
     assert max(y) == pytest.approx(0.5) and y[-1] == pytest.approx(0, abs=1e-9)
@@ -93,7 +93,7 @@ def test_the_schedule_of_settings_and_of_a_run(tmp_path: Path) -> None:
     tree_plot = CONFIGS["tag"]().model_dump(mode="json")
     tree_plot["training"] |= {"budget": 600, "lr": 0.01}
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(tree_plot), "utf-8")
-    (axes,) = drawn(PlotArgs(run=tmp_path)).axes
+    (axes,) = plotted(PlotArgs(run=tmp_path)).axes
     x, y = axes.get_lines()[0].get_data()
     assert axes.get_xlabel() == "minutes" and x[-1] == 10
     assert max(y) == pytest.approx(0.01, rel=1e-3)
@@ -120,11 +120,11 @@ def test_a_path_that_leaves_the_window_is_none_to_choose() -> None:
     surface = optimizer_paths.SURFACES[0]
     assert optimizer_paths.cost(surface, [surface.start, (99.0, 0.0)]) == math.inf
     assert optimizer_paths.cost(surface, [surface.start, (99.0, math.nan)]) == math.inf
-    near, far = [surface.start, surface.lowest], [surface.start, surface.start]
+    near, far = [surface.start, surface.minimum], [surface.start, surface.start]
     assert optimizer_paths.cost(surface, near) < optimizer_paths.cost(surface, far)
 
 
-def test_optimisers_are_drawn(tmp_path: Path) -> None:
+def test_optimizers_are_plotted(tmp_path: Path) -> None:
     plot_command("optimizers", tmp_path / "a.svg", PlotArgs(kinds=["sgd", "adam"]))
     assert xml.parse(tmp_path / "a.svg").getroot().tag.endswith("svg")
 
@@ -132,7 +132,7 @@ def test_optimisers_are_drawn(tmp_path: Path) -> None:
 def test_the_tree_of_a_search() -> None:
     """Greedily a, c, the end: .6 x .4 = .24. A beam of two finds b and the end: .4 x .9 = .36."""
     request = SearchRequest(pad([[5]]), torch.tensor([5]))
-    best, found = Beam(beam=2, length_penalty=0).explain(search_plot.Toy(), request)
+    best, found = Beam(beam=2, length_penalty=0).explain(search_plot.ToyModel(), request)
     assert found is not None and (*best.tokens, EOS) == found.best
     a, b, c = search_plot.A, search_plot.B, search_plot.C
     assert found.greedy == (a, c, EOS) and found.best == (b, EOS)
@@ -163,9 +163,9 @@ def test_the_tree_of_a_model(trained: Any, tmp_path: Path) -> None:
 def test_what_sees_what() -> None:
     """Read off gradients: no padding, no future."""
     encoder, decoder, cross = (visible for visible, _, _ in masks.maps().values())
-    assert encoder[:, : masks.REAL].all() and not encoder[:, masks.REAL :].any()
+    assert encoder[:, : masks.SOURCE_LENGTH].all() and not encoder[:, masks.SOURCE_LENGTH :].any()
     assert torch.equal(decoder, torch.ones_like(decoder).tril())
-    assert cross[:, : masks.REAL].all() and not cross[:, masks.REAL :].any()
+    assert cross[:, : masks.SOURCE_LENGTH].all() and not cross[:, masks.SOURCE_LENGTH :].any()
 
 
 def test_smoothed_labels_by_the_formula() -> None:
@@ -201,9 +201,9 @@ def test_smoothed_labels_by_the_formula() -> None:
         ("positions", None, PlotArgs(run=Path("x")), "RUN: not supported for figure positions"),
         ("schedule", None, PlotArgs(run=Path("nowhere")), "no such model folder"),
         ("schedule", None, PlotArgs(settings=["training.lr=fast"]), r"training\.lr"),
-        ("schedule", None, PlotArgs(["step"], Path("x")), "leave RUN and --set out"),
-        ("search", None, PlotArgs(text="abc"), "RUN and --text TEXT belong together"),
-        ("search", None, PlotArgs(run=Path("x")), "RUN and --text TEXT belong together"),
+        ("schedule", None, PlotArgs(["step"], Path("x")), "--kind cannot be combined with RUN"),
+        ("search", None, PlotArgs(text="abc"), "RUN and --text require each other"),
+        ("search", None, PlotArgs(run=Path("x")), "RUN and --text require each other"),
         ("search", None, PlotArgs(run=Path("nowhere"), text="a"), "no such model folder"),
         ("positions", None, PlotArgs(beam=3), "--beam: not supported for figure positions"),
         ("schedule", "no/such/a.png", PlotArgs(kinds=["step"]), "cannot write"),

@@ -34,24 +34,24 @@ def plot(
 ) -> None:
     """Plot a textbook figure: regard plot optimizers --out optimizers.svg"""
     from regard.views.figures.style import check_suffix, save, styled
-    from regard.views.plots import PICTURES
+    from regard.views.plots import FIGURES
     from regard.views.plots.plot_args import PlotArgs
 
     if what is None:
-        width = 2 + max(map(len, PICTURES))
-        for name, picture in PICTURES.items():
-            print(f"{name:<{width}}{picture.about}")
+        width = 2 + max(map(len, FIGURES))
+        for name, figure in FIGURES.items():
+            print(f"{name:<{width}}{figure.about}")
         return
-    if what not in PICTURES:
-        raise UserError(f"unknown figure {what!r}{suggest_names(what, PICTURES)}")
+    if what not in FIGURES:
+        raise UserError(f"unknown figure {what!r}{suggest_names(what, FIGURES)}")
     given: dict[str, tuple[str, Any]]
     given = {"--kind": ("kinds", kinds), "RUN": ("run", run), "--set": ("settings", settings)}
     given |= {"--text": ("text", text), "--beam": ("beam", beam)}
     for word, (name, value) in given.items():
-        if value and name not in PICTURES[what].reads:
+        if value and name not in FIGURES[what].reads:
             raise UserError(f"{word}: not supported for figure {what}")
     path = out or Path(f"{what}.png")
     check_suffix(path)
     with styled():
-        save(PICTURES[what].draw(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
+        save(FIGURES[what].plot(PlotArgs(kinds or [], run, settings or [], text, beam)), path)
     info(f"written: {path}")

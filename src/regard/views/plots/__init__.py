@@ -1,4 +1,4 @@
-"""Textbook pictures, drawn from the code that trains: the union of what `regard plot` can draw."""
+"""Textbook figures of `regard plot`, made with the code that trains."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,33 +19,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """What is drawn, how, and which of the wishes it reads."""
+class FigureSpec:
+    """A figure: its description, its plot function and the arguments that it uses."""
 
     about: str
-    draw: Callable[[PlotArgs], "Figure"]
+    plot: Callable[[PlotArgs], "Figure"]
     reads: tuple[str, ...] = ()
 
 
-PICTURES = {
-    "schedule": Picture(
-        "learning rate over a run: every kind, or that of a run or of settings",
-        schedule_plot.draw,
+FIGURES = {
+    "schedule": FigureSpec(
+        "learning-rate schedules: all kinds, or that of a run or of settings",
+        schedule_plot.plot_schedules,
         ("kinds", "run", "settings"),
     ),
-    "optimizers": Picture(
-        "paths over a ravine, a saddle and a bent valley", optimizer_paths.draw, ("kinds",)
+    "optimizers": FigureSpec(
+        "optimizer paths on a ravine, a saddle and the Rosenbrock function",
+        optimizer_paths.plot_optimizer_paths,
+        ("kinds",),
     ),
-    "search": Picture(
-        "the tree of a search: greedy against a beam, of a toy or of a model for a text",
-        search_plot.draw,
+    "search": FigureSpec(
+        "search tree: greedy and beam search of a toy model, or of RUN for a text",
+        search_plot.plot_search,
         ("run", "text", "beam"),
     ),
-    "positions": Picture("sinusoidal positions, and how alike any two are", position_table.draw),
-    "attention-mask": Picture("which tokens see which in a Transformer", masks.draw),
-    "activations": Picture(
-        "relu, gelu, silu, tanh, sigmoid", functions.draw_activations, ("kinds",)
+    "positions": FigureSpec(
+        "sinusoidal positional encodings and their similarity", position_table.plot_positions
     ),
-    "softmax": Picture("probabilities at several temperatures", functions.draw_softmax),
-    "smoothing": Picture("what a smoothed label asks for", functions.draw_smoothing),
+    "attention-mask": FigureSpec("attention masks of a Transformer", masks.plot_masks),
+    "activations": FigureSpec(
+        "relu, gelu, silu, tanh, sigmoid", functions.plot_activations, ("kinds",)
+    ),
+    "softmax": FigureSpec("softmax probabilities at several temperatures", functions.plot_softmax),
+    "smoothing": FigureSpec("target distributions with label smoothing", functions.plot_smoothing),
 }

@@ -1,4 +1,4 @@
-"""Activations, the softmax and label smoothing."""
+"""Activation functions, softmax and label smoothing."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -21,21 +21,23 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
     "sigmoid": torch.sigmoid,
 }
-SCORES = (3.0, 2.0, 1.0, 0.5, 0.0, -1.0)
+LOGITS = (3.0, 2.0, 1.0, 0.5, 0.0, -1.0)
 TEMPERATURES = (0.3, 1.0, 3.0)
 SMOOTHING = (0.0, 0.1, 0.4)
 
 
-def draw_activations(wish: PlotArgs) -> "Figure":
-    """Each function and its slope."""
-    names = select_kinds(wish.kinds, list(ACTIVATIONS))
-    figure = new_figure(2.5 * len(names) + 0.4, 2.8, "Activations and their slopes")
+def plot_activations(args: PlotArgs) -> "Figure":
+    """Return each activation function and its derivative."""
+    names = select_kinds(args.kinds, list(ACTIVATIONS))
+    figure = new_figure(2.5 * len(names) + 0.4, 2.8, "Activation functions and their derivatives")
     for name, axes in zip(names, panels(figure, 1, len(names), sharey=True), strict=True):
         x = torch.linspace(-4, 4, 400).requires_grad_()
         y = ACTIVATIONS[name](x)
-        (slope,) = torch.autograd.grad(y.sum(), x)
+        (derivative,) = torch.autograd.grad(y.sum(), x)
         axes.plot(x.detach(), y.detach(), color=COLORS[0], label="value")
-        axes.plot(x.detach(), slope, color=COLORS[1], linestyle=(0, (4, 1.5)), label="slope")
+        axes.plot(
+            x.detach(), derivative, color=COLORS[1], linestyle=(0, (4, 1.5)), label="derivative"
+        )
         axes.set_title(name)
         axes.set_ylim(-1.25, 2.25)
         axes.set_xlim(-4, 4)
@@ -45,32 +47,32 @@ def draw_activations(wish: PlotArgs) -> "Figure":
     return figure
 
 
-def draw_softmax(wish: PlotArgs) -> "Figure":
-    """Probabilities of the same scores at several temperatures."""
-    rows = [torch.tensor(SCORES).div(t).softmax(-1).tolist() for t in TEMPERATURES]
+def plot_softmax(args: PlotArgs) -> "Figure":
+    """Return the softmax of the same logits at several temperatures."""
+    rows = [torch.tensor(LOGITS).div(t).softmax(-1).tolist() for t in TEMPERATURES]
     titles = [f"temperature {t:g}" for t in TEMPERATURES]
-    figure = _bars("Softmax: scores to probabilities", rows, titles)
+    figure = _bars("Softmax: logits to probabilities", rows, titles)
     figure.axes[0].set_ylabel("probability")
-    figure.supxlabel("score of the token", fontsize=9.5)
+    figure.supxlabel("logit of the token", fontsize=9.5)
     return figure
 
 
-def draw_smoothing(wish: PlotArgs) -> "Figure":
-    """What a model is to say of a token, at several shares of smoothing."""
+def plot_smoothing(args: PlotArgs) -> "Figure":
+    """Return the target distribution at several rates of label smoothing."""
     figure = _bars(
-        "Label smoothing: what the model is to say",
+        "Label smoothing: target distribution",
         [_target(smoothing) for smoothing in SMOOTHING],
         [f"smoothing {smoothing:g}" for smoothing in SMOOTHING],
     )
     for axes in figure.axes:
-        axes.set_xticks(range(len(SCORES)), ["true", *"abcde"])
+        axes.set_xticks(range(len(LOGITS)), ["true", *"abcde"])
     figure.axes[0].set_ylabel("probability")
     return figure
 
 
 def _target(smoothing: float) -> list[float]:
-    """The probabilities at which the smoothed loss has no slope: p less its gradient."""
-    scores = torch.zeros(1, len(SCORES), requires_grad=True)
+    """Return the probabilities that minimize the smoothed loss: p minus its gradient."""
+    scores = torch.zeros(1, len(LOGITS), requires_grad=True)
     loss, _ = SmoothedLoss.apply(scores, torch.tensor([0]), smoothing)
     loss.backward()
     assert scores.grad is not None
@@ -78,15 +80,15 @@ def _target(smoothing: float) -> list[float]:
 
 
 def _bars(title: str, rows: list[list[float]], titles: list[str]) -> "Figure":
-    """Distributions side by side, the largest in color, with their numbers."""
+    """Return distributions side by side, with values and the maximum highlighted."""
     figure = new_figure(8.4, 2.8, title)
-    places = panels(figure, 1, len(rows), sharey=True)
-    for row, name, axes in zip(rows, titles, places, strict=True):
+    axes_list = panels(figure, 1, len(rows), sharey=True)
+    for row, name, axes in zip(rows, titles, axes_list, strict=True):
         colors = [COLORS[0] if value == max(row) else COLORS[3] for value in row]
         bars = axes.bar(range(len(row)), row, color=colors, width=0.75)
         labels = [f"{value:.2f}" if value >= 0.005 else "" for value in row]
         axes.bar_label(bars, labels, fontsize=8, color=FAINT, padding=2)
-        axes.set_xticks(range(len(row)), [f"{score:g}" for score in SCORES])
+        axes.set_xticks(range(len(row)), [f"{score:g}" for score in LOGITS])
         axes.set_title(name)
         axes.set_ylim(0, 1.1)
         axes.grid(False, axis="x")

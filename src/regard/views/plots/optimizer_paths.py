@@ -1,4 +1,4 @@
-"""Paths of optimizers over surfaces with two weights: torch's own optimizers, really run."""
+"""Paths of optimizers on functions of two weights, made by running the optimizers."""
 
 import itertools
 import math
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
 
 Path = list[tuple[float, float]]
 STEPS = 60
-RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
-# without decay adamw is adam
-LEFT_OUT = ("auto", "closed_form", "adamw")
+LEARNING_RATES = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02]
+# without weight decay, adamw equals adam
+EXCLUDED = ("auto", "closed_form", "adamw")
 KINDS: dict[str, Any] = {
-    name: kind for name, kind in kinds_of(Optimizer).items() if name not in LEFT_OUT
+    name: kind for name, kind in kinds_of(Optimizer).items() if name not in EXCLUDED
 }
 
 
 @dataclass(frozen=True)
 class Surface:
-    """A function of two weights, where it is begun and where its lowest point is."""
+    """A function of two weights with its start and its minimum."""
 
     name: str
     value: Callable[[Tensor, Tensor], Tensor]
     start: tuple[float, float]
-    lowest: tuple[float, float]
+    minimum: tuple[float, float]
     window: tuple[float, float, float, float]  # left, right, bottom, top
 
 
 SURFACES = (
     Surface(
-        "A ravine",
+        "Ravine",
         lambda x, y: 0.1 * x**2 + 3 * y**2,
         (-4.5, 1.6),
         (0.0, 0.0),
         (-5, 1.5, -2.2, 2.2),
     ),
     Surface(
-        "A saddle",
+        "Saddle point",
         lambda x, y: x**2 + (y**2 - 1) ** 2 / 2,
         (-1.8, 0.02),
         (0.0, 1.0),
         (-2.1, 1.1, -0.8, 1.6),
     ),
     Surface(
-        "A bent valley (Rosenbrock)",
+        "Rosenbrock function",
         lambda x, y: (1 - x) ** 2 + 5 * (y - x**2) ** 2,
         (-1.2, 1.6),
         (1.0, 1.0),
@@ -66,55 +66,54 @@ SURFACES = (
 
 
 class Point(nn.Module):
-    """A model of two weights: a matrix of one row, so that Muon takes it too."""
+    """A model of two weights, as a 1x2 matrix, which Muon requires."""
 
     def __init__(self, start: tuple[float, float]) -> None:
         super().__init__()
-        self.place = nn.Parameter(torch.tensor([start]))
+        self.weights = nn.Parameter(torch.tensor([start]))
 
 
 def path(kind: str, surface: Surface, lr: float) -> Path:
-    """Where an optimizer goes, step by step, at a rate that falls in a line to 0."""
+    """Return the path of an optimizer with linear learning-rate decay to 0."""
     point, schedule = Point(surface.start), LinearSchedule(warmup=0)
     built = KINDS[kind]().build(point, lr, {})
-    places = [surface.start]
+    points = [surface.start]
     for step in range(STEPS):
-        surface.value(*point.place[0]).backward()
+        surface.value(*point.weights[0]).backward()
         for optimizer in built:
             for group in optimizer.param_groups:
                 group.update(lr=lr * schedule.factor(step / STEPS, step), weight_decay=0.0)
             optimizer.step()
             optimizer.zero_grad()
-        x, y = point.place.detach()[0].tolist()
-        places.append((x, y))
-    return places
+        x, y = point.weights.detach()[0].tolist()
+        points.append((x, y))
+    return points
 
 
-def cost(surface: Surface, places: Path) -> float:
-    """How late and how high a path is: the mean height, in logs; endless if it leaves the window.
-
-    Detours count a little, by the straight line from the start to the lowest point.
-    """
+def cost(surface: Surface, points: Path) -> float:
+    """Return the mean log height of a path plus a length penalty; infinite outside the window."""
     left, right, bottom, top = surface.window
-    if not all(left < x < right and bottom < y < top for x, y in places):
+    if not all(left < x < right and bottom < y < top for x, y in points):
         return math.inf
-    x, y = torch.tensor(places, dtype=torch.float64).T
-    lowest = surface.value(*torch.tensor(surface.lowest, dtype=torch.float64))
+    x, y = torch.tensor(points, dtype=torch.float64).T
+    lowest = surface.value(*torch.tensor(surface.minimum, dtype=torch.float64))
     height = (surface.value(x, y) - lowest + 1e-3).log().mean()
-    length = sum(math.dist(*pair) for pair in itertools.pairwise(places))
-    return float(height) + 0.3 * length / math.dist(surface.start, surface.lowest)
+    length = sum(math.dist(*pair) for pair in itertools.pairwise(points))
+    return float(height) + 0.3 * length / math.dist(surface.start, surface.minimum)
 
 
 def best_path(kind: str, surface: Surface) -> Path:
-    """The path at the best of the rates."""
-    return min((path(kind, surface, lr) for lr in RATES), key=lambda each: cost(surface, each))
+    """Return the path with the best learning rate."""
+    return min(
+        (path(kind, surface, lr) for lr in LEARNING_RATES), key=lambda each: cost(surface, each)
+    )
 
 
-def draw(wish: PlotArgs) -> "Figure":
-    """A column for each surface, and at most four paths in a panel."""
-    names = select_kinds(wish.kinds, list(KINDS))
+def plot_optimizer_paths(args: PlotArgs) -> "Figure":
+    """Return one column per function, with at most four paths per panel."""
+    names = select_kinds(args.kinds, list(KINDS))
     rows = [names[start : start + 4] for start in range(0, len(names), 4)]
-    figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimizers on their way down")
+    figure = new_figure(10.0, 3.35 * len(rows) + 0.5, "Optimizer paths")
     axes = iter(panels(figure, len(rows), len(SURFACES)))
     for row in rows:
         for surface in SURFACES:
@@ -127,9 +126,9 @@ def draw(wish: PlotArgs) -> "Figure":
             if row is rows[0]:
                 panel.set_title(surface.name)
             if row is rows[-1]:
-                panel.set_xlabel("one weight")
+                panel.set_xlabel("weight 1")
             if surface is SURFACES[0]:
-                panel.set_ylabel("the other weight")
+                panel.set_ylabel("weight 2")
     lines = [line for panel in figure.axes for line in panel.get_lines()]
     named = {str(line.get_label()): line for line in lines}
     legend = [named[name] for name in names]
@@ -138,7 +137,7 @@ def draw(wish: PlotArgs) -> "Figure":
 
 
 def _contours(axes: "Axes", surface: Surface) -> None:
-    """The surface as lines of equal height, its start and its lowest point."""
+    """Plot contour lines, the start and the minimum of a function."""
     left, right, bottom, top = surface.window
     x, y = torch.meshgrid(
         torch.linspace(left, right, 200), torch.linspace(bottom, top, 200), indexing="xy"
@@ -153,4 +152,4 @@ def _contours(axes: "Axes", surface: Surface) -> None:
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
     axes.plot(*surface.start, "o", color=INK, markersize=6, zorder=5)
-    axes.plot(*surface.lowest, "*", color=INK, markersize=12, zorder=5)
+    axes.plot(*surface.minimum, "*", color=INK, markersize=12, zorder=5)

@@ -1,4 +1,4 @@
-"""What the user wants to see."""
+"""Arguments of `regard plot`."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class PlotArgs:
-    """kinds: only these; run, settings: the schedule of a run folder, or of settings; text, beam:
-    what the model of a run is to search for, and how widely."""
+    """Arguments of a figure. kinds: only these; run, settings: plot the schedule of a run or of
+    settings; text, beam: input and beam size for the model of a run."""
 
     kinds: list[str] = field(default_factory=list)
     run: Path | None = None

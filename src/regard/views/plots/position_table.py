@@ -1,4 +1,4 @@
-"""Sinusoidal positions, as a Transformer adds them."""
+"""Sinusoidal positional encodings."""
 
 from typing import TYPE_CHECKING
 
@@ -12,24 +12,24 @@ if TYPE_CHECKING:
 LENGTH, WIDTH = 96, 64
 
 
-def draw(wish: PlotArgs) -> "Figure":
-    """The table of positions, and how alike any two of them are."""
+def plot_positions(args: PlotArgs) -> "Figure":
+    """Return the positional encodings and their pairwise similarity."""
     table = sinusoids(LENGTH, WIDTH)  # (T, D)
-    alike = table @ table.T / (WIDTH / 2)  # 1 where both are the same: sin^2 + cos^2
-    figure = new_figure(9.2, 4.2, "Sinusoidal positions")
+    similarity = table @ table.T / (WIDTH / 2)  # 1 on the diagonal: sin^2 + cos^2
+    figure = new_figure(9.2, 4.2, "Sinusoidal positional encodings")
     left, right = panels(figure, 1, 2, width_ratios=[WIDTH, LENGTH])
     shown = left.imshow(table.numpy(), cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-    left.set_title("What is added to a vector")
-    left.set_xlabel("number in the vector")
+    left.set_title("Positional encoding")
+    left.set_xlabel("dimension")
     left.set_ylabel("position")
     figure.colorbar(shown, ax=left, ticks=[-1, 0, 1]).outline.set_visible(False)
-    shown = right.imshow(alike.numpy(), cmap="viridis", vmax=1, aspect="equal")
-    right.set_title("How alike two positions are")
+    shown = right.imshow(similarity.numpy(), cmap="viridis", vmax=1, aspect="equal")
+    right.set_title("Similarity of positions")
     right.set_xlabel("position")
     right.set_ylabel("position")
     bar = figure.colorbar(shown, ax=right, ticks=[0, 0.5, 1])
     bar.outline.set_visible(False)
-    bar.set_label("dot product, 1 for a position with itself")
+    bar.set_label("normalized dot product")
     for axes in (left, right):
         hide_frame(axes)
     return figure
