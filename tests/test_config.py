@@ -110,15 +110,15 @@ def test_a_setting_of_another_kind_is_named(settings: list[str], path: str, kind
     [
         (
             ["model.encoder.kind=transformer", "model.encoder.width=512", "model.encoder.heads=7"],
-            "model.encoder: width 512 is not a multiple of heads 7; choose 8",
+            "model.encoder: width 512 is not a multiple of heads 7; use 8",
         ),
         (
             ["model.decoder.kind=transformer", "model.decoder.width=10", "model.decoder.heads=4"],
-            "model.decoder: width 10 is not a multiple of heads 4; choose 5",
+            "model.decoder: width 10 is not a multiple of heads 4; use 5",
         ),
         (
             ["model.encoder.kind=recurrent", "model.encoder.width=9"],
-            "model.encoder: width 9 is odd, but two directions share it; choose 10",
+            "model.encoder: width 9 is odd, but two directions divide it; use 10",
         ),
         (
             [

@@ -173,7 +173,7 @@ def test_the_batch_size_is_invisible_in_evaluation(
     many = run.task.token_nll(run.model, DOCUMENTS, 64)
     assert [len(nats) for nats in many] == [len(text) + 1 for text in DOCUMENTS]
     for size, read in ((1, 512), (3, 512), (3, 4), (64, 1)):
-        monkeypatch.setattr(token_nll, "READ", read)
+        monkeypatch.setattr(token_nll, "CHUNK_LENGTH", read)
         for here, there in zip(run.task.token_nll(run.model, DOCUMENTS, size), many, strict=True):
             np.testing.assert_allclose(here, there, atol=1e-5)
     for text, there in zip(DOCUMENTS, many, strict=True):

@@ -28,7 +28,7 @@ from regard.nn.recurrent import Recurrence
 
 
 class RecurrentLM(nn.Module):
-    """Recurrent layers from left to right; the state is carried over from batch to batch."""
+    """A recurrent language model; its state is carried over from batch to batch."""
 
     def __init__(self, body: Recurrence, dropout: float) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class RecurrentLM(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, memory: None) -> State:
-        """The state before the first token."""
+        """Return the state before the first token."""
         return State({}, {"hidden": None})
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """x (B, T, D) to (B, T, D) and the state after it."""
+        """Return the output (B, T, D) for x (B, T, D), and the new state."""
         h, hidden = self.body(self.dropout(x), state.past["hidden"])
         return self.dropout(h), State({}, {"hidden": hidden})
 
@@ -54,23 +54,23 @@ class WindowLM(nn.Module):
         self.mlp = mlp
 
     def start(self, memory: None) -> State:
-        """The state before the first token: nothing was seen."""
-        return State({}, {"seen": None})
+        """Return the state before the first token: an empty window."""
+        return State({}, {"window": None})
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """x (B, T, D) to (B, T, D) and the state after it."""
-        seen = state.past["seen"]
-        seen = x.new_zeros(len(x), self.window, x.shape[-1]) if seen is None else seen
-        joined = torch.cat([seen, x], 1)  # (B, R + T, D)
+        """Return the output (B, T, D) for x (B, T, D), and the new state."""
+        past = state.past["window"]
+        past = x.new_zeros(len(x), self.window, x.shape[-1]) if past is None else past
+        joined = torch.cat([past, x], 1)  # (B, R + T, D)
         windows = joined.unfold(1, self.window + 1, 1).transpose(2, 3).flatten(2)
         after = joined[:, joined.shape[1] - self.window :]
-        return self.mlp.layered(windows), State({}, {"seen": after})
+        return self.mlp.apply_layers(windows), State({}, {"window": after})
 
 
 class CausalModel(nn.Module):
     """A decoder and a head. Training calls it; sampling calls `start` and `step`."""
 
-    only_counts: ClassVar[bool] = False  # whether there are no layers that can be inspected
+    only_counts: ClassVar[bool] = False  # whether it has no layers to inspect
 
     def __init__(self, target: Embedding, decoder: Any, head: OutputLayer, carries: bool) -> None:
         super().__init__()
@@ -78,12 +78,12 @@ class CausalModel(nn.Module):
         self.decoder = decoder
         self.head = head
         self.carries = carries
-        self.unbounded = carries  # whether it can look back on any number of tokens
+        self.unbounded = carries  # whether its context is unbounded
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Logits (N, V) of every real token, row by row, and what to carry to the next batch.
+        """Return the logits (N, V) of every real token, row by row, and the state to carry over.
 
-        inputs: (B, T), what the decoder reads; None: the target, shifted.
+        inputs: (B, T), the decoder inputs; None: the shifted target.
         """
         assert batch.target is not None
         tokens, mask = batch.target.data, batch.target.mask
@@ -93,40 +93,40 @@ class CausalModel(nn.Module):
             state = State({}, batch.carry)
         with padding_mask(mask):
             h, state = self.decoder(self.target(eos_to_bos(inputs)), state, mask)
-        whole = h.flatten(0, 1) if bool(mask.all()) else h[mask]
+        real = h.flatten(0, 1) if bool(mask.all()) else h[mask]
         carry = tree_map(Tensor.detach, state.past) if self.carries else None
-        return Outputs(self.head(whole), carry)
+        return Outputs(self.head(real), carry)
 
     def start(self, rows: int) -> State:
-        """The state before the first token."""
+        """Return the state before the first token."""
         return self.decoder.start(None)
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens (B, T) to the logits (B, T, V) of what follows each, and the new state."""
+        """Return the logits (B, T, V) after each of the tokens (B, T), and the new state."""
         tokens = eos_to_bos(tokens).to(next(self.parameters()).device)
         h, state = self.decoder(self.target(tokens), state)
         return self.head(h), state
 
 
 def eos_to_bos(tokens: Tensor) -> Tensor:
-    """The tokens as inputs: after the end of a document the next one begins."""
+    """Return the tokens with EOS replaced by BOS: the next document starts."""
     return torch.where(tokens == EOS, BOS, tokens)
 
 
 class CausalRecurrentOptions(RecurrentOptions):
-    """Recurrent layers."""
+    """Options of recurrent layers."""
 
-    carries: ClassVar[bool] = True  # its memory into the next batch, where that follows
+    carries: ClassVar[bool] = True  # its state into the next batch, if that follows
 
     def build(self) -> RecurrentLM:
-        """The decoder; sizes must be filled."""
+        """Return the decoder; sizes must be set."""
         assert self.width and self.layers and self.dropout is not None
         body = Recurrence(self.cell, self.width, self.width, self.layers, self.dropout)
         return RecurrentLM(body, self.dropout)
 
 
 class CausalWindowOptions(MlpEncoderOptions):
-    """An MLP over the last tokens."""
+    """Options of an MLP over the last tokens."""
 
     carries: ClassVar[bool] = True
     kind: Literal["window"] = "window"  # type: ignore[assignment]
@@ -134,11 +134,11 @@ class CausalWindowOptions(MlpEncoderOptions):
 
     @property
     def scale(self) -> float:
-        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        """Return the factor of the embeddings, which are initialized with variance 1 / width."""
         return math.sqrt(self.width or 1)
 
     def build(self) -> WindowLM:  # type: ignore[override]
-        """The decoder; sizes must be filled."""
+        """Return the decoder; sizes must be set."""
         assert self.width and self.layers and self.dropout is not None
         sizes = [(self.window + 1) * self.width] + [self.width] * self.layers
         return WindowLM(self.window, MlpEncoder(sizes, self.activation, self.dropout))
@@ -151,7 +151,7 @@ Causal = Annotated[
 
 
 class CausalOptions(TextModelOptions):
-    """A network that predicts each token from those before it."""
+    """Options of a network that predicts each token from the previous ones."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["causal"] = "causal"
@@ -161,8 +161,8 @@ class CausalOptions(TextModelOptions):
     )
 
     def build(self, shape: InputShape) -> CausalModel:
-        """The model of such texts."""
-        decoder: Any = self.decoder  # sizes must be filled
+        """Return the model for this input."""
+        decoder: Any = self.decoder  # sizes must be set
         target = Embedding(shape.size, decoder.width, decoder.scale)
         weight = target.weight
         if not self.tie_embeddings:

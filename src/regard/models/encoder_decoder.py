@@ -164,7 +164,7 @@ class EncoderDecoderOptions(SourceModelOptions):
     def build(self, shape: InputShape, target: int, shared: bool) -> nn.Module:
         """Return the model for this input and target vocabulary size; `shared`: both sides share
         the vocabulary."""
-        parts: tuple[Any, Any] = self.encoder, self.decoder  # sizes must be filled
+        parts: tuple[Any, Any] = self.encoder, self.decoder  # sizes must be set
         encoder, decoder = parts
         sizes = self._inputs(encoder), self._inputs(decoder)
         scale = _scale(encoder, sizes[0])

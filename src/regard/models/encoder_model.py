@@ -167,7 +167,7 @@ class TaggerOptions(SourceModelOptions):
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """Return the model for this input and number of labels."""
-        encoder: Any = self.encoder  # sizes must be filled
+        encoder: Any = self.encoder  # sizes must be set
         # The order of initialization determines the weights.
         frontend = build_frontend(self.frontend, encoder, shape)
         width = encoder.output(frontend.width)
@@ -217,7 +217,7 @@ class PooledOptions(SourceModelOptions):
 
     def build(self, shape: InputShape, outputs: int) -> EncoderModel:
         """Return the model for this input and number of outputs."""
-        encoder: Any = self.encoder  # sizes must be filled
+        encoder: Any = self.encoder  # sizes must be set
         assert self.pooling
         if shape.kind == "text" and self.pooling in encoder.positions_without_context:
             raise UserError(

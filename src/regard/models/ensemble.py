@@ -1,4 +1,4 @@
-"""Several models as one: the mean of their probabilities, whatever their kinds.
+"""Ensembles: the mean of the probabilities of several models.
 
 B rows, k beams, T target length, V vocabulary, N real target tokens.
 """
@@ -15,11 +15,9 @@ from regard.nn.fast import fast
 
 
 class Ensemble(nn.Module):
-    """Generators with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
+    """Models with the same vocabularies, in eval mode. Decoding calls `start` and `step`."""
 
-    why_not_inspectable = (
-        "several models that answer together are inspected one by one"  # from inspection
-    )
+    why_not_inspectable = "ensembles cannot be inspected; inspect each model separately"
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
         super().__init__()
@@ -27,15 +25,15 @@ class Ensemble(nn.Module):
         self._steppers = [fast(model.eval()) for model in models]
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Log probabilities (N, V) of every real target token, row by row."""
+        """Return the log probabilities (N, V) of every real target token, row by row."""
         return Outputs(_mean([model(batch, inputs).logits for model in self.models]))
 
     def start(self, source: Padded) -> State:
-        """The state of all models before the first token."""
+        """Return the state of all models before the first token."""
         return _joined([stepper.start(source) for stepper in self._steppers])
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens (k*B, T) to the log probabilities (k*B, T, V) of what follows, and the state."""
+        """Return the log probabilities (k*B, T, V) after each token (k*B, T), and the new state."""
         parts = zip(self._steppers, state.memory, state.past, strict=True)
         found = [stepper.step(tokens, State(*own)) for stepper, *own in parts]
         return _mean([logits for logits, _ in found]), _joined([after for _, after in found])
@@ -46,6 +44,6 @@ def _joined(states: list[State]) -> State:
 
 
 def _mean(logits: list[Tensor]) -> Tensor:
-    """The logarithm of the mean of the probabilities."""
+    """Return the logarithm of the mean of the probabilities."""
     each = torch.stack([one.float().log_softmax(-1) for one in logits])
     return each.logsumexp(0) - math.log(len(logits))

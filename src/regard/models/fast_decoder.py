@@ -1,4 +1,4 @@
-"""What fast twins of decoders have in common.
+"""The interface of fast decoders.
 
 B sentences, k beams of each, R = k * B rows, D width.
 """
@@ -13,15 +13,15 @@ from regard.data.tensors.tree import Tree
 
 
 class FastDecoder(ABC):
-    """A decoder with its embedding, for one token of each row.
+    """A decoder with its embedding, for one token per row.
 
-    Its states are those of the decoder, with more in their memory: among that a "bias".
+    Its states are those of the decoder with additional memory, including a "bias".
     """
 
     @abstractmethod
     def start(self, memory: Padded, past: Tree) -> State:
-        """The state before the first token; past: as the decoder begins."""
+        """Return the state before the first token; past: the initial past of the decoder."""
 
     @abstractmethod
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """One token for each row (R, 1) to vectors (R, D), and the new state."""
+        """Return the vectors (R, D) of one token per row (R, 1), and the new state."""

@@ -1,6 +1,6 @@
-"""Recurrent encoders and decoders as plain functions, their weights taken out once, on a CPU.
+"""Fast paths of recurrent encoders and decoders on a CPU.
 
-The join of a state and its context is linear before its tanh, so the memory goes through it once,
+The layer that joins state and context is linear before its tanh, so the memory is projected once
 before the first step, and no step multiplies a context with a matrix.
 
 B sentences, k beams of each, R = k * B rows, S source length, D width, G = gates * D.
@@ -22,24 +22,24 @@ from regard.nn.fast import claim, fast, padding_bias
 from regard.nn.fast_cells import FastCell, tanh
 from regard.nn.recurrent import Hidden, final_states
 
-MOST = 1 << 22  # numbers of a table of what tokens add to gates
+MAX_TABLE = 1 << 22  # values of a table of token gates
 
 
 def token_gates(embed: nn.Module, cell: FastCell) -> Callable[[Tensor], Tensor]:
-    """What tokens (...) add to the gates (..., G) of the layer that reads their vectors; of a
-    small vocabulary looked up."""
+    """Return a function from tokens (...) to the input part of the gates (..., G), a table lookup
+    for small vocabularies."""
     read, table = fast(embed), claim(embed, "fused")
     if table is not None and table.weight.is_floating_point():
         tokens = torch.arange(len(table.weight))
-        if len(tokens) * cell.bias.numel() <= MOST:
+        if len(tokens) * cell.bias.numel() <= MAX_TABLE:
             gates = cell.gates(read(tokens))
             return lambda tokens: embedding(tokens, gates)
     return lambda tokens: cell.gates(read(tokens).flatten(0, -2)).view(*tokens.shape, -1)
 
 
 class FastRecurrentEncoder:
-    """Tokens to the states of all layers. sides: the layers that read from the left and, where
-    there are two directions, those that read from the right."""
+    """Tokens to states. sides: the layers that read from the left and, if bidirectional, those
+    that read from the right."""
 
     def __init__(self, embed: nn.Module, sides: Sequence[Sequence[FastCell]]) -> None:
         self.layers = list(zip(*sides, strict=True))
@@ -47,7 +47,7 @@ class FastRecurrentEncoder:
         self.gates = [token_gates(embed, cell) for cell in self.layers[0]]
 
     def __call__(self, source: Padded) -> Padded:
-        """Tokens (B, S) to (B, S, D)."""
+        """Return (B, S, D) for tokens (B, S)."""
         tokens = source.data.t()  # (S, B)
         mask = None if bool(source.mask.all()) else source.mask.t().unsqueeze(-1)  # (S, B, 1)
         x = _read(self.layers[0], [gates(tokens) for gates in self.gates], mask)
@@ -59,8 +59,8 @@ class FastRecurrentEncoder:
 
 
 def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -> Tensor:
-    """The states (S, B, D) of a layer whose inputs add these gates (S, B, G): of the one that
-    reads from the left and, if there is a second one, of the one that reads from the right."""
+    """Return the states (S, B, D) of a layer for the input part of its gates (S, B, G), with both
+    directions if there are two cells."""
     left, *right = zip(cells, gates, strict=True)
     states = [left[0].read(left[1], None, False)]
     states += [cell.read(own, mask, True) for cell, own in right]
@@ -68,7 +68,7 @@ def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -
 
 
 class FastRecurrentDecoder(FastDecoder):
-    """A recurrent decoder. first: its first hidden state, of a memory for so many rows."""
+    """A recurrent decoder. first: returns the initial hidden state for a memory and rows."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class FastRecurrentDecoder(FastDecoder):
         self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
     def start(self, memory: Padded, past: Tree) -> State:
-        """Keys and contexts are computed here; the bridge is crossed on the first call."""
+        """Return the initial state, with keys and projected contexts."""
         keys, seen = self.score.start(memory)
         bias = None if keys is None else padding_bias(memory.mask, memory.data)
         parts: dict[str, Any] = {
@@ -117,7 +117,7 @@ class FastRecurrentDecoder(FastDecoder):
         return out, State(state.memory, {"hidden": hidden, "last": fed, "score": None})
 
     def _attend(self, x: Tensor, state: State) -> Tensor:
-        """States (R, D) joined with their contexts: (R, D)."""
+        """Return the states (R, D) joined with their contexts."""
         values, bias, keys = (state.memory[name] for name in ("values", "bias", "keys"))
         B, k = len(values), len(x) // len(values)
         if keys is None:

@@ -1,4 +1,4 @@
-"""Plain Transformers by the fused step; keys of the source are projected before its first.
+"""Standard Transformers by the fused step; the source keys are projected before the first one.
 
 B sentences, k beams of each, R = k * B rows, S source length, H heads, K head width, D width.
 """
@@ -37,7 +37,7 @@ class FastTransformerEncoder:
         self._run = compiled(encode)
 
     def __call__(self, source: Padded) -> Padded:
-        """(B, S, D) to (B, S, D)."""
+        """Return (B, S, D) for (B, S, D)."""
         B, S = source.mask.shape
         x = self.positions.embed(source.data, 0).flatten(0, 1)  # (B*S, D)
         bias = padding_bias(source.mask, x)
@@ -46,7 +46,7 @@ class FastTransformerEncoder:
 
 
 class FastTransformerDecoder(FastDecoder):
-    """All layers of a decoder in one call, for a token of each row."""
+    """All layers of a decoder in one call, for one token per row."""
 
     def __init__(
         self,
@@ -60,21 +60,21 @@ class FastTransformerDecoder(FastDecoder):
         self._norm, self._width = norm_weights(norm), table.weight.shape[1]
         self.style, self.keys = layers[0].style, [layer.keys for layer in layers]
         usual = self.style.norm == "layer" and self.style.activation == "relu"
-        self.packed = usual and all(one.is_floating_point() for one in _numbers(layers, table))
+        self.packed = usual and all(one.is_floating_point() for one in _all_weights(layers, table))
         self.weights = [layer.weights for layer in layers]
         if self.packed:
             self.weights = [[_packed(w) for w in own] for own in self.weights]
-        self._places: dict[int, Tensor] = {}
+        self._positions: dict[int, Tensor] = {}
         self._run = compiled(decode)
 
     def start(self, memory: Padded, past: Tree) -> State:
-        """Keys are projected here."""
+        """Return the initial state, with the projected keys."""
         keys = [self._projected(own, memory.data) for own in self.keys]
         bias = padding_bias(memory.mask, memory.data)
         return State({"encoded": memory, "keys": keys, "bias": bias}, past)
 
     def _projected(self, project: list[Tensor], memory: Tensor) -> Any:
-        """Memory (B, S, M) to the keys and values (B, H, S, K) of a layer."""
+        """Return the keys and values (B, H, S, K) of a layer for memory (B, S, M)."""
         B, S, M = memory.shape
         both = linear(memory.reshape(B * S, M), project, 0, False, TILE)
         both = both.view(B, S, 2, self.style.heads, -1).permute(2, 0, 3, 1, 4)
@@ -94,7 +94,7 @@ class FastTransformerDecoder(FastDecoder):
         x = self._run(
             tokens[:, 0],
             *self.table,
-            self._place(past["at"]),
+            self._position(past["at"]),
             self.weights,
             [cache.memory for cache in caches],
             *both,
@@ -108,18 +108,18 @@ class FastTransformerDecoder(FastDecoder):
         after = {"at": past["at"] + 1, "shared": shared, "layers": caches}
         return normalize(x, *self._norm), State(memory, after)
 
-    def _place(self, at: int) -> Tensor:
-        """(1, D), what is added to vectors at this position."""
-        if at not in self._places:
+    def _position(self, at: int) -> Tensor:
+        """Return the vector (1, D) that is added at this position."""
+        if at not in self._positions:
             like = self.weights[0][0]
-            self._places[at] = self.positions.embed(like.new_zeros(1, 1, self._width), at)[0]
-        return self._places[at]
+            self._positions[at] = self.positions.embed(like.new_zeros(1, 1, self._width), at)[0]
+        return self._positions[at]
 
 
 def _packed(weight: Tensor) -> Tensor:
-    """A matrix as it is multiplied fastest with few rows; others as they are."""
+    """Return a transposed matrix, which multiplies fastest with few rows; others unchanged."""
     return weight.t().contiguous() if weight.dim() == 2 else weight
 
 
-def _numbers(layers: list[FusedLayer], table: FusedTable) -> list[Tensor]:
+def _all_weights(layers: list[FusedLayer], table: FusedTable) -> list[Tensor]:
     return [table.weight, *(weight for layer in layers for weight in layer.weights)]

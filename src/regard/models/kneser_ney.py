@@ -7,20 +7,20 @@ import numpy as np
 
 from regard.data.tensors.special import BOS, EOS, MASK, PAD
 
-NOWHERE = [PAD, BOS, MASK]  # tokens that no text has; UNK can come in one
+NON_TEXT_IDS = [PAD, BOS, MASK]  # tokens that occur in no text; UNK may
 
 
 def count(
     tokens: np.ndarray, times: np.ndarray | None, vocabulary: int, order: int
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The keys and the counts of each level, from 1 to `order`, for a text (N,).
+    """Return the keys and counts of each level, from 1 to `order`, for a text (N,).
 
-    Level 1 has all V tokens, so that its places are the tokens themselves.
+    Level 1 has all V tokens, so that its indices are the tokens themselves.
     """
-    V, counted = vocabulary, ~np.isin(tokens, NOWHERE)
+    V, counted = vocabulary, ~np.isin(tokens, NON_TEXT_IDS)
     ends = tokens == EOS
-    contexts = _shift(np.where(ends, BOS, tokens), BOS)  # (N,) places one level up
-    places = tokens  # (N,) of the n-gram that ends here; -1: none
+    contexts = _shift(np.where(ends, BOS, tokens), BOS)  # (N,) indices one level up
+    indices = tokens  # (N,) of the n-gram that ends here; -1: none
     keys = [np.arange(V)]
     counts = [np.bincount(tokens[counted], None if times is None else times[counted], V)]
     for _ in range(1, order):
@@ -28,32 +28,32 @@ def count(
         unique, first, inverse = np.unique(
             contexts[at] * V + tokens[at], return_index=True, return_inverse=True
         )
-        follows = np.bincount(places[at[first]], minlength=len(keys[-1]))
+        follows = np.bincount(indices[at[first]], minlength=len(keys[-1]))
         counts[-1] = np.where(follows > 0, follows, counts[-1])
         keys.append(unique)
         counts.append(np.bincount(inverse, None if times is None else times[at], len(unique)))
-        places = np.full(len(tokens), -1)
-        places[at] = inverse
-        contexts = _shift(np.where(ends, -1, places), -1)
+        indices = np.full(len(tokens), -1)
+        indices[at] = inverse
+        contexts = _shift(np.where(ends, -1, indices), -1)
     return keys, counts
 
 
 def discount(
     keys: np.ndarray, counts: np.ndarray, vocabulary: int, contexts: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The shares (M,) of the n-grams of a level, and what each of its contexts leaves over."""
+    """Return the discounted probabilities (M,) of a level, and the backoff weight per context."""
     context = keys // vocabulary  # (M,)
-    less = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3).astype(np.int64)]
+    discounted = np.array([0.0, *discounts(counts)])[np.minimum(counts, 3).astype(np.int64)]
     totals = np.bincount(context, counts, contexts)
-    taken = np.bincount(context, less, contexts)
-    rest = np.divide(taken, totals, out=np.ones(contexts), where=totals > 0)
-    return (counts - less) / np.maximum(totals, 1)[context], rest
+    removed = np.bincount(context, discounted, contexts)
+    rest = np.divide(removed, totals, out=np.ones(contexts), where=totals > 0)
+    return (counts - discounted) / np.maximum(totals, 1)[context], rest
 
 
 def discounts(counts: np.ndarray) -> tuple[float, float, float]:
-    """D1, D2 and D3+, from how many n-grams have the counts 1 to 4 (Chen and Goodman 1999).
+    """Return D1, D2 and D3+ from the numbers of n-grams with counts 1 to 4 (Chen and Goodman 1999).
 
-    Where these are too few for the formulas: 0.5, 1 and 1.5, as in KenLM (Heafield et al. 2013).
+    If these are too few: 0.5, 1 and 1.5, as in KenLM (Heafield et al. 2013).
     """
     n1, n2, n3, n4 = (int((counts == k).sum()) for k in (1, 2, 3, 4))
     if min(n1, n2, n3, n4) > 0:
@@ -65,5 +65,5 @@ def discounts(counts: np.ndarray) -> tuple[float, float, float]:
 
 
 def _shift(x: np.ndarray, first: int) -> np.ndarray:
-    """One place to the right, with `first` in front."""
+    """Return x shifted right by one, with `first` in front."""
     return np.concatenate([[first], x])[:-1]

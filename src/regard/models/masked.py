@@ -1,4 +1,4 @@
-"""The encoder that fills gaps: tokens are masked and predicted from both sides (BERT).
+"""Masked language models: an encoder predicts masked tokens (BERT).
 
 B rows, S length, D width, V vocabulary, N masked tokens.
 """
@@ -19,7 +19,7 @@ from regard.models.output_layer import OutputLayer
 
 
 class MaskedModel(nn.Module):
-    """Frontend and encoder, as taggers and classifiers have them, and a head over all tokens."""
+    """Frontend and encoder, as in taggers and classifiers, and an output layer over all tokens."""
 
     scores_targets: ClassVar[bool] = False  # the objective samples the tokens that it predicts
 
@@ -33,22 +33,22 @@ class MaskedModel(nn.Module):
         self.norm = nn.LayerNorm(tokens.shape[1])
         self.head = OutputLayer(tokens, bias=True)
 
-    def forward(self, batch: Batch, chosen: Tensor) -> Outputs:
-        """Logits (N, V) of the tokens at the chosen positions (B, S)."""
-        h = self.encoder(self.frontend(batch.source)).data[chosen]  # (N, D)
+    def forward(self, batch: Batch, positions: Tensor) -> Outputs:
+        """Return the logits (N, V) of the tokens at the masked positions (B, S)."""
+        h = self.encoder(self.frontend(batch.source)).data[positions]  # (N, D)
         return Outputs(self.head(self.norm(F.gelu(self.narrow(h)))))
 
 
 class MaskedOptions(TextModelOptions, SourceModelOptions):
-    """An encoder that is trained to fill gaps; `--init-from` starts other models from it."""
+    """Options of a masked language model, for use with --init-from."""
 
     gives: ClassVar[str] = "masked"
     kind: Literal["masked"] = "masked"
 
     def build(self, shape: InputShape) -> MaskedModel:
-        """The model of such sources."""
-        encoder: Any = self.encoder  # sizes must be filled
+        """Return the model for this input."""
+        encoder: Any = self.encoder  # sizes must be set
         frontend = build_frontend(self.frontend, encoder, shape)
         if frontend.table is None:
-            raise UserError(f"model.kind=masked: no tokens to be masked in {shape.kind}")
+            raise UserError(f"model.kind=masked: input kind {shape.kind} has no tokens to mask")
         return MaskedModel(frontend, encoder.build(frontend.width), encoder.width)

@@ -16,17 +16,17 @@ from regard.data.tensors.padded import Batch, Outputs, shifted
 from regard.data.tensors.special import BOS, EOS, PAD
 from regard.data.tensors.state import State
 from regard.inputs.input import InputShape
-from regard.models.kneser_ney import NOWHERE, count, discount
+from regard.models.kneser_ney import NON_TEXT_IDS, count, discount
 from regard.models.model_options import TextModelOptions
 
 
 class Level(nn.Module):
     """The n-grams of one length n > 1, as a level of a trie in sorted arrays.
 
-    An n-gram is known by its place among the `keys`. Its key is V times the place of its first
-    n - 1 tokens one level up, plus its last token: so the n-grams that begin alike are
-    neighbors. share: their discounted probability; rest: for each place one level up, what is
-    left to the shorter context (1 where nothing is known).
+    An n-gram is identified by its index in `keys`. Its key is V times the index of its first
+    n - 1 tokens one level up, plus its last token, so n-grams with the same prefix are neighbors.
+    share: their discounted probability; rest: for each index one level up, the backoff weight of
+    the shorter context (1 if unknown).
     """
 
     keys: Tensor
@@ -39,43 +39,43 @@ class Level(nn.Module):
         self.fill(torch.zeros(0, dtype=torch.int64), torch.zeros(0), torch.zeros(0))
 
     def fill(self, keys: Tensor, share: Tensor, rest: Tensor) -> None:
-        """Takes keys (M,), share (M,) and rest (M one level up,)."""
+        """Set keys (M,), share (M,) and rest (M one level up,)."""
         self.register_buffer("keys", keys)
         self.register_buffer("share", share)
         self.register_buffer("rest", rest)
 
     def find(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """The places (P,) of these n-grams; -1 for unknown ones, and after a context of -1."""
+        """Return the indices (P,) of these n-grams; -1 for unknown ones or contexts."""
         if not len(self.keys):
             return torch.full_like(contexts, -1)
-        wanted = contexts * self.vocabulary + tokens
-        places = torch.searchsorted(self.keys, wanted).clamp(max=len(self.keys) - 1)
-        return torch.where((contexts >= 0) & (self.keys[places] == wanted), places, -1)
+        keys = contexts * self.vocabulary + tokens
+        indices = torch.searchsorted(self.keys, keys).clamp(max=len(self.keys) - 1)
+        return torch.where((contexts >= 0) & (self.keys[indices] == keys), indices, -1)
 
     def rests(self, contexts: Tensor) -> Tensor:
-        """What each context (P,) leaves to the shorter one; 1 for a context of -1."""
+        """Return the backoff weight of each context (P,); 1 for a context of -1."""
         if not len(self.keys):
             return torch.ones_like(contexts, dtype=self.share.dtype)
         return torch.where(contexts >= 0, self.rest[contexts.clamp(min=0)], 1.0)
 
     def add(self, p: Tensor, contexts: Tensor) -> Tensor:
-        """The distributions (P, V) of the shorter contexts made those of `contexts` (P,)."""
+        """Return the distributions (P, V) of `contexts` (P,), from those of shorter contexts."""
         first = torch.searchsorted(self.keys, contexts * self.vocabulary)  # (P,)
         after = torch.searchsorted(self.keys, (contexts + 1) * self.vocabulary)
         counts = torch.where(contexts >= 0, after - first, 0)
         rows = torch.arange(len(p), device=p.device).repeat_interleave(counts)
         skipped = first - (counts.cumsum(0) - counts)
-        places = torch.arange(len(rows), device=p.device) + skipped[rows]
+        indices = torch.arange(len(rows), device=p.device) + skipped[rows]
         p = p * self.rests(contexts)[:, None]
-        cells = rows * self.vocabulary + self.keys[places] % self.vocabulary
-        p.view(-1).index_add_(0, cells, self.share[places])
+        cells = rows * self.vocabulary + self.keys[indices] % self.vocabulary
+        p.view(-1).index_add_(0, cells, self.share[indices])
         return p
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *more: Any) -> None:
-        """Takes tables of any length: their sizes come from the text, not from the options."""
+        """Load tables of any length: their sizes depend on the text, not on the options."""
         for name, own in list(self.named_buffers()):
-            given = state_dict.get(prefix + name, own)
-            self.register_buffer(name, own.new_empty(given.shape))
+            loaded = state_dict.get(prefix + name, own)
+            self.register_buffer(name, own.new_empty(loaded.shape))
         super()._load_from_state_dict(state_dict, prefix, *more)
 
 
@@ -84,40 +84,40 @@ class NGram(nn.Module):
 
     p(w | h) = (c(hw) - D(c(hw))) / c(h) + rest(h) p(w | h without its first token)
 
-    The longest n-grams have their counts in the text, shorter ones the number of different
-    tokens they follow (Kneser and Ney 1995). The last rest is spread evenly over all tokens but
-    PAD, BOS and MASK. A document begins after one BOS and ends with EOS. At its beginning contexts
-    are shorter; n-grams that begin with BOS follow nothing and keep their counts in the text.
+    The longest n-grams have their counts in the text, shorter ones the number of distinct
+    tokens they follow (Kneser and Ney 1995). The last rest is uniform over all tokens but PAD, BOS
+    and MASK. A document starts after one BOS and ends with EOS. At its start contexts are shorter;
+    n-grams that start with BOS follow nothing and keep their counts in the text.
     """
 
-    scores_targets: ClassVar[bool] = False  # only the loss is diagnosed: it memorizes its text
+    scores_targets: ClassVar[bool] = False  # only its loss is diagnosed: it memorizes its text
     unigram: Tensor
 
-    unbounded = True  # it can look back on any number of tokens
-    only_counts: ClassVar[bool] = True  # no layers that can be inspected
+    unbounded = True  # its context is unbounded
+    only_counts: ClassVar[bool] = True  # no layers to inspect
 
     def __init__(self, vocabulary: int, order: int) -> None:
         super().__init__()
         assert order > 0
         self.vocabulary, self.order = vocabulary, order
         possible = torch.ones(vocabulary)
-        possible[NOWHERE] = 0
+        possible[NON_TEXT_IDS] = 0
         self.register_buffer("unigram", possible / possible.sum())  # (V,) p without a context
         self.levels = nn.ModuleList(Level(vocabulary) for _ in range(order - 1))
 
     def solve(
         self, stream: np.ndarray | Tensor, weights: np.ndarray | Tensor | None = None
     ) -> None:
-        """Counts a text (N,): documents one after the other, each closed with EOS.
+        """Count a text (N,) of concatenated documents, each with a final EOS.
 
-        weights: (N,) whole numbers > 0, how often each token counts; None: once.
+        weights: (N,) integers > 0, how often each token counts; None: once.
         """
         tokens = np.asarray(stream, dtype=np.int64)
         times = None if weights is None else np.asarray(weights, dtype=np.int64)
         V, device = self.vocabulary, self.unigram.device
         keys, counts = count(tokens, times, V, self.order)
         share, rest = discount(np.arange(V), counts[0], V, contexts=1)
-        possible = ~np.isin(np.arange(V), NOWHERE)
+        possible = ~np.isin(np.arange(V), NON_TEXT_IDS)
         unigram = share + rest * possible / possible.sum()
         self.unigram.copy_(torch.from_numpy(unigram))
         for n, table in enumerate(self.tables, 1):
@@ -127,13 +127,13 @@ class NGram(nn.Module):
 
     @property
     def tables(self) -> list[Level]:
-        """The levels from 2 to `order`."""
+        """Return the levels from 2 to `order`."""
         return cast("list[Level]", list(self.levels))
 
     def forward(self, batch: Batch, inputs: Tensor | None = None) -> Outputs:
-        """Log probabilities (P, V) of every real token, and what to carry to the next batch.
+        """Return the log probabilities (P, V) of every real token, and the state to carry over.
 
-        inputs: (B, T), what the model reads; None: the target, shifted.
+        inputs: (B, T), the model inputs; None: the shifted target.
         """
         assert batch.target is not None
         tokens = batch.target.data
@@ -145,18 +145,18 @@ class NGram(nn.Module):
         return Outputs(logits[batch.target.mask], state.past)
 
     def start(self, rows: int) -> State:
-        """The state before the first token: nothing (PAD) where there is no token yet."""
+        """Return the state before the first token: PAD for missing tokens."""
         past = torch.full((rows, self.order - 1), PAD, device=self.unigram.device)
         return State({}, {"tokens": past})
 
     def step(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens (B, T) to the log probabilities (B, T, V) of what follows each, and the state.
+        """Return the log probabilities (B, T, V) after each token (B, T), and the new state.
 
-        -inf for PAD, BOS and MASK. After EOS or BOS a new document begins.
+        -inf for PAD, BOS and MASK. After EOS or BOS a new document starts.
         """
         tokens = tokens.to(self.unigram.device)
-        seen = torch.cat([state.past["tokens"], tokens], 1)  # (B, order - 1 + T)
-        current = torch.where(seen == EOS, BOS, seen)
+        history = torch.cat([state.past["tokens"], tokens], 1)  # (B, order - 1 + T)
+        current = torch.where(history == EOS, BOS, history)
         contexts = [current]  # each (B, order - 1 + T): contexts of 1, 2, ... tokens
         for table in self.tables[:-1]:
             before = F.pad(contexts[-1][:, :-1], (1, 0), value=-1)
@@ -165,25 +165,25 @@ class NGram(nn.Module):
         for table, context in zip(self.tables, contexts, strict=False):
             p = table.add(p, context[:, self.order - 1 :].flatten())
         logits = p.log().unflatten(0, tokens.shape)  # (B, T, V)
-        return logits, State({}, {"tokens": seen[:, tokens.shape[1] :]})
+        return logits, State({}, {"tokens": history[:, tokens.shape[1] :]})
 
     def log_probabilities(self, stream: np.ndarray | Tensor) -> Tensor:
-        """log p (N,) of each token of a text (N,), given the tokens before it in its document."""
+        """Return log p (N,) of each token of a text (N,), given its prefix in the document."""
         tokens = torch.as_tensor(stream, dtype=torch.int64, device=self.unigram.device)
         ends = tokens == EOS
         contexts = F.pad(torch.where(ends, BOS, tokens), (1, 0), value=BOS)[:-1]
         p = self.unigram[tokens]
         for table in self.tables:
-            places = table.find(contexts, tokens)
-            known = places >= 0
+            indices = table.find(contexts, tokens)
+            known = indices >= 0
             p = p * table.rests(contexts)
-            p[known] += table.share[places[known]]
-            contexts = F.pad(torch.where(ends, -1, places), (1, 0), value=-1)[:-1]
+            p[known] += table.share[indices[known]]
+            contexts = F.pad(torch.where(ends, -1, indices), (1, 0), value=-1)[:-1]
         return p.log()
 
 
 class NGramOptions(TextModelOptions):
-    """Counts of token sequences, smoothed: no network, no training steps."""
+    """Options of smoothed n-gram counts: no network, no training steps."""
 
     gives: ClassVar[str] = "steps"
     kind: Literal["ngram"] = "ngram"
@@ -196,5 +196,5 @@ class NGramOptions(TextModelOptions):
         return True
 
     def build(self, shape: InputShape) -> NGram:
-        """The model of such texts, not yet counted."""
+        """Return the untrained model for this input."""
         return NGram(shape.size, self.order)

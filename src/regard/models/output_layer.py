@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from regard.nn.int8 import Int8Linear, Weights
 
-LARGE = 1 << 18  # numbers of a matrix
+LARGE = 1 << 18  # weights of a matrix
 
 
 class OutputLayer(nn.Module):
-    """Vectors to logits; tied to an embedding (Press and Wolf 2017) or with its own weights."""
+    """A linear layer to logits, tied to an embedding (Press and Wolf 2017) or not."""
 
     def __init__(self, weight: nn.Parameter, bias: bool = False) -> None:
         super().__init__()
@@ -23,18 +23,18 @@ class OutputLayer(nn.Module):
         self.bias = nn.Parameter(weight.new_zeros(len(weight))) if bias else None
 
     def forward(self, h: Tensor) -> Tensor:
-        """(..., D) to (..., V)."""
+        """Return (..., V) for (..., D)."""
         return F.linear(h, self.weight, self.bias)
 
     def int8(self, weights: Weights) -> Int8Linear:
-        """The same with int8 weights."""
+        """Return the same layer with int8 weights."""
         bias = None if self.bias is None else weights.tensor(self.bias)
         return Int8Linear(weights.matrix(self.weight), bias)
 
     def fast(self) -> Callable[[Tensor], Tensor]:
-        """(R, D) to (R, V), by oneDNN with weights laid out for it, where torch has that.
+        """Return a function (R, D) to (R, V) by oneDNN with packed weights, if available.
 
-        For a large matrix it is up to twice as fast; for a small one it is slower.
+        It is up to twice as fast for a large matrix, and slower for a small one.
         """
         if self.weight.device.type != "cpu":
             return self

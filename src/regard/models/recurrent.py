@@ -28,7 +28,7 @@ from regard.nn.recurrent import Bidirectional, Cell, Hidden, Recurrence, final_s
 
 
 class RecurrentEncoder(nn.Module):
-    """Recurrent layers; the summary is the state at the end (of each direction)."""
+    """Recurrent layers; the summary is the final state (of each direction)."""
 
     def __init__(self, body: Recurrence | Bidirectional, dropout: float) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class RecurrentEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, inputs) to (B, S, D)."""
+        """Return (B, S, D) for (B, S, inputs)."""
         x = self.dropout(source.data)
         both = isinstance(self.body, Bidirectional)
         states = self.body(x, source.mask) if both else self.body(x)[0]
@@ -44,7 +44,7 @@ class RecurrentEncoder(nn.Module):
         return found._replace(summary=final_states(found, both))
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
-        """With a frontend that looks tokens up: all in one, if the layers are torch's own."""
+        """Return a fast path with the lookup of the frontend, if the layers are torch's."""
         embed = claim(frontend, "lookup")
         sides = [fast_cells(side) for side in claim(self.body, "sides") or ()]
         known = [side for side in sides if side is not None]
@@ -56,9 +56,9 @@ class RecurrentEncoder(nn.Module):
 class RecurrentDecoder(nn.Module):
     """Recurrent layers, then attention to the source: out = tanh(W [h; context]).
 
-    (Luong et al. 2015, eq. 5.) The first state is tanh of a linear map of the source's summary
-    (Bahdanau et al. 2015, A.2.2). With `input_feeding`, the last output joins the next input (Luong
-    3.3), so tokens go one by one in training too: slower.
+    (Luong et al. 2015, eq. 5.) The initial state is tanh of a linear layer of the source summary
+    (Bahdanau et al. 2015, A.2.2). With `input_feeding`, the previous output is part of the next
+    input (Luong 3.3); training is then sequential and slower.
     """
 
     def __init__(
@@ -80,13 +80,13 @@ class RecurrentDecoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def start(self, memory: Padded) -> State:
-        """The state before the first token; the bridge is crossed on the first call."""
+        """Return the state before the first token; the first call computes the initial state."""
         past = {"hidden": None, "last": None, "score": None}
         return State({"encoded": memory, "keys": None}, past)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """x (R, T, D) to (R, T, D) and the state after it."""
-        x, state = self.dropout(x), self._begun(x, state)
+        """Return the output (R, T, D) for x (R, T, D), and the new state."""
+        x, state = self.dropout(x), self._initialized(x, state)
         if not self.input_feeding and not self.score.sequential:
             return self._read(x, state)
         steps = []
@@ -96,8 +96,8 @@ class RecurrentDecoder(nn.Module):
                 steps.append(out)
         return torch.cat(steps, 1), state
 
-    def _begun(self, x: Tensor, state: State) -> State:
-        """The state with its first hidden vectors, and zeros that stand for the first output."""
+    def _initialized(self, x: Tensor, state: State) -> State:
+        """Return the state with initial hidden vectors, and zeros for the previous output."""
         past = state.past
         if past["hidden"] is None:
             past = past | {"hidden": self.first(state.memory["encoded"], len(x))}
@@ -106,7 +106,7 @@ class RecurrentDecoder(nn.Module):
         return State(state.memory, past)
 
     def _read(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """Tokens x (R, T, D) at once; with input_feeding one at a time."""
+        """Return the output for tokens x (R, T, D); with input feeding, T is 1."""
         memory, past = state.memory["encoded"], state.past
         fed = torch.cat([x, past["last"]], -1) if self.input_feeding else x
         h, hidden = self.body(fed, past["hidden"])
@@ -117,14 +117,14 @@ class RecurrentDecoder(nn.Module):
         return out, State({"encoded": memory, "keys": keys}, after)
 
     def first(self, memory: Padded, rows: int) -> Hidden:
-        """The first hidden state (R, L, D) of each part, from the source."""
+        """Return the initial hidden state (R, L, D) of each part, from the source."""
         first = torch.tanh(self.bridge(memory.pooled()))  # (B, parts * L * D)
         first = first.repeat_interleave(rows // len(first), 0)
         shape = (self.body.parts, len(self.body.layers), -1)
         return first.unflatten(-1, shape).unbind(1)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """With the embedding of its tokens: the same as plain functions, if its parts can be."""
+        """Return a fast path with the embedding of its tokens, if its parts support it."""
         plain, score = claim(self.body, "sides"), claim(self.score, "fast")
         cells = fast_cells(plain[0]) if plain else None
         if cells is None or score is None or type(self.join) is not nn.Linear:
@@ -133,7 +133,7 @@ class RecurrentDecoder(nn.Module):
 
 
 class RecurrentOptions(NetworkOptions):
-    """What recurrent encoders and decoders have in common; None is chosen from the data."""
+    """Common options of recurrent encoders and decoders; None is set from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     accepts_any_width: ClassVar[bool] = True
@@ -151,17 +151,17 @@ class RecurrentOptions(NetworkOptions):
 
     @property
     def gated(self) -> bool:  # type: ignore[override]
-        """Whether its cells have gates."""
+        """Whether its cells are gated."""
         return self.cell != "rnn"
 
     @property
     def scale(self) -> float:
-        """What embeddings are multiplied by: they begin with variance 1 / width."""
+        """Return the factor of the embeddings, which are initialized with variance 1 / width."""
         return math.sqrt(self.width or 1)
 
 
 class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
-    """Recurrent layers over the source."""
+    """Options of recurrent layers over the source."""
 
     bidirectional: bool = Field(True, description="read in both directions, half the width each")
 
@@ -173,7 +173,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
     def _even(self) -> "RecurrentEncoderOptions":
         if self.bidirectional and self.width and self.width % 2:
             raise ValueError(
-                f"width {self.width} is odd, but two directions share it; choose {self.width + 1}"
+                f"width {self.width} is odd, but two directions divide it; use {self.width + 1}"
             )
         return self
 
@@ -182,7 +182,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
         return frozenset() if self.bidirectional else frozenset({"first"})
 
     def build(self, inputs: int | None = None) -> RecurrentEncoder:
-        """The encoder of vectors of size `inputs`, or of its width; sizes must be filled."""
+        """Return the encoder of vectors of width `inputs`, or of its own; sizes must be set."""
         assert self.width and self.layers and self.dropout is not None
         kind = Bidirectional if self.bidirectional else Recurrence
         body = kind(self.cell, inputs or self.width, self.width, self.layers, self.dropout)
@@ -190,7 +190,7 @@ class RecurrentEncoderOptions(RecurrentOptions, EncoderOptions):
 
 
 class RecurrentDecoderOptions(RecurrentOptions):
-    """Recurrent layers with attention to the source."""
+    """Options of recurrent layers with attention to the source."""
 
     default_layers: ClassVar[int] = 1
     cross: RecurrentCross | None = Field(
@@ -203,12 +203,12 @@ class RecurrentDecoderOptions(RecurrentOptions):
         return super().features | {"attention": self.cross and self.cross.kind}
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Attention by a product if data is large, since that is faster."""
+        """Return the default sizes; large data gets bilinear attention, which is faster."""
         cross = "bilinear" if stats.is_large else "additive"
         return super().default_sizes(stats, width) | {"cross": cross}
 
     def build(self, memory_width: int, inputs: int | None = None) -> RecurrentDecoder:
-        """The decoder over memory of this width, of vectors of size `inputs` or of its width."""
+        """Return the decoder over memory of this width; inputs: their width (default: its own)."""
         assert self.width and self.layers and self.dropout is not None
         size = (inputs or self.width) + (self.width if self.input_feeding else 0)
         return RecurrentDecoder(

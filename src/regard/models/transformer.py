@@ -1,6 +1,6 @@
 """Transformers: stacks of attention layers.
 
-A decoder trains (all tokens at once), reads a prompt and decodes (one token) by one forward.
+A decoder has one forward for training (all tokens at once), prompts and decoding (one token).
 B sentences, k beams, R = k * B rows, S source length, T target length, D width.
 """
 
@@ -23,7 +23,7 @@ from regard.nn.positions import Position
 
 
 class Stack(nn.Module):
-    """Layers with their positions, and a norm after the last."""
+    """Layers with positions, and a final norm."""
 
     def __init__(
         self, layers: Sequence[nn.Module], positions: Position, norm: Norm, dropout: float
@@ -36,25 +36,25 @@ class Stack(nn.Module):
 
     @property
     def kernel(self) -> Kernel:
-        """The self-attention of the first layer, which prepares each pass for all of them."""
+        """Return the self-attention kernel of the first layer, which prepares each pass for all."""
         kernel: Kernel = self.layers[0].attention.kernel  # type: ignore[union-attr, assignment]
         return kernel
 
     @property
     def length(self) -> int | None:
-        """The longest sequence that it can take; None: any."""
+        """Return the maximum sequence length; None: any."""
         limits = [self.positions.length, self.kernel.length]
         return min((limit for limit in limits if limit is not None), default=None)
 
     def fused(self) -> tuple[list[FusedLayer], Position, FusedNorm] | None:
-        """Its layers, positions and last norm, if the fused step computes them all."""
+        """Return its layers, positions and final norm, if the fused step supports them all."""
         layers, norm = fused_stack(list(self.layers)), claim(self.norm, "fused")
         if layers is None or norm is None or not claim(self.positions, "adds"):
             return None
         return layers, self.positions, norm
 
     def embed(self, x: Tensor, at: int, layer: int) -> Tensor:
-        """The input of a layer (R, T, D), with its positions where they are added."""
+        """Return the input of a layer (R, T, D), with positions if they are added there."""
         if layer == 0:
             return self.dropout(self.positions.embed(x, at))
         return self.positions.embed(x, at, layer) if self.positions.every_layer else x
@@ -64,7 +64,7 @@ class TransformerEncoder(Stack):
     """Self-attention layers (Vaswani et al. 2017, 3.1)."""
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, D) to (B, S, D); padding is invisible to what is real."""
+        """Return (B, S, D) for (B, S, D); padding is masked."""
         x, rows = source.data, len(source.data)
         prepared, _ = self.kernel.prepare(None, rows, rows, x.shape[1], x)
         mask = AttentionMask(
@@ -76,7 +76,7 @@ class TransformerEncoder(Stack):
         return Padded(self.norm(x, source.mask), source.mask)
 
     def fast(self, frontend: Frontend) -> Callable[[Padded], Padded] | None:
-        """With its frontend: the fused encoder, if all its parts are plain."""
+        """Return the fused encoder with its frontend, if all parts support it."""
         parts, read = self.fused(), fast(frontend)
         if parts is None:
             return None
@@ -93,13 +93,13 @@ class TransformerDecoder(Stack):
     """Masked self-attention and attention to the source (Vaswani et al. 2017, 3.1)."""
 
     def start(self, memory: Padded | None) -> State:
-        """The state before the first token; each layer projects its keys on its first call."""
-        nothing = [None] * len(self.layers)
-        past = {"at": 0, "shared": None, "layers": nothing}
-        return State({"encoded": memory, "keys": nothing}, past)
+        """Return the state before the first token; layers project their keys on the first call."""
+        empty = [None] * len(self.layers)
+        past = {"at": 0, "shared": None, "layers": empty}
+        return State({"encoded": memory, "keys": empty}, past)
 
     def forward(self, x: Tensor, state: State, real: Tensor | None = None) -> tuple[Tensor, State]:
-        """x (R, T, D) to (R, T, D) and the state after it; real: (R, T), None: all tokens are."""
+        """Return the output (R, T, D) for x, and the new state; real: (R, T), None: all are."""
         memory, past = state.memory["encoded"], state.past
         rows, new = x.shape[:2]
         sentences = rows if memory is None else len(memory.mask)
@@ -116,7 +116,7 @@ class TransformerDecoder(Stack):
         return self.norm(x, real), State({"encoded": memory, "keys": keys}, after)
 
     def fast(self, embed: nn.Module) -> FastDecoder | None:
-        """With the embedding of its tokens: the fused decoder, if all its parts are plain."""
+        """Return the fused decoder with the embedding of its tokens, if all parts support it."""
         parts, table = self.fused(), claim(embed, "fused")
         if parts is None or table is None or not parts[0][0].keys:  # without attention to a source
             return None

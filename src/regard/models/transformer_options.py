@@ -22,7 +22,7 @@ DEEP = 6  # layers for large data
 
 
 class TransformerOptions(NetworkOptions):
-    """What Transformer encoders and decoders have in common; None is chosen from the data."""
+    """Common options of Transformer encoders and decoders; None is set from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx", "ctranslate2"})
     kind: Literal["transformer"] = "transformer"
@@ -45,10 +45,10 @@ class TransformerOptions(NetworkOptions):
     @model_validator(mode="after")
     def _heads_divide_width(self) -> "TransformerOptions":
         if self.width and self.heads and self.width % self.heads:
-            fitting = [h for h in range(1, self.width + 1) if self.width % h == 0]
-            near = min(fitting, key=lambda h: abs(h - self.heads))  # type: ignore[operator]
+            divisors = [h for h in range(1, self.width + 1) if self.width % h == 0]
+            near = min(divisors, key=lambda h: abs(h - self.heads))  # type: ignore[operator]
             raise ValueError(
-                f"width {self.width} is not a multiple of heads {self.heads}; choose {near}"
+                f"width {self.width} is not a multiple of heads {self.heads}; use {near}"
             )
         return self
 
@@ -57,32 +57,32 @@ class TransformerOptions(NetworkOptions):
         kernel, positions = self.attention, self.positions
         if positions.rotates and not kernel.supports.rotary:
             raise ValueError(
-                f"positions {positions.kind} rotate queries and keys, and attention "
-                f"{kernel.kind} has no products of them; choose positions sinusoidal"
+                f"positions {positions.kind} rotate queries and keys, which attention "
+                f"{kernel.kind} does not support; use positions sinusoidal"
             )
         if positions.biases and not kernel.supports.bias:
             raise ValueError(
-                f"positions {positions.kind} add to the scores of attention, and attention "
-                f"{kernel.kind} has none; choose positions sinusoidal"
+                f"positions {positions.kind} add a bias to attention scores, which attention "
+                f"{kernel.kind} does not support; use positions sinusoidal"
             )
         return self
 
     def default_sizes(self, stats: DataStats, width: int) -> dict[str, Any]:
-        """Heads of 64, or the nearest divisor; encoders are deeper than decoders if data is small:
-        they cost the same to train, and decoding stays fast."""
+        """Return the default sizes: heads of width 64, or the nearest divisor. For small data,
+        encoders are deeper than decoders: training costs the same, and decoding stays fast."""
         layers = self.default_layers if stats.tokens < 50_000_000 else DEEP
         heads = next(h for h in range(max(1, width // 64), 0, -1) if width % h == 0)
         return {"width": width, "layers": layers, "heads": heads, "feedforward_width": 4 * width}
 
     @property
     def scale(self) -> float:
-        """What embeddings are multiplied by."""
+        """Return the factor of the embeddings."""
         return math.sqrt(self.width or 1) if self.embedding_scale else 1.0
 
-    def built_layers(
+    def build_layers(
         self, causal: bool, cross: KernelOptions | None = None, memory_width: int = 0
     ) -> list[TransformerLayer]:
-        """The layers of a stack. cross: of their attention to a memory of this width, if any."""
+        """Return the layers of a stack. cross: attention to a memory of this width, if any."""
         assert self.width and self.heads and self.layers and self.feedforward_width
         assert self.dropout is not None
         width, heads, dropout = self.width, self.heads, self.dropout
@@ -91,96 +91,96 @@ class TransformerOptions(NetworkOptions):
             attention = SelfAttention(
                 width, heads, self.attention.build(Shape(width, heads, causal))
             )
-            look = None
+            cross_attention = None
             if cross is not None:
                 kernel = cross.build(Shape(width, heads, causal=False))
-                look = CrossAttention(width, memory_width, heads, kernel)
+                cross_attention = CrossAttention(width, memory_width, heads, kernel)
             feed = FeedForward(width, self.feedforward_width, self.activation, dropout)
             residuals = [
                 self.norm_position.build(self.norm, width, dropout, self.layers)
                 for _ in range(2 if cross is None else 3)
             ]
-            layers.append(TransformerLayer(attention, look, feed, residuals))
+            layers.append(TransformerLayer(attention, cross_attention, feed, residuals))
         return layers
 
-    def order(self) -> Position:
-        """How this stack knows the order of its tokens."""
+    def build_positions(self) -> Position:
+        """Return the positions of this stack."""
         assert self.width and self.heads
         return self.positions.build(self.width, self.heads)
 
     def final_norm(self) -> Norm:
-        """The norm after the last layer."""
+        """Return the norm after the last layer."""
         assert self.width is not None
         return self.norm_position.final(self.norm, self.width)
 
 
 class TransformerEncoderOptions(TransformerOptions, EncoderOptions):
-    """Self-attention over the source."""
+    """Options of self-attention over the source."""
 
     default_layers: ClassVar[int] = 3
 
     @model_validator(mode="after")
-    def _attends_both_ways(self) -> "TransformerEncoderOptions":
+    def _check_bidirectional(self) -> "TransformerEncoderOptions":
         if not self.attention.supports.bidirectional:
             raise ValueError(
-                f"attention {self.attention.kind} attends only to what is before, and an encoder "
-                "attends both ways; choose attention softmax"
+                f"attention {self.attention.kind} is causal only, but an encoder is bidirectional; "
+                "use attention softmax"
             )
         return self
 
     @property
     def uses(self) -> frozenset[str]:
-        """Return the inputs that it uses in addition to the vectors."""
+        """Return which of `bias` and `edges` it uses."""
         supports = self.attention.supports
         return frozenset(name for name in ("bias", "edges") if getattr(supports, name))
 
     def build(self, inputs: int | None = None) -> TransformerEncoder:
-        """The encoder; sizes must be filled."""
+        """Return the encoder; sizes must be set."""
         assert self.dropout is not None
-        layers = self.built_layers(causal=False)
-        return TransformerEncoder(layers, self.order(), self.final_norm(), self.dropout)
+        layers = self.build_layers(causal=False)
+        return TransformerEncoder(layers, self.build_positions(), self.final_norm(), self.dropout)
 
 
 class CausalTransformerOptions(TransformerOptions):
-    """Masked self-attention: GPT (Radford et al. 2018)."""
+    """Options of causal self-attention: GPT (Radford et al. 2018)."""
 
     default_layers: ClassVar[int] = 4
-    carries: ClassVar[bool] = False  # no state for the next batch: positions restart
+    carries: ClassVar[bool] = False  # no state into the next batch: positions restart there
 
     @model_validator(mode="after")
-    def _hides_the_future(self) -> Self:
+    def _check_causal(self) -> Self:
         if not self.attention.supports.causal:
             raise ValueError(
-                f"attention {self.attention.kind} sees the future, which a decoder must not; use "
-                "it in an encoder, and choose attention softmax here"
+                f"attention {self.attention.kind} is not causal, so only an encoder can use it; "
+                "use attention softmax"
             )
         return self
 
     def build(self) -> TransformerDecoder:
-        """The decoder; sizes must be filled."""
+        """Return the decoder; sizes must be set."""
         assert self.dropout is not None
-        layers = self.built_layers(causal=True)
-        return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
+        layers = self.build_layers(causal=True)
+        return TransformerDecoder(layers, self.build_positions(), self.final_norm(), self.dropout)
 
 
 class TransformerDecoderOptions(CausalTransformerOptions):
-    """Masked self-attention and attention to the source."""
+    """Options of causal self-attention with attention to the source."""
 
     default_layers: ClassVar[int] = 2
     cross: Attention = Field(Softmax(), description="kind of attention to the source")
 
     @model_validator(mode="after")
-    def _attends_to_the_source(self) -> "TransformerDecoderOptions":
+    def _check_cross(self) -> "TransformerDecoderOptions":
         if not self.cross.supports.cross:
             raise ValueError(
-                f"cross {self.cross.kind} attends only within one sequence; choose cross softmax"
+                f"cross {self.cross.kind} supports self-attention only; use cross softmax"
             )
         return self
 
     def build(  # type: ignore[override]
         self, memory_width: int, inputs: int | None = None
     ) -> TransformerDecoder:
-        """The decoder over memory of this width; sizes must be filled."""
+        """Return the decoder over memory of this width; sizes must be set."""
         assert self.dropout is not None
-        layers = self.built_layers(True, self.cross, memory_width)
-        return TransformerDecoder(layers, self.order(), self.final_norm(), self.dropout)
+        layers = self.build_layers(True, self.cross, memory_width)
+        return TransformerDecoder(layers, self.build_positions(), self.final_norm(), self.dropout)

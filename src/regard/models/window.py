@@ -1,4 +1,4 @@
-"""Networks without memory: a position alone, or with the neighbors in a window.
+"""Networks without memory: per position, or over a window of neighbors.
 
 B rows, S length, D width, R window.
 """
@@ -19,7 +19,7 @@ from regard.nn.feedforward import ACTIVATIONS, Activation
 
 
 class LinearEncoder(nn.Module):
-    """Nothing between frontend and head: the model is linear in its vectors."""
+    """No hidden layer: the model is linear in its input vectors."""
 
     linear: ClassVar[bool] = True
 
@@ -28,12 +28,12 @@ class LinearEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, D) to (B, S, D)."""
+        """Return (B, S, D) for (B, S, D)."""
         return source._replace(data=self.dropout(source.data))
 
 
 class MlpEncoder(nn.Module):
-    """Layers f(W x + b) at each position on its own."""
+    """Layers f(W x + b) per position."""
 
     def __init__(self, sizes: list[int], activation: Activation, dropout: float) -> None:
         super().__init__()
@@ -42,25 +42,25 @@ class MlpEncoder(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, inputs) to (B, S, D)."""
-        return Padded(self.layered(source.data), source.mask)
+        """Return (B, S, D) for (B, S, inputs)."""
+        return Padded(self.apply_layers(source.data), source.mask)
 
-    def layered(self, x: Tensor) -> Tensor:
-        """(..., inputs) to (..., D)."""
+    def apply_layers(self, x: Tensor) -> Tensor:
+        """Return (..., D) for (..., inputs)."""
         for layer in self.layers:
             x = self.activation(layer(self.dropout(x)))
             record_hidden(layer, x)
         return self.dropout(x)
 
     def rectified(self, x: Padded | Tensor, output: Padded | Tensor) -> Tensor:
-        """What its last activation gives (..., D), for a call from x to output."""
+        """Return the output of its last activation (..., D), for a call from x to output."""
         return output if isinstance(output, Tensor) else output.data
 
 
 class WindowEncoder(nn.Module):
     """An MLP over each position and its R neighbors on each side (Collobert et al. 2011, 3.1).
 
-    It is a convolution; with the largest value over all positions, Kim's network (2014).
+    It is a convolution; with max pooling, it is Kim's network (2014).
     """
 
     def __init__(self, window: int, mlp: MlpEncoder) -> None:
@@ -69,15 +69,15 @@ class WindowEncoder(nn.Module):
         self.mlp = mlp
 
     def forward(self, source: Padded) -> Padded:
-        """(B, S, inputs) to (B, S, D); beyond the ends of a row lie zeros."""
+        """Return (B, S, D) for (B, S, inputs); rows are padded with zeros."""
         x = source.data * source.mask.unsqueeze(-1)
         x = F.pad(x, (0, 0, self.window, self.window))
-        seen = x.unfold(1, 2 * self.window + 1, 1).transpose(2, 3).flatten(2)
-        return self.mlp(Padded(seen, source.mask))
+        windows = x.unfold(1, 2 * self.window + 1, 1).transpose(2, 3).flatten(2)
+        return self.mlp(Padded(windows, source.mask))
 
 
 class Memoryless(EncoderOptions):
-    """What networks without memory have in common; None is chosen from the data."""
+    """Common options of networks without memory; None is set from the data."""
 
     exports: ClassVar[frozenset[str]] = frozenset({"onnx"})
     width: int | None = Field(None, gt=0, description="width of the vectors")
@@ -85,7 +85,7 @@ class Memoryless(EncoderOptions):
 
     @property
     def scale(self) -> float:
-        """What embeddings are multiplied by: they begin small, so that rare words say little."""
+        """Return the factor of the embeddings: small, so that rare words have little effect."""
         return 1.0
 
     @property
@@ -94,7 +94,7 @@ class Memoryless(EncoderOptions):
 
 
 class LinearEncoderOptions(Memoryless):
-    """No hidden layer: linear, logistic and softmax regression."""
+    """Options without a hidden layer: linear, logistic and softmax regression."""
 
     direct: ClassVar[bool] = True
     linear: ClassVar[bool] = True
@@ -110,13 +110,13 @@ class LinearEncoderOptions(Memoryless):
         return inputs
 
     def build(self, inputs: int | None = None) -> LinearEncoder:
-        """The encoder; whatever comes in goes out."""
+        """Return the encoder, which only applies dropout."""
         assert self.dropout is not None
         return LinearEncoder(self.dropout)
 
 
 class MlpEncoderOptions(Memoryless):
-    """Hidden layers at each position on its own."""
+    """Options of hidden layers per position."""
 
     direct: ClassVar[bool] = True
     kind: Literal["mlp"] = "mlp"
@@ -124,14 +124,14 @@ class MlpEncoderOptions(Memoryless):
     activation: Activation = "relu"
 
     def build(self, inputs: int | None = None) -> MlpEncoder:
-        """The encoder of vectors of size `inputs`, by default its own width."""
+        """Return the encoder of vectors of width `inputs` (default: its own width)."""
         assert self.width and self.layers and self.dropout is not None
         sizes = [inputs or self.width] + [self.width] * self.layers
         return MlpEncoder(sizes, self.activation, self.dropout)
 
 
 class WindowEncoderOptions(MlpEncoderOptions):
-    """Hidden layers over each position and its neighbors."""
+    """Options of hidden layers over each position and its neighbors."""
 
     direct: ClassVar[bool] = False
     default_pooling: ClassVar[str] = "max"
@@ -143,7 +143,7 @@ class WindowEncoderOptions(MlpEncoderOptions):
         return frozenset()
 
     def build(self, inputs: int | None = None) -> WindowEncoder:  # type: ignore[override]
-        """The encoder; sizes must be filled."""
+        """Return the encoder; sizes must be set."""
         assert self.width
         mlp = MlpEncoderOptions(
             **self.model_dump(include={"width", "layers", "activation", "dropout"})

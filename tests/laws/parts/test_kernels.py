@@ -244,9 +244,9 @@ def test_cross_attention_is_weights_times_values_for_every_beam(kind: KernelOpti
 
 
 UNSUPPORTED = {
-    "bidirectional": (TransformerEncoderOptions, "attention", "an encoder attends both ways"),
-    "causal": (CausalTransformerOptions, "attention", "sees the future, which a decoder must not"),
-    "cross": (TransformerDecoderOptions, "cross", "attends only within one sequence"),
+    "bidirectional": (TransformerEncoderOptions, "attention", "an encoder is bidirectional"),
+    "causal": (CausalTransformerOptions, "attention", "is not causal, so only an encoder"),
+    "cross": (TransformerDecoderOptions, "cross", "supports self-attention only"),
 }
 
 

@@ -129,7 +129,7 @@ def test_what_a_kernel_cannot_use_is_an_error(hook: str, monkeypatch: pytest.Mon
     """Positions that turn queries and keys, or add to scores, need a kernel with such scores."""
     ability, why = {
         "rotates": ("rotary", "rotate queries and keys"),
-        "biases": ("bias", "add to the scores"),
+        "biases": ("bias", "add a bias to attention scores"),
     }[hook]
     monkeypatch.setattr(Softmax, "supports", Supports()._replace(**{ability: False}))
     monkeypatch.setattr(Sinusoidal, hook, True)
