@@ -248,7 +248,7 @@ def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_
     file, asked = tmp_path / "short", ("abc", "fed", "cafe")
     said = command("shortlist", trained.run, trained.train, "--out", file, "--per-token", "2")
     assert said.code == 0, said.err
-    assert "true tokens among them" in said.out and "100.00%" in said.out
+    assert "reference tokens covered" in said.out and "100.00%" in said.out
     assert not (trained.run / "shortlist.safetensors").exists()
     given = ("--shortlist-file", file)
     said = command("predict", trained.run, *asked, *given)

@@ -50,8 +50,8 @@ def shortlist(
     path = out or predictor.folder / FILE
     shortlist.save(path, *tokenizers)
     mean, covered = shortlist.coverage(*_rows(task, opened.dev))
-    print(f"mean shortlist size{mean:>12,.1f} of {sizes[1]:,} target tokens")
-    print(f"reference tokens covered{covered:>7.2%} of {len(opened.dev):,} held-out pairs")
+    print(f"mean shortlist size{mean:>13,.1f} of {sizes[1]:,} target tokens")
+    print(f"reference tokens covered{covered:>8.2%} of {len(opened.dev):,} held-out pairs")
     info(f"written: {path}")
 
 
