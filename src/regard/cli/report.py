@@ -44,12 +44,12 @@ def report(
         raise UserError(
             f"{len(found)} runs to compare: --out is missing", help="--out compare.html"
         )
-    whole = []
+    readable = []
     for one in map(summarize, found.values()):
         if one.run.facts:
-            whole.append(one)
+            readable.append(one)
         else:
             info(f"skipped: {one.folder} ({' '.join(one.notes)})")
-    if len(whole) < 2:
+    if len(readable) < 2:
         raise UserError("nothing to compare: fewer than two readable runs")
-    print(write_comparison(whole, out))
+    print(write_comparison(readable, out))

@@ -68,7 +68,7 @@ class FileWeights(Weights):
 
 
 def load_int8(build: Callable[[], nn.Module], path: Path) -> nn.Module:
-    """The model that `build` gives, its weights read from a file, in int8."""
+    """Return the model of `build` with int8 weights from a file."""
     check_cpu(parallel.device())
     model, _ = _read(build, path)
     trim_malloc()
@@ -85,7 +85,7 @@ def save_int8(build: Callable[[], nn.Module], path: Path, out: Path) -> None:
 
 
 def _read(build: Callable[[], nn.Module], path: Path) -> tuple[nn.Module, FileWeights]:
-    """The model in int8, and what was read for it."""
+    """Return the int8 model and the weights read for it."""
     model = build()  # its random weights go as those of the file come
     stored = FileWeights(model, path)
     return quantize(model, stored), stored
