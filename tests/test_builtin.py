@@ -1,4 +1,4 @@
-"""Built-in data: the right answers, parts that share no source, the same every time."""
+"""Built-in datasets: correct targets, disjoint sets, the same every time."""
 
 import datetime
 import sys
@@ -12,7 +12,7 @@ MADE = ["reverse", "copy", "sort", "dates"]
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_made_parts_have_their_sizes_and_share_no_source(name: str) -> None:
+def test_generated_sets_have_their_sizes_and_share_no_source(name: str) -> None:
     splits = builtin(name)
     assert [len(splits.train), len(splits.dev), len(splits.test)] == [20_000, 500, 500]
     parts = (splits.train, splits.dev, splits.test)
@@ -28,7 +28,7 @@ def test_made_parts_have_their_sizes_and_share_no_source(name: str) -> None:
         ("sort", lambda text: "".join(sorted(text))),
     ],
 )
-def test_strings_have_the_right_target(name: str, answer: object) -> None:
+def test_strings_have_the_correct_target(name: str, answer: object) -> None:
     assert callable(answer)
     for pair in builtin(name).train:
         assert pair.source.isalpha() and pair.source.islower() and len(pair.source) <= 10

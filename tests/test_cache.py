@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from regard.core.cache import cache_root, cached, load_facts, make_key
+from regard.core.cache import cache_root, cached, load_metadata, make_key
 from regard.core.errors import UserError
 from regard.core.formatting import size
 from regard.core.limits import MEMORY, memory_limit
@@ -44,12 +44,12 @@ class Made:
         return {"rows": 5000, "names": ["a"]}
 
 
-def test_what_was_made_is_found(cache: Path) -> None:
+def test_a_built_folder_is_reused(cache: Path) -> None:
     made = Made()
-    folder, facts = cached("things", "key", made)
+    folder, metadata = cached("things", "key", made)
     assert folder.parent.parent == cache
-    assert cached("things", "key", made) == (folder, facts)
-    assert made.count == 1 and facts == {"rows": 5000, "names": ["a"]}
+    assert cached("things", "key", made) == (folder, metadata)
+    assert made.count == 1 and metadata == {"rows": 5000, "names": ["a"]}
     cached("things", "other", made)
     assert made.count == 2
 
@@ -81,10 +81,10 @@ def test_a_corrupted_entry_is_rebuilt_with_a_warning(
     damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = Made()
-    folder, facts = cached("things", "key", made)
+    folder, metadata = cached("things", "key", made)
     assert "corrupted" not in capsys.readouterr().err
     damage(folder)
-    assert cached("things", "key", made) == (folder, facts)
+    assert cached("things", "key", made) == (folder, metadata)
     assert made.count == 2
     assert "corrupted" in capsys.readouterr().err
     assert os.listdir(folder.parent) == ["key"]
@@ -101,7 +101,7 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
 
 
 def test_of_two_writers_the_first_to_finish_decides() -> None:
-    """Both continue with one whole folder, and nothing else is left behind."""
+    """Both continue with one complete folder, and nothing else is left."""
     both = threading.Barrier(2, timeout=120)
     found: list[tuple[Path, dict[str, Any]]] = []
 
@@ -131,7 +131,7 @@ def test_a_cache_that_cannot_be_written_says_what_to_do(
         cached("things", "key", Made())
 
 
-def test_where_the_cache_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache_root() == tmp_path / "cache"
     monkeypatch.delenv("REGARD_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -171,7 +171,7 @@ def test_a_file_that_was_just_written_is_not_remembered(tmp_path: Path) -> None:
     path = tmp_path / "a.tsv"
     path.write_text("a\tb\n")
     textfile.open_text(str(path))
-    assert load_facts(str(path)) == {}
+    assert load_metadata(str(path)) == {}
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_a_wrong_size_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_words_that_came_before_are_cut_as_whole_texts_are(
+def test_cached_words_are_tokenized_like_full_texts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also with spaces anywhere, characters that are hidden, unknown ones, and few words kept."""

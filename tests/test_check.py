@@ -77,7 +77,7 @@ def test_each_issue_is_named(pair: tuple[str, str], warning: str) -> None:
     assert f"warning: {warning}" in result.short()
 
 
-def test_double_spaces_matter_for_spaced_tokens() -> None:
+def test_double_spaces_matter_for_whitespace_tokens() -> None:
     train = pairs_of(("a b", "A B"), ("b  a", "B A"))
     warning = "1 source with double spaces, read as one (first: line 2)"
     assert warning in check_of(train, kind="whitespace").warnings

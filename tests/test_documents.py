@@ -67,7 +67,7 @@ def test_json(name: str) -> None:
     assert "Windows line ends (CR LF) converted to LF in 1 documents" in read.notes
     read = read_documents(name, "line", "body")
     assert read.pairs == [Pair("", "x", 1), Pair("", "y", 2)]
-    assert "each object is a document, whatever is asked for text (line)" in read.notes
+    assert "each object is a document; document_unit=line is for plain text only" in read.notes
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "a.conll-u.gz", "a.data"])

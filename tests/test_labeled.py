@@ -156,7 +156,7 @@ def test_several_numbers() -> None:
 
 
 @pytest.mark.parametrize("cell", ["abc", "nan", "inf", "1_000", "1,5", "1 2"])
-def test_cells_that_are_no_numbers(cell: str) -> None:
+def test_cells_that_are_not_numbers(cell: str) -> None:
     message = f"t.tsv line 2: column 2: expected a finite number, found {cell!r}"
     assert message in error_of(read_numbers, "t.tsv", f"a\t1\nb\t{cell}\nc\t3\n")
 
@@ -267,7 +267,7 @@ def test_bad_vector_columns() -> None:
         ("x.csv", "\n", [], False),
     ],
 )
-def test_vectors_are_told_from_texts(
+def test_vectors_are_distinguished_from_texts(
     name: str, content: str, columns: list[str], expected: bool
 ) -> None:
     assert looks_like_vectors(write(name, content), *columns) is expected

@@ -52,7 +52,11 @@ ASKED = [
     ("regress", ("predict", "1,2,3"), "'1,2,3': expected 2 finite numbers, separated by commas"),
     ("regress", ("predict", "1,x"), "'1,x': expected 2 finite numbers, separated by commas"),
     ("regress", ("predict", "1,nan"), "'1,nan': expected 2 finite numbers"),
-    ("regress", ("predict", "--input", "DEV"), "regress-dev.csv line 1: 'a,b,y': 2 finite numbers"),
+    (
+        "regress",
+        ("predict", "--input", "DEV"),
+        "regress-dev.csv line 1: 'a,b,y': expected 2 finite numbers",
+    ),
     ("tag", ("predict", "--input", "nowhere.txt"), "nowhere.txt: no such file"),
     ("classify", ("evaluate", "reverse"), "reverse: built-in datasets are for --task transduce"),
 ]

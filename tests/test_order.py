@@ -14,7 +14,7 @@ QUICK = settings(max_examples=60, deadline=None)
 
 
 def natural(count: int) -> np.ndarray:
-    """Lengths as sentences have them: skewed, and both sides alike."""
+    """Lengths like those of sentences: skewed, and similar on both sides."""
     random = np.random.default_rng(0)
     source = random.gamma(4, 3.5, count).astype(int) + 1
     target = np.maximum(1, source + random.integers(-3, 4, count))
@@ -32,7 +32,7 @@ def test_every_example_once(pairs: list, tokens: int, seed: int, epoch: int) -> 
 @QUICK
 @given(LENGTHS, st.integers(1, 200), st.integers(0, 5))
 def test_the_budget_is_respected(pairs: list, tokens: int, epoch: int) -> None:
-    """Padded places of the longer side; only an example that is too long alone goes over."""
+    """Padded positions of the longer side; only an example that is too long alone goes over."""
     lengths = np.array(pairs)
     for rows in batch_order(lengths, tokens, 1, epoch):
         assert len(rows) * lengths[rows].max() <= tokens or len(rows) == 1
@@ -65,7 +65,7 @@ def test_every_epoch_and_every_seed_is_another() -> None:
 
 
 def test_every_epoch_has_as_many_batches() -> None:
-    """So that the share of an epoch that is done can be told from the position in it."""
+    """So that the completed fraction of an epoch follows from the position in it."""
     lengths = natural(500)
     assert len({len(batch_order(lengths, 200, 1, epoch)) for epoch in range(5)}) == 1
 

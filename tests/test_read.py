@@ -63,7 +63,7 @@ def test_formats_agree(name: str, content: str, ending: str) -> None:
         ('{"source":"a","target":"b"}\n{"source":"c d","target":"e"}\n', "read as JSONL, guessed"),
     ],
 )
-def test_unknown_endings_are_guessed_and_said(content: str, note: str) -> None:
+def test_unknown_suffixes_are_guessed_and_noted(content: str, note: str) -> None:
     found = read_pairs(write("train.data", content))
     assert found.pairs == PAIRS
     assert found.notes[0].startswith(note)
@@ -178,7 +178,7 @@ def test_standard_input_streams_line_by_line() -> None:
         process.stdin.close()
 
 
-def test_dev_part_follows_the_source_alone() -> None:
+def test_dev_set_depends_on_the_source_only() -> None:
     pairs = [Pair(f"word {n % 300}", f"target {n}", n) for n in range(900)]
     train, dev = split_dev(pairs)
     assert len({pair.source for pair in dev}) == 30
@@ -188,7 +188,7 @@ def test_dev_part_follows_the_source_alone() -> None:
     assert {pair.source for pair in backwards[1]} == {pair.source for pair in dev}
 
 
-def test_dev_part_has_sensible_sizes() -> None:
+def test_dev_set_has_sensible_sizes() -> None:
     many = [Pair(str(n), "x", n) for n in range(12_000)]
     assert len(split_dev(many)[1]) == 1_000
     train, dev = split_dev(many[:2])

@@ -127,7 +127,7 @@ def test_columns_by_number_and_name() -> None:
     assert read_tagged(path, "a", "b")[0].pairs == [Pair(("x", "y z"), ("1", "2"), 1)]
 
 
-def test_one_column_of_tokens_is_told_from_one_line_of_them() -> None:
+def test_one_column_of_tokens_is_not_one_line_of_them() -> None:
     one = [Pair(("a", "b"), ("X", "Y"), 1)]
     assert read_tagged(write("s.tsv", "a\tX\nb\tY\n"))[0].pairs == one
     assert read_tagged(write("s.tsv", "a b\tX Y\n"))[0].pairs == one
@@ -159,7 +159,7 @@ def test_own_tags_give_the_file_back(name: str, ending: str) -> None:
     assert "".join(layout.render(each, each.tags or ()) for each in found) == content
 
 
-def test_json_is_given_back_with_all_its_keys() -> None:
+def test_json_keeps_all_its_keys() -> None:
     written = predict("g.jsonl", FILES["g.jsonl"]).splitlines()
     assert json.loads(written[1]) == {"tokens": ["Go", "!"], "tags": ["X", "X"], "id": "é"}
     assert json.loads(predict("n.jsonl", '{"words": "a b"}\n'))["tags"] == ["X", "X"]

@@ -1,4 +1,4 @@
-"""Vocabularies: fixed specials, exact round trips, the automatic choice, saving and damage."""
+"""Tokenizers: special tokens, exact round trips, automatic choice, saving, corrupted files."""
 
 from pathlib import Path
 
@@ -44,14 +44,14 @@ def test_any_text_comes_back_from_characters(given_texts: list[str]) -> None:
 
 
 @given(texts)
-def test_any_text_comes_back_from_words_up_to_white_space(given_texts: list[str]) -> None:
+def test_any_text_comes_back_from_words_up_to_whitespace(given_texts: list[str]) -> None:
     tokenizer = build_tokenizer("word", given_texts)
     for text in given_texts:
         assert tokenizer.decode(tokenizer.encode(text)) == " ".join(text.split())
 
 
 @given(some.lists(some.text("ab \t\u2028", max_size=20), max_size=5))
-def test_spaced_tokens_come_back_with_single_spaces(given_texts: list[str]) -> None:
+def test_whitespace_tokens_come_back_with_single_spaces(given_texts: list[str]) -> None:
     tokenizer = build_tokenizer("whitespace", given_texts)
     for text in given_texts:
         kept = " ".join(part for part in text.split(" ") if part)
@@ -162,7 +162,7 @@ def test_wrong_requests_are_explained() -> None:
         build_tokenizer("unigram", ["", ""])
 
 
-def test_names_can_be_seen() -> None:
+def test_names_are_printable() -> None:
     tokenizer = build_tokenizer("char", [" \t\u0301a"])
     shown = {tokenizer.token(id): tokenizer.name(id) for id in range(5, len(tokenizer))}
     assert shown == {" ": "\u2423", "\t": "U+0009", "\u0301": "\u25cc\u0301", "a": "a"}

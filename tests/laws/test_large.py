@@ -23,7 +23,7 @@ WORDS = ["the", "cat", "saw", "a", "dog", "on", "mats", "and", "ran", "away", "Ã
 
 
 def texts(seed: int, count: int) -> list[str]:
-    """Sentences, some of them odd."""
+    """Sentences, some of them unusual."""
     generator = random.Random(seed)
     odd = ["  two  spaces ", "e\u0301", "zero\u200bwidth", "\ufffd", "single", "x " * 40]
     made = [" ".join(generator.choices(WORDS, k=generator.randint(4, 9))) for _ in range(count)]
@@ -104,7 +104,7 @@ def write(folder: Path, files: dict[str, str], zipped: bool = False) -> DataSpec
 
 
 class Opened:
-    """Everything a run makes of its data before it begins."""
+    """Everything that a run computes from its data before training."""
 
     def __init__(self, place: DataSpec, settings: list[str], dev: DataSpec | None = None) -> None:
         config = load_config(None, settings).task
@@ -115,7 +115,7 @@ class Opened:
         self.corpus: Corpus = self.task.corpus(self.kept)
         self.check = self.task.check(self.data.train, self.data.dev)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """All that must not depend on how the file was read."""
         assert isinstance(self.task, TransduceTask)
         batches = [self.corpus.batch(rows) for rows in self.corpus.order(200, 1, 0)]
@@ -140,7 +140,7 @@ def both(
     settings: list[str],
     dev: DataSpec | None = None,
 ) -> tuple[Opened, Opened]:
-    """The same data read as a whole and in pieces."""
+    """The same data, read into memory and streamed."""
     monkeypatch.setenv("REGARD_MEMORY", "1GB")
     small = Opened(place, settings, dev)
     monkeypatch.setenv("REGARD_MEMORY", "1KB")
@@ -156,7 +156,7 @@ def test_every_format_is_the_same_in_pieces(
 ) -> None:
     place = write(tmp_path, FILES[name])
     small, large = both(place, monkeypatch, ["task.source.tokenizer=char"])
-    assert large.facts() == small.facts()
+    assert large.metadata() == small.metadata()
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
@@ -167,9 +167,9 @@ def test_every_vocabulary_is_the_same_in_pieces(
     dev = write(tmp_path / "dev", {"dev.tsv": table(sentences(90))})
     small, large = both(place, monkeypatch, settings)
     again = Opened(place, settings)
-    assert large.facts() == small.facts() == again.facts()
+    assert large.metadata() == small.metadata() == again.metadata()
     small, large = both(place, monkeypatch, settings, dev)
-    assert large.facts() == small.facts()
+    assert large.metadata() == small.metadata()
 
 
 def test_gzip_is_the_same_and_unzipped_once(
@@ -177,7 +177,7 @@ def test_gzip_is_the_same_and_unzipped_once(
 ) -> None:
     place = write(tmp_path, FILES["aligned"], zipped=True)
     small, large = both(place, monkeypatch, ["task.source.tokenizer=char"])
-    assert large.facts() == small.facts()
+    assert large.metadata() == small.metadata()
     assert len(list((cache / "text").iterdir())) == 2
 
 
@@ -215,7 +215,7 @@ BAD: dict[str, dict[str, str | bytes]] = {
 
 
 def errors_of(place: DataSpec, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is reported of bad data, read as a whole and in pieces."""
+    """The errors for bad data, read into memory and streamed."""
     said = []
     for limit in ("1GB", "1KB"):
         monkeypatch.setenv("REGARD_MEMORY", limit)
@@ -249,7 +249,7 @@ def test_an_unknown_column_is_an_error_alike(
         assert one == other
 
 
-def test_quoted_csv_is_read_as_a_whole_and_that_is_reported(
+def test_quoted_csv_is_not_streamed_and_that_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = write(tmp_path, {"a.csv": 'one,"two\nlines"\n' * 300})
@@ -259,7 +259,7 @@ def test_quoted_csv_is_read_as_a_whole_and_that_is_reported(
     assert any("several times that much memory" in note for note in read.notes)
 
 
-def test_a_part_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_subset_knows_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The batches of a part of a file are those of its pairs, not of others."""
     place = write(tmp_path, FILES["tsv"])
     _, large = both(
@@ -287,9 +287,9 @@ def test_a_run_is_the_same_to_the_last_bit(
         run = tmp_path / f"run-{limit}"
         said = command("train", place.data, "--steps", "3", "--out", run, *tiny)
         assert said.code == 0, said.err
-        facts = json.loads((run / "run.json").read_text())["fingerprints"]
+        metadata = json.loads((run / "run.json").read_text())["fingerprints"]
         files = [(run / name).read_bytes() for name in ("model.safetensors", "check.json")]
-        runs.append((facts, files))
+        runs.append((metadata, files))
         checks.append(command("check", place.data).out.split("\n\n", 1)[1])
     assert runs[0] == runs[1] and checks[0] == checks[1]
 

@@ -1,4 +1,4 @@
-"""Laws of plain text: what an epoch reads, and how windows are cut for evaluation."""
+"""Laws of plain text: what an epoch reads, and how text is split into windows for evaluation."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -42,7 +42,7 @@ def test_an_epoch_is_a_pure_function(
 
 
 def test_epochs_and_seeds_differ() -> None:
-    """Random windows come in another order and are cut elsewhere."""
+    """Random windows come in another order and at other offsets."""
     text = corpus([400], 10, sequential=False)
     orders = [
         np.concatenate(text.order(50, seed, epoch)) for seed in range(2) for epoch in range(8)
@@ -71,7 +71,7 @@ def test_random_windows(sizes: list[int], context: int, tokens: int, seed: int, 
 def test_sequential_windows_follow_each_other(
     sizes: list[int], context: int, tokens: int, epoch: int
 ) -> None:
-    """Row by row from left to right; together all of the text but less than a token a row."""
+    """Row by row from left to right; together all of the text but less than one token per row."""
     text = corpus(sizes, context, sequential=True)
     N, order = len(text.side.flat), text.order(tokens, 1, epoch)
     rows = len(order[0])
@@ -88,7 +88,7 @@ def test_sequential_windows_follow_each_other(
 def test_batches_hold_their_windows(
     sizes: list[int], context: int, sequential: bool, tokens: int
 ) -> None:
-    """The tokens from beginning to end, and before them the one that precedes."""
+    """The tokens from start to end, and the previous one."""
     text = corpus(sizes, context, sequential)
     flat = text.side.flat.tolist()
     for rows in text.order(tokens, 1, 0):

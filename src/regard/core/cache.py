@@ -24,8 +24,8 @@ HEADER = "header.json"
 STALE_SECONDS = 3 * 86_400.0
 MAX_HASHED = 1 << 22  # bytes; smaller files are checked by content, larger ones by size
 
-Facts = dict[str, Any]
-Build = Callable[[Path], Facts]
+Metadata = dict[str, Any]
+Build = Callable[[Path], Metadata]
 
 
 def cache_root() -> Path:
@@ -45,15 +45,15 @@ def make_key(*parts: object) -> str:
     return digest.hexdigest()
 
 
-def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
+def cached(kind: str, key: str, build: Build) -> tuple[Path, Metadata]:
     """Return the folder of this key and its metadata; `build(folder)` creates it if needed.
 
     A corrupted folder is rebuilt, with a warning.
     """
     folder = cache_root() / kind / key
-    facts = _find(folder)
-    if facts is not None:
-        return folder, facts
+    metadata = _find(folder)
+    if metadata is not None:
+        return folder, metadata
     with readable_cache_errors(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale(folder.parent)
@@ -63,27 +63,27 @@ def cached(kind: str, key: str, build: Build) -> tuple[Path, Facts]:
             _rename(new, folder)
         finally:
             shutil.rmtree(new, ignore_errors=True)
-    facts = _find(folder)
-    assert facts is not None, f"{folder} disappeared"
+    metadata = _find(folder)
+    assert metadata is not None, f"{folder} disappeared"
     used = sum(entry.stat().st_size for entry in folder.rglob("*"))
     if used > MAX_HASHED:
         info(f"cache: {folder} ({size(used)})")
-    return folder, facts
+    return folder, metadata
 
 
-def save_facts(name: str, facts: Facts) -> None:
-    """Store some metadata under a name, for `load_facts`."""
+def save_metadata(name: str, metadata: Metadata) -> None:
+    """Store some metadata under a name, for `load_metadata`."""
     folder = cache_root() / "files"
     with readable_cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_json(folder / f"{make_key(name)}.json", facts)
+        write_json(folder / f"{make_key(name)}.json", metadata)
 
 
-def load_facts(name: str) -> Facts:
+def load_metadata(name: str) -> Metadata:
     """Return the metadata stored under a name, or an empty dict."""
     with contextlib.suppress(OSError, ValueError):
-        facts = json.loads((cache_root() / "files" / f"{make_key(name)}.json").read_bytes())
-        return facts if isinstance(facts, dict) else {}
+        metadata = json.loads((cache_root() / "files" / f"{make_key(name)}.json").read_bytes())
+        return metadata if isinstance(metadata, dict) else {}
     return {}
 
 
@@ -107,19 +107,19 @@ def _remove_stale(folder: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _find(folder: Path) -> Facts | None:
+def _find(folder: Path) -> Metadata | None:
     """Return the metadata of an intact folder, otherwise None; remove a corrupted one."""
     if not folder.exists():
         return None
     try:
         header = json.loads((folder / HEADER).read_bytes())
-        facts, files = header["facts"], header["files"]
-        assert header["sum"] == _sum_header(facts, files)
+        metadata, files = header["metadata"], header["files"]
+        assert header["sum"] == _sum_header(metadata, files)
         corrupted = [name for name, known in files.items() if _stat(folder / name) != known]
     except (OSError, ValueError, KeyError, TypeError, AssertionError):
         corrupted = [HEADER]
     if not corrupted:
-        return dict(facts)
+        return dict(metadata)
     warn(f"{folder}: corrupted cache entry ({', '.join(corrupted)}); rebuilding")
     with readable_cache_errors(folder):
         trash = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
@@ -129,11 +129,13 @@ def _find(folder: Path) -> Facts | None:
     return None
 
 
-def _close(folder: Path, facts: Facts) -> None:
+def _close(folder: Path, metadata: Metadata) -> None:
     """Write the header, which completes a folder."""
     names = [path for path in folder.rglob("*") if path.is_file()]
     files = {str(path.relative_to(folder)): _stat(path) for path in names}
-    write_json(folder / HEADER, {"facts": facts, "files": files, "sum": _sum_header(facts, files)})
+    write_json(
+        folder / HEADER, {"metadata": metadata, "files": files, "sum": _sum_header(metadata, files)}
+    )
 
 
 def _rename(new: Path, folder: Path) -> None:
@@ -152,5 +154,5 @@ def _stat(path: Path) -> list[Any]:
     return [count, hashlib.blake2b(content, digest_size=8).hexdigest()]
 
 
-def _sum_header(facts: Facts, files: Facts) -> str:
-    return make_key(facts, files)
+def _sum_header(metadata: Metadata, files: Metadata) -> str:
+    return make_key(metadata, files)

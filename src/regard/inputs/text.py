@@ -144,8 +144,8 @@ class Text(InputOptions):
         return TextInput(tokenizer, tree["lowercase"], True), Text(**tree)
 
     def load(self, folder: Path) -> TextInput:
-        facts = read_fields(folder / "input.json", "lowercase", "add_bos")
-        return TextInput(load_tokenizer(folder, "source"), *facts)
+        metadata = read_fields(folder / "input.json", "lowercase", "add_bos")
+        return TextInput(load_tokenizer(folder, "source"), *metadata)
 
 
 def _choose_words(

@@ -55,7 +55,7 @@ def same(one: Padded, other: Padded) -> None:
 
 
 def meant(source: Padded) -> Tensor:
-    """The data with the shared rows themselves in place of their numbers."""
+    """The data with the shared rows themselves instead of their indices."""
     if source.shared is None:
         return source.data
     spelled = F.pad(source.shared.data * source.shared.mask, (0, 20))[:, :20]
@@ -115,7 +115,7 @@ def test_a_batch_is_its_rows(kind: Any) -> None:
 
 
 @each_input
-def test_saved_and_loaded_it_reads_alike(kind: Any, tmp_path: Path) -> None:
+def test_a_loaded_input_reads_the_same(kind: Any, tmp_path: Path) -> None:
     made, options = fit_input(kind(), kind.examples, "task.source", [])
     made.save(tmp_path)
     again = type(options).model_validate(options.model_dump()).load(tmp_path)  # type: ignore[attr-defined]

@@ -41,20 +41,20 @@ class SideSurvey:
 
     def add(self, texts: list[str], lines: Sequence[int]) -> None:
         """Survey more texts."""
-        whole = "".join(texts)
-        marks = count_characters(whole, self.characters)
+        joined = "".join(texts)
+        marks = count_characters(joined, self.characters)
         control = [m for m in marks if m in INVISIBLE or unicodedata.category(m) == "Cc"]
         stripped = [text.strip() for text in texts]
         self._count("empty", [not text for text in stripped], lines)
         edges = [one != text and bool(one) for one, text in zip(stripped, texts, strict=True)]
         self._count("edge_whitespace", edges, lines)
         tests: list[tuple[str, bool, Callable[[str], bool]]] = [
-            ("double_spaces", "  " in whole, lambda text: "  " in text),
+            ("double_spaces", "  " in joined, lambda text: "  " in text),
             ("control", bool(control), lambda text: any(mark in text for mark in control)),
-            ("replacement", "\ufffd" in whole, lambda text: "\ufffd" in text),
+            ("replacement", "\ufffd" in joined, lambda text: "\ufffd" in text),
             (
                 "not_nfc",
-                not whole.isascii(),
+                not joined.isascii(),
                 lambda text: not unicodedata.is_normalized("NFC", text),
             ),
         ]

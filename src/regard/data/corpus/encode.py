@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from regard.core.cache import Facts, cached, make_key
+from regard.core.cache import Metadata, cached, make_key
 from regard.core.errors import UserError
 from regard.core.progress import ProgressBar
 from regard.data.sources.large import LargePairs
@@ -30,7 +30,7 @@ MAX_WORKERS = 8
 SIDES = ("source", "target")
 
 
-def encode_pairs(pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> tuple[Path, Facts]:
+def encode_pairs(pairs: LargePairs, source: Tokenizer, target: Tokenizer) -> tuple[Path, Metadata]:
     """Return the folder with the ids of all pairs: `source.flat`, `source.lengths` and so on."""
     key = make_key(pairs.key, source.content(), target.content())
     return cached("tokens", key, _Job(pairs, source, target).run)
@@ -50,7 +50,7 @@ class _Job:
         self.num_chunks = -(-len(pairs.block_index) // CHUNK_BLOCKS)
         self.types = [np.dtype(_narrow_dtype(len(tokenizer))) for tokenizer in self.tokenizers]
 
-    def run(self, folder: Path) -> Facts:
+    def run(self, folder: Path) -> Metadata:
         """Write the ids and lengths of both sides."""
         for tokenizer, side in zip(self.tokenizers, SIDES, strict=True):
             tokenizer.save(folder, side)
@@ -133,8 +133,8 @@ def _read_exactly(stream: IO[bytes], count: int) -> bytes:
 def _encode_chunks(order: dict[str, Any]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield ids and lengths of a worker's chunks, alternating source and target."""
     folder = Path(order["folder"])
-    facts = json.loads((folder / "header.json").read_bytes())["facts"]
-    pairs = LargePairs(folder, facts, order["paths"])
+    metadata = json.loads((folder / "header.json").read_bytes())["metadata"]
+    pairs = LargePairs(folder, metadata, order["paths"])
     tokenizer_folder = Path(order["tokenizers"])
     tokenizers = [load_tokenizer(tokenizer_folder, side) for side in SIDES]
     step = CHUNK_BLOCKS * order["workers"]

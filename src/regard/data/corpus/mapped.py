@@ -59,9 +59,9 @@ def map_corpus(
     pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> MappedCorpus:
     """Return the corpus of these rows, or of all."""
-    folder, facts = encode_pairs(pairs, source, target)
+    folder, metadata = encode_pairs(pairs, source, target)
     maps, sides = [], []
-    for name, kind, narrow in zip(SIDES, facts["types"], facts["lengths"], strict=True):
+    for name, kind, narrow in zip(SIDES, metadata["types"], metadata["lengths"], strict=True):
         found = _map(folder / f"{name}.flat")
         flat = np.frombuffer(found, kind)
         lengths = np.fromfile(folder / f"{name}.lengths", narrow)
@@ -84,10 +84,10 @@ def lengths_of(
     pairs: LargePairs, rows: np.ndarray | None, source: Tokenizer, target: Tokenizer
 ) -> np.ndarray:
     """Return (N, 2): tokens of both sides of these rows, EOS included."""
-    folder, facts = encode_pairs(pairs, source, target)
+    folder, metadata = encode_pairs(pairs, source, target)
     found = [
         np.fromfile(folder / f"{name}.lengths", narrow)
-        for name, narrow in zip(SIDES, facts["lengths"], strict=True)
+        for name, narrow in zip(SIDES, metadata["lengths"], strict=True)
     ]
     return np.stack(found if rows is None else [side[rows] for side in found], 1)
 

@@ -29,10 +29,10 @@ def read_documents(
     documents: Literal["file", "paragraph", "line"] = "file",
     column: str | None = None,
 ) -> Pairs:
-    """The documents of a file (or `-`), each as the target of an empty source.
+    """Return the documents of a file (or `-`), each as the target of an empty source.
 
-    Of text the whole file is one, or what is between blank lines, or each line; of JSONL what is
-    under the key `text` or `column`; of CoNLL-U each sentence, its words joined by spaces.
+    Plain text: one document per file, paragraph or line. JSONL: the value of the key `text` or
+    `column`. CoNLL-U: one document per sentence, its words joined by spaces.
     """
     if documents not in ("file", "paragraph", "line"):
         raise UserError(
@@ -47,7 +47,9 @@ def read_documents(
     guessed = known is None and format.unit is not None
     notes.insert(0, f"read as {format.name}{', guessed from the first lines' * guessed}")
     if format.unit and documents != "file":
-        notes.append(f"each {format.unit} is a document, whatever is asked for text ({documents})")
+        notes.append(
+            f"each {format.unit} is a document; document_unit={documents} is for plain text only"
+        )
     found = format.read(shown, text, column, documents, notes)
 
     pairs = [Pair("", document, line) for line, document in found if document.strip()]
@@ -113,8 +115,11 @@ def _read_conllu(
 
 
 class DocumentFormat(NamedTuple):
-    """A form of running text. fits: whether a file has it, by its first lines; unit: what of it is
-    a document, None where that is asked for."""
+    """A format of plain text.
+
+    fits: returns whether the first lines have this format; unit: of a document, None if the user
+    chooses it.
+    """
 
     name: str
     suffixes: tuple[str, ...]

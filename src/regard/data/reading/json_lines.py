@@ -79,11 +79,11 @@ class JsonPairs(PairFormat):
     ) -> tuple[ParsedBlock, list[str]]:
         check_not_array(path, text)
         check_line_ends(path, text.count("\n"), text.count("\r"))
-        chosen: list[str] = []
+        column_notes: list[str] = []
         layout = cls(raw=True)
-        layout = layout.choose(path, layout.first(text, 1) or (1, []), names, chosen)
+        layout = layout.choose(path, layout.first(text, 1) or (1, []), names, column_notes)
         block = layout.parse([text], 1)
-        notes += [*note_crlf(*block.returns), *note_blank(block.blank), *chosen]
+        notes += [*note_crlf(*block.returns), *note_blank(block.blank), *column_notes]
         problems += block.problems
         if len(layout.target) > 1 and not apart:
             raise UserError(f"--target-column {names[1]}: expected one key of labels")
@@ -104,7 +104,7 @@ def check_not_array(path: str, text: str) -> None:
 
 
 def objects_of(lines: list[str], first: int = 1) -> tuple[list[Record], Problems]:
-    """The objects of these lines, numbered from `first`, and the lines that are none."""
+    """Return the objects of these lines, numbered from `first`, and the bad lines."""
     records: list[Record] = []
     problems: Problems = []
     for number, line in enumerate(lines, first):

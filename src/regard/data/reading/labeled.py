@@ -77,7 +77,7 @@ def read_numbers(
 
 
 def _labels(cell: Any, separator: str | None, changes: Counter[str]) -> tuple[str, ...]:
-    """The labels of a cell or of a JSON value, without white space around them and repeats."""
+    """Return the distinct labels of a cell or JSON value, without surrounding whitespace."""
     if isinstance(cell, list):
         parts = cell
     elif separator and isinstance(cell, str):

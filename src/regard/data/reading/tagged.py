@@ -73,18 +73,18 @@ def read_sentences(
     """
     shown, names = show_path(path), (source_column, target_column)
     lines = read_lines(path)
-    seen: list[str] = []
+    first: list[str] = []
     found = None
     at_once = MAX_LINES if path != "-" and Path(path).is_file() else 1
     while found is None:
         more = list(itertools.islice(lines, at_once))
-        seen += more
-        ended = len(more) < at_once or len(seen) >= MAX_LINES
-        if not more and not any(line.strip() for line in seen):
+        first += more
+        ended = len(more) < at_once or len(first) >= MAX_LINES
+        if not more and not any(line.strip() for line in first):
             raise UserError(f"{shown}: the file is empty: expected sentences")
-        found = _recognize(path, seen, tags=False, ended=ended, named=any(names))
-    layout = _choose(found, path, seen, names, tags=False)
-    return _stream(shown, layout, itertools.chain(seen, lines)), layout
+        found = _recognize(path, first, tags=False, ended=ended, named=any(names))
+    layout = _choose(found, path, first, names, tags=False)
+    return _stream(shown, layout, itertools.chain(first, lines)), layout
 
 
 def _stream(path: str, layout: TaggedLayout, lines: Iterator[str]) -> Iterator[Sentence]:

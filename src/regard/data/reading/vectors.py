@@ -148,11 +148,11 @@ def _vector_pairs(path: str, rows: list[Row], table: VectorColumns, labels: bool
             problems.append((line, f"expected {len(table.names)} columns, found {len(cells)}"))
             continue
         source = numbers([cells[column] for column in table.source], features, line, problems)
-        chosen = [cells[column] for column in table.target]
+        target = [cells[column] for column in table.target]
         if not labels:
-            pairs.append(Pair(source, numbers(chosen, targets, line, problems), line))
+            pairs.append(Pair(source, numbers(target, targets, line, problems), line))
             continue
-        label = chosen[0].strip()
+        label = target[0].strip()
         if not label:
             problems.append((line, f"column {targets[0]}: expected a label, found nothing"))
         pairs.append(Pair(source, (label,), line))

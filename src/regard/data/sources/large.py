@@ -22,12 +22,12 @@ BLOCK_PAIRS = 1 << 16  # pairs per block of a list
 class LargePairs(Sequence[Pair]):
     """The pairs of one or two text files, with the index that a scan wrote to a folder."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any], paths: Sequence[str]) -> None:
+    def __init__(self, folder: Path, metadata: dict[str, Any], paths: Sequence[str]) -> None:
         self.folder, self.paths = folder, list(paths)
         self.key = folder.name
-        self.layout = load_layout(facts["layout"])
+        self.layout = load_layout(metadata["layout"])
         self.block_index = np.load(folder / "index.npy")
-        self.total: int = facts["rows"]
+        self.total: int = metadata["rows"]
 
     def __len__(self) -> int:
         return self.total

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from regard.core.cache import Facts, cached, make_key
+from regard.core.cache import Metadata, cached, make_key
 from regard.core.formatting import size
 from regard.core.limits import memory_limit
 from regard.data.reading.lines import BOM, note_files, show_path, stem
@@ -22,7 +22,7 @@ from regard.data.sources.textfile import BLOCK, TextFile, open_text, text_size
 def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
     """Split large pairs into a training and a dev set, as `read.split_dev` splits a list."""
 
-    def build(folder: Path) -> Facts:
+    def build(folder: Path) -> Metadata:
         hashes = pairs.hashes()
         distinct = np.unique(hashes)
         last = distinct[dev_size(len(pairs), len(distinct)) - 1]
@@ -32,10 +32,10 @@ def split_large(pairs: LargePairs) -> tuple[PairSubset, list[Pair]]:
             "pairs": [[pair.source, pair.target, pair.line] for pair in PairSubset(pairs, rows)]
         }
 
-    folder, facts = cached("dev", make_key(pairs.key), build)
+    folder, metadata = cached("dev", make_key(pairs.key), build)
     train = np.ones(len(pairs), bool)
     train[np.load(folder / "rows.npy")] = False
-    return PairSubset(pairs, np.flatnonzero(train)), [Pair(*pair) for pair in facts["pairs"]]
+    return PairSubset(pairs, np.flatnonzero(train)), [Pair(*pair) for pair in metadata["pairs"]]
 
 
 def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | None:
@@ -51,14 +51,14 @@ def read_large(paths: Sequence[str], names: Names = (None, None)) -> Pairs | Non
         kind = recognize(paths[0], _first_lines(files[0]), notes)
     key = make_key([file.digest for file in files], kind.__name__, names)
     try:
-        folder, facts = cached("pairs", key, Scan(shown, files, kind, names).run)
+        folder, metadata = cached("pairs", key, Scan(shown, files, kind, names).run)
     except Quoted:
         return None
-    pairs = LargePairs(folder, facts, [file.path for file in files])
+    pairs = LargePairs(folder, metadata, [file.path for file in files])
     file_notes = [notes + ["byte order mark removed"] * file.has_bom for file in files]
-    notes = note_files(shown, file_notes, facts["returns"])
+    notes = note_files(shown, file_notes, metadata["returns"])
     total = size(sum(file.size for file in files))
-    notes += [*facts["notes"], f"{total} of text, streamed; index in {folder}"]
+    notes += [*metadata["notes"], f"{total} of text, streamed; index in {folder}"]
     return Pairs(stem(paths[0]), " and ".join(shown), pairs, notes)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from regard.core.cache import Facts
+from regard.core.cache import Metadata
 from regard.core.progress import ProgressBar
 from regard.data.reading.columns import Columns
 from regard.data.reading.pair_format import Names, PairFormat, ParsedBlock
@@ -35,7 +35,7 @@ class Scan:
         self.hashes: list[np.ndarray] = []  # of the sources
         self.empty_sides: list[int] = []  # rows with an empty side
 
-    def run(self, folder: Path) -> Facts:
+    def run(self, folder: Path) -> Metadata:
         """Read everything, raise the same errors as for small files, and write the index."""
         reader = self.reader
         with ProgressBar(f"scanning {reader.path}", self.files[0].lines) as bar:
@@ -73,9 +73,9 @@ class Scan:
         ]
 
 
-def load_layout(facts: dict[str, Any]) -> PairFormat:
+def load_layout(metadata: dict[str, Any]) -> PairFormat:
     """Return the layout that a scan found."""
-    named = dict(facts)
+    named = dict(metadata)
     kind: Callable[..., PairFormat] = LAYOUTS[named.pop("layout")]
     if "columns" in named:
         named["columns"] = Columns(**named["columns"])

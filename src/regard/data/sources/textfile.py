@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from regard.core.cache import Facts, cached, load_facts, make_key, save_facts
+from regard.core.cache import Metadata, cached, load_metadata, make_key, save_metadata
 from regard.core.progress import ProgressBar
 from regard.data.reading.lines import (
     BOM,
@@ -63,18 +63,18 @@ def open_text(path: str) -> TextFile:
     status = os.stat(path)
     name = os.path.abspath(path)
     stamp = [status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns]
-    known = load_facts(name)
-    facts: Facts = known.get("facts", {}) if known.get("stamp") == stamp else {}
+    known = load_metadata(name)
+    metadata: Metadata = known.get("metadata", {}) if known.get("stamp") == stamp else {}
     with open(path, "rb") as file:
         zipped = file.read(2) == GZIP
     if zipped:
-        key = facts.get("key") or _hash(path)
+        key = metadata.get("key") or _hash(path)
         folder, plain = cached("text", key, lambda folder: _check(path, folder / "text"))
-        facts, text = {"key": key}, {**plain, "path": str(folder / "text")}
+        metadata, text = {"key": key}, {**plain, "path": str(folder / "text")}
     else:
-        facts = text = facts or _check(path)
+        metadata = text = metadata or _check(path)
     if known.get("stamp") != stamp and time.time() - status.st_mtime > MIN_AGE:
-        save_facts(name, {"stamp": stamp, "facts": facts})
+        save_metadata(name, {"stamp": stamp, "metadata": metadata})
     return TextFile(**{"path": path, **text})
 
 
@@ -86,7 +86,7 @@ def _hash(path: str) -> str:
     return make_key(digest.hexdigest())
 
 
-def _check(path: str, copy: Path | None = None) -> Facts:
+def _check(path: str, copy: Path | None = None) -> Metadata:
     """Read a file once: digest, lines, errors if it is not text; and copy the text."""
     digest = hashlib.blake2b(digest_size=16)
     count, newlines, returns, bad = 0, 0, 0, 0
