@@ -117,8 +117,8 @@ def test_references_as_a_list(pairs: list[Any]) -> None:
     one, other = few_steps().fit(several, dev=several[:9]), few_steps().fit(flat, dev=flat[:18])
     sources = [source for source, _ in pairs]
     assert one.predict(sources) == other.predict(sources)
-    answers = other.predict(sources)
-    exact = other.evaluate(sources, [[target, "x"] for target in answers])["exact_match"]
+    predictions = other.predict(sources)
+    exact = other.evaluate(sources, [[target, "x"] for target in predictions])["exact_match"]
     assert exact == 100  # any of the references is right
 
 
@@ -181,22 +181,24 @@ def test_ctrl_c_keeps_the_model_and_propagates(
 
 
 def test_predict(fitted: Transducer, words: list[str]) -> None:
-    answers = fitted.predict(words)
-    assert len(answers) == len(words) and all(isinstance(answer, str) for answer in answers)
-    assert fitted.predict(tuple(words)) == fitted.predict(np.array(words)) == answers
+    predictions = fitted.predict(words)
+    assert len(predictions) == len(words) and all(
+        isinstance(prediction, str) for prediction in predictions
+    )
+    assert fitted.predict(tuple(words)) == fitted.predict(np.array(words)) == predictions
     assert fitted.predict([]) == []
-    assert [fitted.predict([word])[0] for word in words[:5]] == answers[:5]
-    assert fitted.predict(words[:30], batch_size=7) == answers[:30]
+    assert [fitted.predict([word])[0] for word in words[:5]] == predictions[:5]
+    assert fitted.predict(words[:30], batch_size=7) == predictions[:30]
 
 
 def test_nbest(fitted: Transducer, words: list[str]) -> None:
     found = fitted.predict(words[:5], nbest=3)
-    assert [len(answers) for answers in found] == [3] * 5
-    assert [answers[0] for answers in found] == fitted.predict(words[:5])
+    assert [len(predictions) for predictions in found] == [3] * 5
+    assert [predictions[0] for predictions in found] == fitted.predict(words[:5])
     scored = fitted.predict_detailed(words[:5], nbest=3)
-    for prediction, answers in zip(scored, found, strict=True):
+    for prediction, predictions in zip(scored, found, strict=True):
         scores = [other.score for other in prediction.nbest]
-        assert [other.text for other in prediction.nbest] == answers
+        assert [other.text for other in prediction.nbest] == predictions
         assert scores == sorted(scores, reverse=True) and prediction.score == scores[0]
 
 

@@ -44,7 +44,7 @@ def fitted() -> dict[type[Estimator], Estimator]:
     }
 
 
-GIVEN: dict[type[Estimator], Any] = {
+EVALUATION_DATA: dict[type[Estimator], Any] = {
     Tagger: (WORDS[:9], TAGS[:9]),
     Classifier: (TEXTS[:9], LABELS[:9]),
     Regressor: (VECTORS[:9], NUMBERS[:9]),
@@ -65,13 +65,13 @@ def test_the_constructor_only_stores(kind: type[Estimator]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_save_load_and_clone(kind: type[Estimator], fitted: Any, tmp_path: Path) -> None:
-    model, given = fitted[kind], GIVEN[kind]
+    model, data = fitted[kind], EVALUATION_DATA[kind]
     model.save(tmp_path / "model")
     again = regard.load(tmp_path / "model")
     assert type(again) is kind
-    assert list(again.predict(given[0])) == list(model.predict(given[0]))
-    assert again.evaluate(*given) == model.evaluate(*given)
-    assert again.score(*given) == model.score(*given)
+    assert list(again.predict(data[0])) == list(model.predict(data[0]))
+    assert again.evaluate(*data) == model.evaluate(*data)
+    assert again.score(*data) == model.score(*data)
     copy = clone(model)
     assert copy.get_params() == model.get_params() and not hasattr(copy, "model_")
 
@@ -86,17 +86,19 @@ def test_not_fitted_and_one_text_alone(kind: type[Estimator], fitted: Any) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_batches_and_empty_input(kind: type[Estimator], fitted: Any) -> None:
-    model, given = fitted[kind], GIVEN[kind][0]
-    parts, whole = model.predict(given, batch_size=2), model.predict(given)
-    assert list(parts) == (list(whole) if kind is not Regressor else pytest.approx(whole, rel=1e-4))
+    model, data = fitted[kind], EVALUATION_DATA[kind][0]
+    parts, complete = model.predict(data, batch_size=2), model.predict(data)
+    assert list(parts) == (
+        list(complete) if kind is not Regressor else pytest.approx(complete, rel=1e-4)
+    )
     assert len(model.predict([])) == 0
 
 
 def test_scores_are_those_of_scikit_learn(fitted: Any) -> None:
     labels = fitted[Classifier].predict(TEXTS)
     assert fitted[Classifier].score(TEXTS, LABELS) == np.mean(labels == np.array(LABELS))
-    given, wanted = fitted[Regressor].predict(VECTORS), np.array(NUMBERS)
-    r2 = 1 - ((wanted - given) ** 2).sum() / ((wanted - wanted.mean()) ** 2).sum()
+    data, expected = fitted[Regressor].predict(VECTORS), np.array(NUMBERS)
+    r2 = 1 - ((expected - data) ** 2).sum() / ((expected - expected.mean()) ** 2).sum()
     assert fitted[Regressor].score(VECTORS, NUMBERS) == pytest.approx(r2) and r2 > 0.8
     tags = [tag for row in fitted[Tagger].predict(WORDS) for tag in row]
     right = np.mean([a == b for a, b in zip(tags, chain.from_iterable(TAGS), strict=True)])
@@ -162,12 +164,12 @@ def test_probabilities_follow_the_classes(fitted: Any) -> None:
 
 def test_multi_label(tmp_path: Path) -> None:
     pairs = zip(TEXTS, LABELS, strict=True)
-    wanted = [{label, "dog"} if "dog" in text else [label] for text, label in pairs]
-    model = classifier(150).fit(TEXTS, wanted)
+    expected = [{label, "dog"} if "dog" in text else [label] for text, label in pairs]
+    model = classifier(150).fit(TEXTS, expected)
     found = model.predict(TEXTS)
     assert {type(row) for row in found} == {list} and any("dog" in row for row in found)
-    right = np.mean([set(a) == set(b) for a, b in zip(found, wanted, strict=True)])
-    assert model.score(TEXTS, wanted) == pytest.approx(right) and right > 0.5
+    right = np.mean([set(a) == set(b) for a, b in zip(found, expected, strict=True)])
+    assert model.score(TEXTS, expected) == pytest.approx(right) and right > 0.5
     shares = model.predict_proba(TEXTS)
     assert model.classes_.tolist() == ["bad", "dog", "even", "good"]
     assert shares.shape == (120, 4) and not np.allclose(shares.sum(1), 1)
@@ -226,9 +228,9 @@ def test_log_likelihoods_of_texts(fitted: Any) -> None:
         ["Anna sees the dog in Ulm.\n", "gUnAd eht\n sees ni mlgon Uo"]
     )
     assert likely["perplexity"] < noise["perplexity"]
-    whole = model.evaluate("Anna sees the dog in Ulm.\n")
-    assert whole == pytest.approx({name: likely[name] for name in whole})
-    assert model.score("Anna sees the dog in Ulm.\n") == -whole["perplexity"]
+    complete = model.evaluate("Anna sees the dog in Ulm.\n")
+    assert complete == pytest.approx({name: likely[name] for name in complete})
+    assert model.score("Anna sees the dog in Ulm.\n") == -complete["perplexity"]
 
 
 def test_a_rare_label_is_not_held_out() -> None:

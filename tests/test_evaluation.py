@@ -63,10 +63,10 @@ def test_validation_while_training_is_the_same_number(trained: Any) -> None:
 
 @pytest.mark.parametrize("size", [1, 7])
 def test_batches_change_nothing(model: Transducer, dev: list[Example], size: int) -> None:
-    whole, parts = measure(model, dev), measure(model, dev, size)
-    assert [p.text for p in parts.predictions] == [p.text for p in whole.predictions]
-    assert parts.scores == pytest.approx(whole.scores, rel=1e-5)
-    assert parts.loss == pytest.approx(whole.loss, rel=1e-5)
+    complete, parts = measure(model, dev), measure(model, dev, size)
+    assert [p.text for p in parts.predictions] == [p.text for p in complete.predictions]
+    assert parts.scores == pytest.approx(complete.scores, rel=1e-5)
+    assert parts.loss == pytest.approx(complete.loss, rel=1e-5)
 
 
 def test_order_changes_nothing(model: Transducer, dev: list[Example]) -> None:
@@ -103,8 +103,8 @@ def test_perplexity_counts_every_reference(model: Transducer) -> None:
 
 
 def test_the_closest_reference_counts(model: Transducer) -> None:
-    (answer,) = model.predict(["abcdef"])
-    wrong, right = Example("abcdef", ("x",)), Example("abcdef", ("x", answer))
+    (prediction,) = model.predict(["abcdef"])
+    wrong, right = Example("abcdef", ("x",)), Example("abcdef", ("x", prediction))
     assert measure(model, [right]).scores["exact_match"] == 100
     assert measure(model, [right]).scores["ser"] == 0
     assert measure(model, [wrong]).scores["exact_match"] == 0

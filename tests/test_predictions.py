@@ -179,13 +179,13 @@ def test_shards_are_contiguous_and_complete() -> None:
 def test_shards_in_order_are_the_complete_output(command: Command, models: Any, task: str) -> None:
     trained = models(task)
     Path("in.txt").write_text(trained.train.read_text().split("\n\n", 1)[-1])
-    given = ("predict", trained.run, "--input", "in.txt")
-    whole = command(*given).out
+    args = ("predict", trained.run, "--input", "in.txt")
+    complete = command(*args).out
     parts = []
     for number in range(1, 4):
-        assert command(*given, "--shard", f"{number}/3", "--output", f"out.{number}").code == 0
+        assert command(*args, "--shard", f"{number}/3", "--output", f"out.{number}").code == 0
         parts.append(Path(f"out.{number}").read_text())
-    assert "".join(parts) == whole and all(parts)
+    assert "".join(parts) == complete and all(parts)
 
 
 def test_more_shards_than_lines(command: Command, trained: Any) -> None:
@@ -248,10 +248,10 @@ def test_progress_is_printed_at_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     Path("in.txt").write_text(lines(words))
-    given = ("predict", trained.run, "--input", "in.txt")
-    assert command(*given).err == ""  # little work
+    args = ("predict", trained.run, "--input", "in.txt")
+    assert command(*args).err == ""  # little work
     monkeypatch.setattr(prediction_progress, "LINE_INTERVAL", 0.0)
-    said = command(*given, "--batch-size", "8").err.splitlines()
+    said = command(*args, "--batch-size", "8").err.splitlines()
     assert all(line.startswith(f"{8 * n:,} of 300 lines | ") for n, line in enumerate(said[:1], 1))
     assert said[-1].startswith("300 of 300 lines | ") and said[-1].endswith("lines/s | 0 s left")
     assert len(said) > len(words) / 32

@@ -73,15 +73,15 @@ def test_an_interrupted_command_resumes_to_the_same_bytes(
 ) -> None:
     task, options = FORMATS[name]
     Path("in.txt").write_text(lines(words))
-    given = ("predict", models(task).run, "--input", "in.txt", *options)
-    assert command(*given, "--output", "whole").code == 0
-    stopped(3, *given, "--output", "out")
-    assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "whole"]
+    args = ("predict", models(task).run, "--input", "in.txt", *options)
+    assert command(*args, "--output", "complete").code == 0
+    stopped(3, *args, "--output", "out")
+    assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "complete"]
     assert Path("out.part").read_bytes().endswith(b"half of a predi")
-    said = command(*given, "--output", "out")
+    said = command(*args, "--output", "out")
     assert said.code == 0 and "sources already done" in said.err
-    assert Path("out").read_bytes() == Path("whole").read_bytes()
-    assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
+    assert Path("out").read_bytes() == Path("complete").read_bytes()
+    assert sorted(os.listdir()) == ["in.txt", "out", "complete"]
 
 
 def test_auto_resumes_with_the_engine_that_it_chose(
@@ -92,35 +92,35 @@ def test_auto_resumes_with_the_engine_that_it_chose(
         return auto._open(chosen), chosen
 
     Path("in.txt").write_text(lines(words))
-    given = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
+    args = ("predict", trained.run, "--input", "in.txt", "--engine", "auto")
     monkeypatch.setattr(auto_engine, "MIN_SOURCES", 8)
     with monkeypatch.context() as patch:
         patch.setattr(auto_engine.AutoEngine, "_fastest", choose)
-        stopped(3, *given, "--output", "out")
-        assert command(*given, "--output", "whole").code == 0
+        stopped(3, *args, "--output", "out")
+        assert command(*args, "--output", "complete").code == 0
     assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
     monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # not to be measured again
-    said = command(*given, "--output", "out")
+    said = command(*args, "--output", "out")
     assert said.code == 0 and "engine auto: using torch int8, as before" in said.err
-    assert Path("out").read_bytes() == Path("whole").read_bytes()
+    assert Path("out").read_bytes() == Path("complete").read_bytes()
 
 
 def test_sentences_in_their_own_format_resume(command: Command, models: Any, stopped: Any) -> None:
     trained = models("tag")
     Path("in.conll").write_text(trained.train.read_text())
-    given = ("predict", trained.run, "--input", "in.conll")
-    assert command(*given, "--output", "whole").code == 0
-    stopped(2, *given, "--output", "out")
-    assert "already done" in command(*given, "--output", "out").err
-    assert Path("out").read_bytes() == Path("whole").read_bytes()
+    args = ("predict", trained.run, "--input", "in.conll")
+    assert command(*args, "--output", "complete").code == 0
+    stopped(2, *args, "--output", "out")
+    assert "already done" in command(*args, "--output", "out").err
+    assert Path("out").read_bytes() == Path("complete").read_bytes()
 
 
 def test_only_the_remaining_sources_are_predicted(
     command: Command, trained: Any, stopped: Any, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    args = ("predict", trained.run, "--input", "in.txt", "--output", "out")
     Path("in.txt").write_text(lines(words[:100]))
-    stopped(2, *given)
+    stopped(2, *args)
     record = json.loads(Path("out.part.json").read_text())
     predicted: list[str] = []
     predict = Predictor.predict
@@ -130,7 +130,7 @@ def test_only_the_remaining_sources_are_predicted(
         return predict(self, sources, *rest, **more)
 
     monkeypatch.setattr(Predictor, "predict", seen)
-    assert command(*given).code == 0
+    assert command(*args).code == 0
     assert 0 < record["done"] < 100 and predicted == words[record["done"] : 100]
 
 
@@ -148,18 +148,18 @@ def test_warnings_before_the_interruption_are_printed_at_the_end(
     command: Command, trained: Any, stopped: Any, words: list[str]
 ) -> None:
     Path("in.txt").write_text(lines(["a!", *words[:60], "b!?"]))
-    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
-    stopped(2, *given)
-    assert "warning: 3 unknown tokens in the input (read as <unk>): '!' '?'" in command(*given).err
+    args = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    stopped(2, *args)
+    assert "warning: 3 unknown tokens in the input (read as <unk>): '!' '?'" in command(*args).err
 
 
 @pytest.fixture
 def interrupted(trained: Any, stopped: Any, words: list[str]) -> tuple[str | Path, ...]:
     """An interrupted command."""
     Path("in.txt").write_text(lines(words[:100]))
-    given = ("predict", trained.run, "--input", "in.txt", "--output", "out")
-    stopped(2, *given)
-    return given
+    args = ("predict", trained.run, "--input", "in.txt", "--output", "out")
+    stopped(2, *args)
+    return args
 
 
 def test_a_different_command_is_an_error_that_lists_the_differences(
@@ -214,11 +214,11 @@ def test_force_starts_over(
 
 
 def test_a_corrupted_part_or_record_is_an_error(command: Command, interrupted: Any) -> None:
-    whole = Path("out.part").read_bytes()
-    Path("out.part").write_bytes(whole[:20])
+    complete = Path("out.part").read_bytes()
+    Path("out.part").write_bytes(complete[:20])
     said = command(*interrupted)
     assert said.code == 2 and "bytes, found 20" in said.err and "--force" in said.err
-    Path("out.part").write_bytes(whole)
+    Path("out.part").write_bytes(complete)
     Path("out.part.json").write_text("{")
     assert "out.part.json: corrupted" in command(*interrupted).err
 

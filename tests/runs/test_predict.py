@@ -38,15 +38,15 @@ def done(record: Path) -> int:
 
 
 def test_kill_9_and_the_same_command_again(command: Any, trained: Any, source_file: Path) -> None:
-    given = ("predict", trained.run, "--input", source_file, "--json", "--nbest", "2")
-    assert command(*given, "--output", "whole").code == 0
+    args = ("predict", trained.run, "--input", source_file, "--json", "--nbest", "2")
+    assert command(*args, "--output", "complete").code == 0
     seen = 0
     for place, number in (
         ("predictions", 1),
         ("unrecorded", 3),
     ):  # 3: at the start, and two windows
         mark = Path(place)
-        process = start(*given, "--output", "out", **held_at(place, number, mark))
+        process = start(*args, "--output", "out", **held_at(place, number, mark))
         wait_until_held(mark, process)
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -54,38 +54,38 @@ def test_kill_9_and_the_same_command_again(command: Any, trained: Any, source_fi
         seen = done(Path("out.part.json"))
     assert len(Path("out.part").read_text().splitlines()) > seen  # not recorded yet
     assert seen < 1800
-    process = start(*given, "--output", "out")
+    process = start(*args, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and "sources already done" in said
-    assert Path("out").read_bytes() == Path("whole").read_bytes()
+    assert Path("out").read_bytes() == Path("complete").read_bytes()
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
 def test_two_processes_write_one_file(command: Any, trained: Any, source_file: Path) -> None:
-    given = ("predict", trained.run, "--input", source_file)
-    whole = command(*given).out
-    process = torchrun(*given, "--output", "out")
+    args = ("predict", trained.run, "--input", source_file)
+    complete = command(*args).out
+    process = torchrun(*args, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
-    assert Path("out").read_text() == whole
+    assert Path("out").read_text() == complete
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
 def test_two_processes_resume_after_a_kill(command: Any, trained: Any, source_file: Path) -> None:
-    given = ("predict", trained.run, "--input", source_file)
-    whole = command(*given).out
+    args = ("predict", trained.run, "--input", source_file)
+    complete = command(*args).out
     mark = Path("mark")
-    process = torchrun(*given, "--output", "out", **held_at("predictions", 1, mark))
+    process = torchrun(*args, "--output", "out", **held_at("predictions", 1, mark))
     for rank in (0, 1):
         wait_until_held(mark, process, rank)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert process.returncode != 0 and not Path("out").exists()
     assert 0 < done(Path("out.2-of-2.part.json")) < 900
-    process = torchrun(*given, "--output", "out")
+    process = torchrun(*args, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said[-2000:]
-    assert Path("out").read_text() == whole
+    assert Path("out").read_text() == complete
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
