@@ -97,7 +97,7 @@ def texts(found: list[Hypothesis]) -> list[str]:
     return [text(one) for one in found]
 
 
-def chances(found: list[Hypothesis]) -> list[float]:
+def probabilities(found: list[Hypothesis]) -> list[float]:
     """The probabilities of outputs."""
     return [math.exp(one.log_probability) for one in found]
 

@@ -33,7 +33,7 @@ def run(
     return start_run(Path("nowhere"), check_config(tree | more, "test"), train, dev)
 
 
-def test_examples_that_just_fit_are_taken() -> None:
+def test_examples_that_just_fit_are_accepted() -> None:
     made = run(5, 5)  # four letters and the end
     assert made.model.encoder.positions.weight.shape == (5, 8)
 
@@ -66,7 +66,7 @@ def test_a_language_model_reads_windows_of_its_context() -> None:
             start_run(Path("nowhere"), config, text, text)
 
 
-def test_prediction_rejects_long_sources_and_marks_answers_that_reach_the_last_place() -> None:
+def test_long_sources_are_errors_and_long_outputs_are_marked_as_truncated() -> None:
     made = run(5, 5)
     model = made.model.eval()
     predictor = Predictor.of(made.task, made.config, model, made.folder)

@@ -125,7 +125,7 @@ def exported(trained: regard.Transducer, out: Path) -> dict[str, Any]:
     return facts
 
 
-def test_an_export_answers_as_the_model_in_int8(trained: regard.Transducer, tmp_path: Path) -> None:
+def test_an_export_predicts_as_the_int8_model(trained: regard.Transducer, tmp_path: Path) -> None:
     facts = exported(trained, tmp_path)
     there = regard.load(tmp_path)
     here = regard.load(trained.folder_, quantize="int8")
@@ -135,7 +135,7 @@ def test_an_export_answers_as_the_model_in_int8(trained: regard.Transducer, tmp_
     assert again["bytes"] == again["bytes_before"] == facts["bytes"]
 
 
-def test_an_export_is_asked_for_by_name(trained: regard.Transducer, tmp_path: Path) -> None:
+def test_an_export_is_requested_by_name(trained: regard.Transducer, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="requires --quantize int8"):
         export(trained.predictor_, tmp_path / "regard")
 

@@ -127,7 +127,7 @@ def test_frequencies_are_the_probabilities(temperature: float) -> None:
     assert sum((n - e) ** 2 / e for n, e in zip(counts, expected, strict=True)) < 18.5
 
 
-def test_special_tokens_never_come() -> None:
+def test_special_tokens_are_never_sampled() -> None:
     """Even where the decoder finds them most probable."""
     source = Fixed([50.0, 50.0, 50.0, -9.0, 50.0, 0.0, 0.0])
     for temperature in (0.0, 1.0, 5.0):
@@ -170,7 +170,7 @@ def test_seeds_repeat_and_differ(model: nn.Module) -> None:
     assert [answer[:7] for answer in run(1)] == run(1, max_length=7)
 
 
-def test_answers_come_one_by_one() -> None:
+def test_tokens_are_streamed() -> None:
     """Nothing is computed before it is asked for, and `max_length` is never exceeded."""
     source = Fixed([0.0] * 3 + [-99.0, 0.0, 1.0, 1.0])
     steps = continue_prompts(source, [[5]], [0], Sample(max_length=4))
@@ -201,7 +201,7 @@ def test_context_makes_no_difference_to_a_short_memory() -> None:
     assert write(model, PROMPTS, options, context=6) == write(model, PROMPTS, options)
 
 
-def test_a_model_that_looks_back_on_all_is_never_started_again() -> None:
+def test_a_model_with_unbounded_context_never_restarts() -> None:
     class Endless(Fixed):
         unbounded = True
 
@@ -211,7 +211,7 @@ def test_a_model_that_looks_back_on_all_is_never_started_again() -> None:
     assert source.fed == [[BOS, 5, *answer.tokens[:-1]]]
 
 
-def test_several_answers_to_a_prompt_are_numbered_together(model: nn.Module) -> None:
+def test_several_continuations_of_a_prompt_have_their_own_indices(model: nn.Module) -> None:
     """The copies of a prompt are as if they had been asked for one after the other."""
     options = Sample(max_length=20)
     request = SearchRequest(nbest=3, prompts=[[5, 6], [8, 9]], indices=[4, 2])

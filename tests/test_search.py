@@ -116,7 +116,7 @@ def test_a_table_that_ends_at_once() -> None:
     assert len(empty.token_logprobs) == 1
 
 
-def test_the_limit_counts_the_end_and_leaves_only_it() -> None:
+def test_at_the_limit_only_eos_is_allowed() -> None:
     endless = {BOS: {A: 0.9, EOS: 0.1}, A: {A: 0.9, EOS: 0.1}}
     for limit in (1, 2, 5):
         ((found,),) = search(endless, beam=1, limit=limit)
@@ -138,12 +138,12 @@ def test_sentences_leave_when_they_are_over() -> None:
     assert [len(found[0].tokens) for found in alone] == [1, 1, 0, 1]
 
 
-def test_fewer_outputs_than_asked_for() -> None:
+def test_fewer_outputs_than_nbest() -> None:
     (found,) = search({BOS: {A: 0.5, EOS: 0.5}}, beam=5, nbest=5)
     assert sorted(text(h) for h in found) == ["", "a"]
 
 
-def test_tokens_that_are_no_output_never_come() -> None:
+def test_non_output_tokens_are_never_generated() -> None:
     """Whatever the model thinks of them."""
     table = {BOS: {PAD: 0.3, UNK: 0.2, BOS: 0.2, MASK: 0.2, A: 0.06, EOS: 0.04}}
     (found,) = search(table, beam=6, nbest=6)

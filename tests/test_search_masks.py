@@ -7,7 +7,7 @@ import torch
 
 from regard.search import Beam, Sample, SearchRequest
 
-from .tables import Tables, chances, constraint, run, text, texts
+from .tables import Tables, constraint, probabilities, run, text, texts
 
 SHORT = {"": {".": 0.6, "a": 0.4}, "a": {".": 0.9, "a": 0.1}}
 # Endless: a again and again, unless it is forbidden.
@@ -25,10 +25,10 @@ def test_minimum_length(shortest: int, best: str, p: float, beam: int) -> None:
     """'' .6; a .4 x .9; aa .4 x .1 x .9."""
     search = Beam(beam=beam, length_penalty=0, min_length=shortest, stopping="optimal")
     ((found,),) = run(search, SHORT)
-    assert text(found) == best and chances([found]) == pytest.approx([p])
+    assert text(found) == best and probabilities([found]) == pytest.approx([p])
 
 
-def test_a_least_length_raises_the_limit() -> None:
+def test_a_minimum_length_raises_the_limit() -> None:
     ((found,),) = run(Beam(beam=1, min_length=4), SHORT, limit=2)
     assert text(found) == "aaaa"
 
@@ -44,7 +44,7 @@ def test_a_least_length_raises_the_limit() -> None:
 def test_no_repeat(n: int, best: str, p: float) -> None:
     """Greedily. What is masked takes nothing with it: the others keep their probabilities."""
     ((found,),) = run(GREEDY.model_copy(update={"no_repeat_ngram": n}), AGAIN, limit=5)
-    assert text(found) == best and chances([found]) == pytest.approx([p])
+    assert text(found) == best and probabilities([found]) == pytest.approx([p])
     ((found,),) = run(
         Beam(beam=6, length_penalty=0, no_repeat_ngram=n, stopping="optimal"), AGAIN, limit=5
     )
@@ -66,7 +66,7 @@ def test_no_repeat(n: int, best: str, p: float) -> None:
 def test_banned_words(ban: str, best: str, p: float) -> None:
     """ab .54, b .3, '' .1, a .06."""
     ((found,),) = run(PLAIN, WORDS, constraints=[constraint(ban=ban)])
-    assert text(found) == best and chances([found]) == pytest.approx([p])
+    assert text(found) == best and probabilities([found]) == pytest.approx([p])
 
 
 def test_bans_hold_for_their_own_sentence_only() -> None:
@@ -76,7 +76,7 @@ def test_bans_hold_for_their_own_sentence_only() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_beginning(beam: int) -> None:
+def test_a_prefix(beam: int) -> None:
     """c is hardly ever said (.01), and nothing but a follows it (.7), and the end."""
     table = {"": {"a": 0.99, "c": 0.01}, "a": {".": 1.0}, "c": {"b": 0.3, "a": 0.7}}
     search = Beam(beam=beam, length_penalty=0)
@@ -84,12 +84,12 @@ def test_a_beginning(beam: int) -> None:
     assert text(free) == "a" and text(c) == "ca"
     assert [math.exp(s) for s in c.token_logprobs] == pytest.approx([0.01, 0.7, 1.0])
     ((cb,),) = run(search, table, constraints=[constraint("cb")])
-    assert text(cb) == "cb" and chances([cb]) == pytest.approx([0.003])
+    assert text(cb) == "cb" and probabilities([cb]) == pytest.approx([0.003])
     ((whole,),) = run(search, table, constraints=[constraint("cb.")])  # the end may be part of it
     assert text(whole) == "cb"
 
 
-def test_a_beginning_stands_above_bans_repeats_and_the_limit() -> None:
+def test_a_prefix_overrides_bans_repeats_and_the_limit() -> None:
     for search in (
         Beam(beam=1, no_repeat_ngram=1),
         Beam(beam=3, no_repeat_ngram=1),
@@ -99,7 +99,7 @@ def test_a_beginning_stands_above_bans_repeats_and_the_limit() -> None:
         assert text(found) == "aab"
 
 
-def test_beginnings_of_different_lengths_in_one_batch() -> None:
+def test_prefixes_of_different_lengths_in_one_batch() -> None:
     constraints = [constraint("b"), constraint(), constraint("ab"), constraint("a")]
     found = run(PLAIN, *[WORDS] * 4, constraints=constraints)
     assert [texts(one) for one in found] == [["b"], ["ab"], ["ab"], ["ab"]]
@@ -109,7 +109,7 @@ def test_beginnings_of_different_lengths_in_one_batch() -> None:
         )
 
 
-def test_the_limits_that_come_in_are_left_as_they_are() -> None:
+def test_the_limits_of_the_caller_do_not_change() -> None:
     limits = torch.tensor([2])
     stepper = Tables(AGAIN)
     request = SearchRequest(stepper.source(), limits, constraints=[constraint("aaaa")])

@@ -9,7 +9,7 @@ from regard.core.errors import UserError
 from regard.search import Beam, Hypothesis, SearchRequest
 from regard.search.trace import Trace
 
-from .tables import Tables, chances, ids, run, text, texts
+from .tables import Tables, ids, probabilities, run, text, texts
 
 # Three answers: a .5 (.45 at once, .05 as ad), b .3, c .2.
 THREE = {"": {"a": 0.5, "b": 0.3, "c": 0.2}, "a": {".": 0.9, "d": 0.1}}
@@ -22,7 +22,7 @@ def test_groups_avoid_each_other() -> None:
     )
     (found,) = run(search, THREE, nbest=2)
     assert texts(found) == ["a", "b"]
-    assert chances(found) == pytest.approx([0.45, 0.3])  # scores stay what they are
+    assert probabilities(found) == pytest.approx([0.45, 0.3])  # scores stay what they are
 
 
 def test_groups_that_hardly_avoid_each_other() -> None:
@@ -35,7 +35,7 @@ def test_groups_that_hardly_avoid_each_other() -> None:
 
 
 @pytest.mark.parametrize(("strength", "letters"), [(1.0, "abc"), (0.6, "ab")])
-def test_what_three_groups_choose(strength: float, letters: str) -> None:
+def test_what_three_groups_select(strength: float, letters: str) -> None:
     """First a (-.693), then b (-1.204). The third pays for both of them: at 1.0 c (-1.609) is
     better than a (-1.693); at .6 a is (-1.293)."""
     stepper, trace = Tables(THREE), Trace()
@@ -73,14 +73,14 @@ def test_coverage(weight: float, best: str) -> None:
         assert scores == pytest.approx(true, abs=1e-5) and text(both[0]) == best
 
 
-def test_coverage_counts_what_is_not_seen_at_all() -> None:
+def test_coverage_counts_positions_without_attention() -> None:
     """A position without attention costs the same as one with a millionth."""
     search = Beam(beam=1, length_penalty=0, coverage_penalty=1.0)
     ((found,),) = run(search, {"": {"a": 1.0}}, looks={"": [1.0], "a": [1.0]}, lengths=[2])
     assert found.score == pytest.approx(math.log(1e-6), rel=1e-4)
 
 
-def test_coverage_of_a_model_that_does_not_look() -> None:
+def test_coverage_of_a_model_without_attention() -> None:
     class Blind(Tables):
         def step(self, *args):  # type: ignore[no-untyped-def]
             from regard.nn.capture_hooks import active_recorder
@@ -120,7 +120,7 @@ def test_when_a_sentence_is_done() -> None:
     }
 
 
-def test_full_may_be_wrong_where_exact_is_not() -> None:
+def test_beam_full_may_miss_what_optimal_finds() -> None:
     """beam 1, on its way to a: nothing is left when it ends, whatever the rule."""
     assert {
         text(stopped(stop, 1.0, 1)) for stop in ("first", "no_gain", "beam_full", "optimal")
@@ -157,7 +157,7 @@ def test_the_trace() -> None:
     assert math.exp(known[(a,), d].logprob) == pytest.approx(0.1)
 
 
-def test_the_trace_of_an_end_that_comes_too_late() -> None:
+def test_the_trace_of_an_eos_outside_the_beam() -> None:
     """Behind the best two, an end is neither kept nor gone on with."""
     table = {"": {"a": 0.5, "b": 0.4, ".": 0.1}}
     stepper, trace = Tables(table), Trace()

@@ -5,7 +5,7 @@ import pytest
 from regard.core.errors import UserError
 from regard.search import Beam, Sample
 
-from .tables import chances, constraint, everything, run, text, texts
+from .tables import constraint, everything, probabilities, run, text, texts
 
 # a (.9 x .9) is best by far. With c: c alone .1 x .8 = .08, ac .9 x .1 x .8 = .072.
 TABLE = {"": {"a": 0.9, "c": 0.1}, "a": {".": 0.9, "c": 0.1}, "c": {".": 0.8, "b": 0.2}}
@@ -25,7 +25,7 @@ def test_one_word(beam: int) -> None:
     assert text(run(search, TABLE)[0][0]) == "a"
     ((found,),) = run(search, TABLE, constraints=[constraint(require="c")])
     if beam > 1:
-        assert text(found) == "c" and chances([found]) == pytest.approx([0.08])
+        assert text(found) == "c" and probabilities([found]) == pytest.approx([0.08])
     assert "c" in text(found)
 
 
@@ -58,7 +58,7 @@ def test_a_wide_beam_finds_the_best_that_has_them(require: str) -> None:
     }
     wide = Beam(beam=400, length_penalty=0, stopping="optimal")
     ((found,),) = run(wide, FREE, limit=limit, constraints=[constraint(require=require)])
-    assert chances([found])[0] == pytest.approx(max(true.values()))
+    assert probabilities([found])[0] == pytest.approx(max(true.values()))
     assert true[text(found)] == pytest.approx(max(true.values()))
 
 
@@ -71,7 +71,7 @@ def test_an_overlap_is_enough() -> None:
     assert text(found) == "abc"
 
 
-def test_a_phrase_that_began_too_early() -> None:
+def test_a_phrase_that_starts_too_early() -> None:
     """aaab ends in aab, though its first aa was in vain."""
     table = {"": {"a": 1.0}, "a": {"a": 0.5, "b": 0.5}, "b": {".": 0.99, "a": 0.01}}
     ((found,),) = run(
@@ -80,7 +80,7 @@ def test_a_phrase_that_began_too_early() -> None:
     assert text(found) == "aaab"
 
 
-def test_a_common_beginning_is_no_trap() -> None:
+def test_a_common_prefix_is_no_trap() -> None:
     """ab and ac within four letters: aa, which is probable, would leave room for one only."""
     table = {
         "": {"a": 1.0},
@@ -92,7 +92,7 @@ def test_a_common_beginning_is_no_trap() -> None:
     assert text(found) == "abac"
 
 
-def test_with_a_beginning_and_bans() -> None:
+def test_with_a_prefix_and_bans() -> None:
     """The beginning may hold a word already; a ban may forbid the nearest way to another."""
     search = Beam(beam=4, length_penalty=0, stopping="optimal")
     ((found,),) = run(search, FREE, limit=7, constraints=[constraint("d", require="d")])

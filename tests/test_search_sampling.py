@@ -7,7 +7,7 @@ import torch
 
 from regard.search import Sample, SearchRequest
 
-from .tables import Table, Tables, chances, constraint, everything, run, text, texts
+from .tables import Table, Tables, constraint, everything, probabilities, run, text, texts
 
 TABLE: Table = {
     "": {"a": 0.5, "b": 0.3, "c": 0.2},
@@ -65,7 +65,7 @@ def test_frequencies() -> None:
     ],
     ids=["top_k", "top_p", "min_p", "temperature"],
 )
-def test_frequencies_of_a_part(options: dict[str, float], true: dict[str, float]) -> None:
+def test_frequencies_of_filtered_samples(options: dict[str, float], true: dict[str, float]) -> None:
     assert sum(true.values()) == pytest.approx(1)
     fits(drawn(Sample(**options)), true)
 
@@ -78,10 +78,10 @@ def test_greedy_in_four_ways(options: dict[str, float]) -> None:
 def test_scores_are_log_probabilities_before_any_filter() -> None:
     (found,) = run(Sample(top_k=2, temperature=0.7), TABLE, nbest=50)
     true = everything(TABLE, 5)
-    assert chances(found) == pytest.approx([true[text(one)] for one in found])
+    assert probabilities(found) == pytest.approx([true[text(one)] for one in found])
 
 
-def test_the_same_sentence_draws_the_same_in_any_batch() -> None:
+def test_samples_of_a_sentence_do_not_depend_on_the_batch() -> None:
     """Whatever is next to it, and however long that is; other sentences draw otherwise."""
     stepper = Tables(*[TABLE] * 6)
     limits, search = torch.full((6,), 5), Sample(seed=7)
@@ -97,12 +97,12 @@ def test_the_same_sentence_draws_the_same_in_any_batch() -> None:
     assert [texts(found) for found in other] != [texts(found) for found in together]
 
 
-def test_more_answers_begin_with_the_same() -> None:
+def test_more_samples_start_with_the_same() -> None:
     (few,), (many,) = (run(Sample(), TABLE, nbest=n) for n in (3, 9))
     assert texts(many)[:3] == texts(few)
 
 
-def test_limits_and_rules_hold() -> None:
+def test_limits_and_masks_hold() -> None:
     after = {"a": 0.5, "b": 0.4, ".": 0.1}
     endless = {"": {"a": 0.9, "b": 0.1}, "a": after, "b": after}
     (found,) = run(Sample(), endless, limit=4, nbest=40)

@@ -17,7 +17,7 @@ from regard.search.top import (
 @pytest.mark.parametrize("rows", [1, MIN_ROWS - 1, MIN_ROWS, 40])
 @pytest.mark.parametrize("size", [9, CHUNK, 9 * CHUNK, 50 * CHUNK, 50 * CHUNK + 17])
 @pytest.mark.parametrize("k", [1, 2, 5, 9])
-def test_largest_is_topk(rows: int, size: int, k: int) -> None:
+def test_fast_topk_is_topk(rows: int, size: int, k: int) -> None:
     values = torch.randn(rows, size, generator=torch.Generator().manual_seed(size + k))
     found, places = fast_topk(values.clone(), k)
     true = values.topk(k)
@@ -25,7 +25,7 @@ def test_largest_is_topk(rows: int, size: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("size", [9, 50 * CHUNK + 3])
-def test_largest_with_ties_and_impossible_ones(size: int) -> None:
+def test_fast_topk_with_ties_and_masked_values(size: int) -> None:
     """The values are those of topk; the places are different ones that hold them."""
     values = torch.randint(4, (20, size), generator=torch.Generator().manual_seed(1)).float()
     values[:, ::3] = float("-inf")
@@ -47,14 +47,14 @@ def test_the_largest_all_in_one_chunk_and_in_the_last() -> None:
     assert places[0].tolist() == [end - 3, end - 2, 11, 10, 9, 8]
 
 
-def test_largest_of_every_second_column() -> None:
+def test_fast_topk_of_every_second_column() -> None:
     """Values that do not are contiguous in memory."""
     values = torch.randn(MIN_ROWS, 80 * CHUNK)[:, ::2]
     assert torch.equal(fast_topk(values, 3)[1], values.topk(3).indices)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1, 30, 1000])
-def test_log_normaliser_is_logsumexp(scale: float) -> None:
+def test_log_normalizer_is_logsumexp(scale: float) -> None:
     logits = scale * torch.randn(30, 400, generator=torch.Generator().manual_seed(2))
     logits[3, 5:] = float("-inf")
     true = logits.double().logsumexp(-1)

@@ -118,7 +118,7 @@ def test_the_batch_is_invisible(kind: str, search: Beam | Sample) -> None:
     same(together, alone)
 
 
-def test_who_follows_is_told_the_tokens_of_the_vocabulary() -> None:
+def test_callbacks_get_the_tokens_of_the_vocabulary() -> None:
     engine, told = TorchEngine(built("recurrent"), shortlist=listed()), dict[int, Any]()
 
     def follow(rows: Sequence[int], outputs: Outputs) -> None:
@@ -133,7 +133,7 @@ def test_who_follows_is_told_the_tokens_of_the_vocabulary() -> None:
 
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("search", SEARCHES, ids=repr)
-def test_a_search_that_is_ended_gives_what_was_there(search: Beam | Sample, narrow: bool) -> None:
+def test_a_cancelled_search_returns_what_was_finished(search: Beam | Sample, narrow: bool) -> None:
     """Of each sentence that does not continue any more, what it would have had anyway."""
     engine = TorchEngine(built("recurrent"), shortlist=listed() if narrow else None)
     request = SearchRequest(pad(SOURCES), LIMITS, 2)
@@ -179,7 +179,7 @@ def test_probabilities_are_over_the_list_of_the_sentence(kind: str) -> None:
             assert set(one.tokens) <= set(own)
 
 
-def test_the_lean_twin_gives_the_vectors_of_its_model() -> None:
+def test_the_fast_path_returns_the_vectors_of_its_model() -> None:
     model = built("transformer")
     twin, source = fast(model), pad(SOURCES)
     assert isinstance(twin, FastEncoderDecoder)
@@ -263,7 +263,7 @@ def test_the_command_and_its_use(command: Callable[..., Any], trained: Any, tmp_
     assert command("predict", trained.run, *given, *output).code == 0
 
 
-def test_a_list_that_lacks_a_letter_shows_in_the_answers(trained: Any, tmp_path: Path) -> None:
+def test_a_list_without_a_character_shows_in_the_predictions(trained: Any, tmp_path: Path) -> None:
     model = regard.load(trained.run)
     task: Any = model.task_
     size, f = len(task.target), task.target.encode("f")[0]
@@ -295,4 +295,4 @@ def test_errors(command: Callable[..., Any], trained: Any, models: Any) -> None:
     with pytest.raises(UserError, match="only supported for task transduce, found tag"):
         regard.load(tags.run, shortlist=True)
     said = command("shortlist", tags.run, tags.train)
-    assert said.code == 2 and "only transducers have shortlists" in said.err
+    assert said.code == 2 and "shortlists are only supported for --task transduce" in said.err

@@ -48,5 +48,5 @@ def test_the_last_tokens_are_checked_too() -> None:
     assert (parent.tolist(), token.tolist()) == ([[0, 1]], [[644, 642]])
 
 
-def test_few_chunks_are_left_to_others() -> None:
+def test_few_chunks_use_the_general_path() -> None:
     assert not can_use_beam_topk(torch.zeros(1, 64 * 9), 10)

@@ -117,7 +117,7 @@ def test_window(window: int) -> None:
             close(logits[row, t], ours.target.weight @ h)
 
 
-def test_the_end_of_a_document_is_a_beginning() -> None:
+def test_the_end_of_a_document_is_the_start_of_the_next() -> None:
     ours = build(kind="recurrent")
     ends, begins = (torch.tensor([[6, token, 7]]) for token in (EOS, BOS))
     one, two = (ours.step(tokens, ours.start(1))[0] for tokens in (ends, begins))

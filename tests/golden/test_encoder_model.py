@@ -98,7 +98,7 @@ def letters() -> tuple[SharedRows, Embedding]:
     return SharedRows(data, MASK), Embedding(9, 6, 6**0.5)
 
 
-def test_convolved_letters() -> None:
+def test_char_cnn() -> None:
     """The largest value of each filter over all places that it touches the word at."""
     words, each = letters()
     ours = CharCNN(each, 10, (2, 3))
@@ -116,7 +116,7 @@ def test_convolved_letters() -> None:
         close(found[row], torch.cat(parts).relu())
 
 
-def test_recurrent_letters() -> None:
+def test_char_lstm() -> None:
     """torch's LSTM, over each word and over the word reversed: the last states."""
     words, each = letters()
     ours = CharLSTM(each, 10)

@@ -100,7 +100,7 @@ def test_logistic_regression(classes: int) -> None:
     assert ours.score(X, y) == pytest.approx(theirs.score(scaled, y), abs=1e-9)
 
 
-def test_several_labels_are_as_many_logistic_regressions() -> None:
+def test_multi_label_is_one_logistic_regression_per_label() -> None:
     X = inputs()
     chosen = scores(X, 2) + np.random.default_rng(2).logistic(size=(N, 2)) > 0
     y = [[name for name, there in zip("ab", row, strict=True) if there] for row in chosen]

@@ -144,7 +144,7 @@ def test_deep_encoder_in_both_directions(cell: str) -> None:
         close(out.pooled()[row], torch.cat([states[-1, :half], states[0, half:]]))
 
 
-def test_reversal_by_hand() -> None:
+def test_reverse_indices_by_hand() -> None:
     mask = torch.tensor([[True, True, True], [True, True, False], [True, False, False]])
     assert reverse_indices(mask).tolist() == [[2, 1, 0], [1, 0, 2], [0, 1, 2]]
 

@@ -245,7 +245,7 @@ def test_sinusoids_in_halves(width: int) -> None:
     assert torch.equal(out[0], halves[4:7])
 
 
-def test_learned_positions_are_an_embedding_of_places() -> None:
+def test_learned_positions_are_an_embedding_of_positions() -> None:
     ours = LearnedPosition(6, 8)
     x = torch.randn(2, 3, 8)
     for at in (0, 3):

@@ -63,7 +63,7 @@ def test_steps_equal_one_pass(case: Case, cuts: tuple[int, ...]) -> None:
 
 @every
 @torch.no_grad()
-def test_training_sees_what_writing_sees(case: Case) -> None:
+def test_training_sees_what_generation_sees(case: Case) -> None:
     """The token before the window, then the true ones; the end of a document is a beginning."""
     model, target = built(case).model, pad(ROWS)
     for before in (None, BEFORE):
@@ -123,7 +123,7 @@ def test_select_commutes(case: Case, seen: int) -> None:
 
 @every
 @torch.no_grad()
-def test_what_is_carried_on(case: Case) -> None:
+def test_what_is_carried_over(case: Case) -> None:
     """Two windows, the second with what the first left, are one long window.
 
     Only a Transformer leaves nothing: its windows are read on their own.
@@ -223,7 +223,7 @@ def test_the_batch_size_is_invisible_in_sampling(case: Case, context: int | None
 
 
 @every
-def test_saved_and_loaded_it_says_the_same(case: Case, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_generates_the_same(case: Case, tmp_path: Path) -> None:
     run = moved(start_run(tmp_path / "run", case.config(search={"max_length": 9}), *twice(case)))
     run.model.eval()
     describe(run, {})

@@ -30,7 +30,7 @@ def test_neighbors_fall_independently() -> None:
         assert float(both) == pytest.approx(0.25, abs=0.01)
 
 
-def test_the_gradient_falls_where_the_number_fell() -> None:
+def test_the_gradient_is_zero_where_the_activation_is() -> None:
     torch.manual_seed(0)
     x = torch.ones(20, 20, requires_grad=True)
     out = Dropout(0.3).train()(x)

@@ -82,7 +82,7 @@ def test_a_row_alone_is_the_row_in_a_batch(case: Case) -> None:
 
 @every
 @torch.no_grad()
-def test_what_stands_in_the_padding_is_invisible(case: Case) -> None:
+def test_the_content_of_padding_is_invisible(case: Case) -> None:
     run = built(case)
     batch = run.corpus.batch(ROWS)
     for one, other in zip(rows_of(run, batch), rows_of(run, stuffed(batch)), strict=True):
@@ -107,7 +107,7 @@ def test_what_a_row_holds_counts(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", BLIND, ids=lambda case: case.name)
-def test_a_pool_that_sees_the_same_in_every_text_is_an_error(case: Case) -> None:
+def test_pooling_a_position_without_context_is_an_error(case: Case) -> None:
     """Where it takes the first or the last place and that saw only BOS or EOS."""
     with pytest.raises(UserError, match="every text would get the same answer"):
         built(case)
@@ -124,7 +124,7 @@ def test_every_weight_is_used(case: Case) -> None:
 
 @every
 @torch.no_grad()
-def test_noise_in_training_none_in_evaluation(case: Case) -> None:
+def test_dropout_in_training_none_in_evaluation(case: Case) -> None:
     run = built(case)
     batch, noisy = run.corpus.batch(ROWS), copy.deepcopy(run.model).train()
     torch.manual_seed(1)
@@ -168,7 +168,7 @@ def same_answer(here: Prediction, there: Prediction) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_saved_and_loaded_it_answers_alike(case: Case, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_predicts_alike(case: Case, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere."""
     run = moved(start_run(tmp_path / "run", case.config(), *twice(case)))
     run.model.eval()

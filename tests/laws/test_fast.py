@@ -67,7 +67,7 @@ def pair_of_steppers(request: pytest.FixtureRequest) -> tuple[nn.Module, FastEnc
     return model, fast(model)
 
 
-def test_parts_that_are_plain_make_a_side_with_a_twin(
+def test_standard_parts_make_a_side_with_a_fast_path(
     model: nn.Module, options: EncoderDecoderOptions
 ) -> None:
     """On either side; whatever stands on the other."""
@@ -109,14 +109,14 @@ def test_default_models_take_the_fast_step(kind: str, quantized: bool, source: P
     assert len(calls) >= 2 and all(found)
 
 
-def test_recurrent_layers_in_int8_are_their_own_twins() -> None:
+def test_recurrent_layers_in_int8_have_no_fast_path() -> None:
     options = next(m for m in MODELS if m.decoder.kind == m.encoder.kind == "recurrent")
     twin = fast(quantize(copy.deepcopy(tiny(options))))
     assert twin.encode is None and twin.decoder is None
 
 
 @torch.inference_mode()
-def test_the_twin_steps_alike(
+def test_the_fast_path_steps_alike(
     pair_of_steppers: tuple[nn.Module, FastEncoderDecoder], source: Padded
 ) -> None:
     """Beams change places, die out and continue; a sentence leaves; some steps have two tokens,
@@ -149,7 +149,7 @@ def test_the_twin_steps_alike(
 
 
 @torch.inference_mode()
-def test_the_twin_reads_a_beginning_at_once(
+def test_the_fast_path_reads_a_prefix_at_once(
     pair_of_steppers: tuple[nn.Module, FastEncoderDecoder], source: Padded
 ) -> None:
     """Four tokens, then one by one; and without padding, where nothing is masked."""
@@ -170,7 +170,7 @@ def test_large_vocabularies(
     options: EncoderDecoderOptions, source: Padded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No table of what tokens add to gates, but an output layer whose weights are laid out."""
-    monkeypatch.setattr("regard.models.fast_recurrent.MOST", 0)
+    monkeypatch.setattr("regard.models.fast_recurrent.MAX_TABLE", 0)
     monkeypatch.setattr("regard.models.output_layer.LARGE", 0)
     model, tokens = tiny(options), torch.full((len(source.data), 1), 6)
     twin = fast(model)
@@ -284,7 +284,7 @@ PLACES = [
     ids=[f"{'-'.join(kinds)}-{side}-{plain.__name__}" for kinds, side, plain in PLACES],
 )
 @torch.inference_mode()
-def test_a_part_that_is_not_plain_is_never_computed_as_if_it_were(
+def test_a_part_without_fast_path_never_uses_one(
     kinds: tuple[str, str], side: str, plain: type[nn.Module], source: Padded
 ) -> None:
     """Also where the other side is plain: a subclass runs as it is, on either side."""

@@ -41,7 +41,7 @@ def test_only_one_side_is_sized_by_the_user() -> None:
 
 @few
 @torch.no_grad()
-def test_saved_and_loaded_it_answers_alike(options: EncoderDecoderOptions, tmp_path: Path) -> None:
+def test_saved_and_loaded_it_predicts_alike(options: EncoderDecoderOptions, tmp_path: Path) -> None:
     """From the folder alone, moved elsewhere, at any batch size."""
     tree = {"model": options.model_dump(mode="json"), "task": TOKENS, "search": {"beam": 2}}
     run = start_run(tmp_path / "run", check_config(tree, "laws"), PAIRS, PAIRS)

@@ -84,7 +84,7 @@ def test_alignments_are_the_attention_of_the_steps(
 
 
 @torch.no_grad()
-def test_what_may_follow_a_beginning(model: nn.Module, source: Padded) -> None:
+def test_what_may_follow_a_prefix(model: nn.Module, source: Padded) -> None:
     logp = next_token_logprobs(fast(model), source, (5, 7))
     assert logp.exp().sum(1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
     for token in (5, 6, EOS):

@@ -77,7 +77,7 @@ def test_a_wide_beam_finds_the_optimum(
 
 
 @pytest.mark.parametrize("beam", [2, WIDE])
-def test_exact_is_never_beaten(pair: EncoderDecoderOptions, source: Padded, beam: int) -> None:
+def test_optimal_is_never_beaten(pair: EncoderDecoderOptions, source: Padded, beam: int) -> None:
     """The other rules only leave earlier from the same beams, so they find no better one."""
     model, request = tiny(pair), SearchRequest(source, torch.full((len(source.data),), 6))
     for length_penalty in (0.0, 1.0, 2.0):

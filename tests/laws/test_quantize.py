@@ -113,7 +113,7 @@ def loss(run: Run, model: nn.Module) -> float:
 
 
 @every
-def test_every_kind_of_model_is_taken(case: Case) -> None:
+def test_every_kind_of_model_is_supported(case: Case) -> None:
     run = built(case)
     rounded = quantize(copy.deepcopy(run.model))
     assert loss(run, rounded) == pytest.approx(loss(run, by_hand(run.model)), rel=1e-5, abs=1e-5)

@@ -46,7 +46,7 @@ def test_the_encoding_of_a_source_alone(model: nn.Module, source: Padded) -> Non
 
 
 @torch.no_grad()
-def test_what_stands_in_the_padding_is_invisible(model: nn.Module, batch: Batch) -> None:
+def test_the_content_of_padding_is_invisible(model: nn.Module, batch: Batch) -> None:
     whole = model(Batch(stuffed(batch.source), stuffed(batch.target))).logits
     close(model(batch).logits, whole)
 

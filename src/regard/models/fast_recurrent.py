@@ -63,7 +63,7 @@ def _read(cells: Iterable[FastCell], gates: list[Tensor], mask: Tensor | None) -
     directions if there are two cells."""
     left, *right = zip(cells, gates, strict=True)
     states = [left[0].read(left[1], None, False)]
-    states += [cell.read(own, mask, True) for cell, own in right]
+    states += [cell.read(part, mask, True) for cell, part in right]
     return torch.cat(states, -1)
 
 
@@ -80,21 +80,21 @@ class FastRecurrentDecoder(FastDecoder):
         first: Callable[[Padded, int], Hidden],
     ) -> None:
         self.cells, self.score, self.input_feeding, self.first = cells, score, input_feeding, first
-        width, own = cells[0].width, cells[0]
-        own.input, self.fed = own.input.split(
-            [len(own.input) - input_feeding * width, input_feeding * width]
+        width, first_cell = cells[0].width, cells[0]
+        first_cell.input, self.fed = first_cell.input.split(
+            [len(first_cell.input) - input_feeding * width, input_feeding * width]
         )
-        self.read = token_gates(embed, own)
+        self.read = token_gates(embed, first_cell)
         weight = join.weight.detach()
-        self.own, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
+        self.state, self.context, self.bias = weight[:, :width].t(), weight[:, width:], join.bias
 
     def start(self, memory: Padded, past: Tree) -> State:
         """Return the initial state, with keys and projected contexts."""
-        keys, seen = self.score.start(memory)
+        keys, values = self.score.start(memory)
         bias = None if keys is None else padding_bias(memory.mask, memory.data)
         parts: dict[str, Any] = {
             "keys": keys,
-            "values": linear(seen, self.context, self.bias),
+            "values": linear(values, self.context, self.bias),
             "bias": None if bias is None else bias[:, 0],  # (B, 1, S)
         }
         return State({"encoded": memory, **parts}, past)
@@ -126,4 +126,4 @@ class FastRecurrentDecoder(FastDecoder):
             scores = self.score.scores(x, keys)
             weights = (scores if bias is None else scores.add_(bias)).softmax(-1)
             found = torch.bmm(weights, values)
-        return tanh(torch.addmm(found.reshape(x.shape), x, self.own))
+        return tanh(torch.addmm(found.reshape(x.shape), x, self.state))

@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 class DynamicBeamAllocation:
-    """Selects as `base` for sentences without required phrases, and so that others get all theirs.
+    """Selects as `base`, but so that required phrases are completed.
 
     Candidates are sorted into banks by the number of required tokens that they contain. The banks
     contribute their best in turn, the fullest first. EOS is allowed only when all phrases are

@@ -214,7 +214,7 @@ def test_select_commutes(kind: KernelOptions) -> None:
 
 @having("bidirectional")
 @torch.no_grad()
-def test_hidden_keys_do_not_count(kind: KernelOptions) -> None:
+def test_masked_keys_do_not_count(kind: KernelOptions) -> None:
     kernel, (q, k, v) = built(kind, causal=False), heads()
     hidden = ~PADDED[:, None, :, None]
     outs = []

@@ -47,7 +47,7 @@ def close(one: Tensor, other: Tensor) -> None:
 
 
 @each_kind
-def test_it_says_what_it_does(kind: PositionOptions) -> None:
+def test_its_flags_are_true(kind: PositionOptions) -> None:
     position = kind.build(D, H)
     assert (kind.rotates, kind.biases) == (position.rotates, position.biases)
     x = vectors()
@@ -67,7 +67,7 @@ def test_pieces_are_embedded_as_the_whole(kind: PositionOptions) -> None:
 
 
 @each_kind
-def test_nothing_is_longer_than_it_can_take(kind: PositionOptions) -> None:
+def test_nothing_exceeds_its_maximum_length(kind: PositionOptions) -> None:
     position = kind.build(D, H)
     if position.length is None:
         assert position.embed(vectors(1, 600), 600).shape == (1, 600, D)
@@ -92,7 +92,7 @@ def test_a_decoder_that_reads_in_pieces(position: Position) -> None:
 
 @each_position
 @torch.no_grad()
-def test_beams_that_change_places(position: Position) -> None:
+def test_reordered_beams(position: Position) -> None:
     """k beams of a sentence, and as many sentences of one beam."""
     k = 3
     torch.manual_seed(0)
