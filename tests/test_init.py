@@ -130,7 +130,9 @@ def test_depth_makes_later_layers_smaller() -> None:
 def test_only_matrices_are_drawn(kind: type[RandomInit], side: dict) -> None:
     """Each of them; biases of linear layers are 0; embeddings, norms and gates stay."""
     if kind is Depth and side is RECURRENT:
-        with pytest.raises(UserError, match=r"init\.kind=depth: .*no Transformer layers.*xavier"):
+        with pytest.raises(
+            UserError, match=r"(?s)init\.kind=depth: .*no Transformer layers.*xavier"
+        ):
             kind().apply(build(side))
         return
     before, after = build(side), build(side)
@@ -171,7 +173,7 @@ def test_matrices_know_their_place() -> None:
     assert attention == 2 * LAYERS
     # an encoder layer: q k v, join, widen, narrow; a decoder layer: these and q, k v, join
     assert len(found) == LAYERS * (6 + 10)
-    assert sum(matrix.last for matrix in found) == LAYERS * (2 + 3)
+    assert sum(matrix.is_last for matrix in found) == LAYERS * (2 + 3)
     assert {(m.layer, m.branches) for m in found} == {
         (layer, branches) for layer in (1, 2, 3) for branches in (2 * LAYERS, 3 * LAYERS)
     }
@@ -188,7 +190,7 @@ def test_a_model_without_matrices() -> None:
     [
         ({"kind": "xavier"}, "did you mean xavier_"),
         ({"kind": "normal", "std": 0}, "training.init.std: Input should be greater than 0"),
-        ({"kind": "lecun", "gain": 2}, "belongs to kind=xavier_uniform"),
+        ({"kind": "lecun", "gain": 2}, "only for kind=xavier_uniform"),
     ],
 )
 def test_misuse(settings: dict, message: str) -> None:

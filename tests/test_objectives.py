@@ -144,7 +144,7 @@ def test_an_objective_may_search_before_the_rows_are_divided(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same samples whatever the number of threads."""
-    monkeypatch.setattr(shards, "LEAST", 1)
+    monkeypatch.setattr(shards, "MIN_ROWS", 1)
     pairs = [Pair(text, text[::-1], n) for n, text in enumerate(("ab", "ba", "abb", "bab"), 1)]
     found = []
     for threads in (1, 2):

@@ -227,7 +227,7 @@ def test_settings_without_a_kind_are_those_of_adamw(settings: dict) -> None:
         ({"kind": "nesterov", "nesterov": False}, "nesterov"),
         ({"kind": "momentum", "momentum": 0}, r"momentum: Input should be greater than 0"),
         ({"kind": "adagrd"}, "did you mean adagrad?"),
-        ({"momentum": 0.9}, "belongs to kind=sgd and kind=momentum"),
+        ({"momentum": 0.9}, "only for kind=sgd and kind=momentum"),
         ({"kind": "muon", "iterations": 0}, "iterations"),
     ],
 )

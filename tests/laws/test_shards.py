@@ -22,7 +22,7 @@ CASES = [case for case in CASES if case.model.get("kind") != "ngram"]  # counted
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Toys have few rows."""
-    monkeypatch.setattr(shards, "LEAST", 1)
+    monkeypatch.setattr(shards, "MIN_ROWS", 1)
 
 
 def gradients(run: Run, model: nn.Module, batch: Batch, threads: int) -> tuple[list, Loss]:
@@ -106,7 +106,7 @@ def test_the_number_of_threads_is_put_back() -> None:
 
 def test_small_batches_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = whole_batch(built(next(case for case in CASES if case.toy == "tag")))
-    monkeypatch.setattr(shards, "LEAST", batch.rows // 2 + 1)
+    monkeypatch.setattr(shards, "MIN_ROWS", batch.rows // 2 + 1)
     assert shards.parts(batch, 2)[0] is batch
-    monkeypatch.setattr(shards, "LEAST", 1)
+    monkeypatch.setattr(shards, "MIN_ROWS", 1)
     assert sum(part.rows for part in shards.parts(batch, 2)) == batch.rows >= 2
