@@ -28,7 +28,7 @@ def loaded(models: Any) -> Callable[[str], Any]:
     return lambda task: regard.load(models(task).run)
 
 
-def test_the_answer_is_that_of_predict(reverser: Any) -> None:
+def test_the_output_is_that_of_predict(reverser: Any) -> None:
     found = regard.inspect(reverser, "abcd")
     (answer,) = reverser.predict_detailed(["abcd"])
     assert found.source.tokens == ("a", "b", "c", "d", "<eos>")
@@ -110,14 +110,14 @@ def test_unknown_tokens_are_named_on_both_sides(reverser: Any) -> None:
     assert found.target.tokens[1] == found.steps[1].token == found.inputs[2] == "я"
 
 
-def test_a_drawn_answer_has_no_tree(reverser: Any) -> None:
+def test_a_sampled_output_has_no_tree(reverser: Any) -> None:
     settings = {"kind": "sample", "temperature": 2.0, "seed": 4}
     found = regard.inspect(reverser, "abc", **settings)
     assert found.target.text == reverser.predict(["abc"], **settings)[0]
     assert found.tree is None and any("Sampled output" in note for note in found.notes)
 
 
-def test_an_empty_text_is_answered_where_it_can_be(reverser: Any, loaded: Any) -> None:
+def test_empty_texts(reverser: Any, loaded: Any) -> None:
     assert regard.inspect(reverser, "").source.tokens == ("<eos>",)
     assert regard.inspect(loaded("classify"), "").source.tokens == ("<bos>", "<eos>")
     assert regard.inspect(loaded("language-model"), "").target.tokens
@@ -156,7 +156,7 @@ def test_a_label_and_its_probability(loaded: Any) -> None:
     assert held.steps[0].probability == pytest.approx(answer.probabilities["bad"], abs=1e-6)
 
 
-def test_gradients_of_a_sure_answer_do_not_vanish(loaded: Any) -> None:
+def test_gradients_of_a_confident_prediction_do_not_vanish(loaded: Any) -> None:
     model = loaded("classify")
     with torch.no_grad():
         model.model_.head.linear.weight.mul_(300)
@@ -215,7 +215,7 @@ class Closed(Engine):
         (lambda model: TorchEngine(Ensemble([model, model])), "inspected one by one"),
     ],
 )
-def test_what_cannot_be_looked_into(trained: Any, inner: Any, message: str) -> None:
+def test_what_cannot_be_inspected(trained: Any, inner: Any, message: str) -> None:
     model = regard.load(trained.run)
     model.predictor_.engine = inner(model.model_)
     with pytest.raises(regard.UserError, match=message):

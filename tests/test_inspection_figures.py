@@ -192,7 +192,7 @@ def test_alignment_is_the_mean_of_the_last_layer() -> None:
     assert numpy.allclose(values(axes), expected)
 
 
-def test_the_default_is_the_answer_over_the_attention() -> None:
+def test_the_default_is_the_output_and_its_attention() -> None:
     """Of cross attention if there is, else the decoder's, else the encoder's; else saliency."""
     inspection = sample()
     for part in ("cross", "decoder", "encoder"):
@@ -248,7 +248,7 @@ def test_gates_have_a_row_a_direction_and_a_column_a_gate() -> None:
     assert not plot_view(inspection, "gates").axes[0].collections
 
 
-def test_the_tree_has_both_ways() -> None:
+def test_the_tree_has_both_paths() -> None:
     inspection = sample()
     said = texts(plot_view(inspection, "tree"))
     assert {"K", "G", "AA", "0.60", "0.40", "greedy: -1.250", "best of beam 2: -1.000"} <= said
@@ -260,7 +260,7 @@ def test_the_tree_has_both_ways() -> None:
     assert omitted.startswith(f"{91 - sum(f'x{n}' in said for n in range(90)) - ('AA' in said)} ")
 
 
-def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -> None:
+def test_characters_without_a_glyph_are_code_points(tmp_path: Path) -> None:
     """No sign without ink: it is in a font of the figure, or stands there as its number."""
     inspection = sample()
     inspection["source"]["tokens"] = ["你", "سلام", "$a$", "\n"]
@@ -277,7 +277,7 @@ def test_signs_of_any_script_are_written_or_said_to_be_missing(tmp_path: Path) -
     assert b"</svg>" in written(figure, tmp_path / "a.svg")
 
 
-def test_a_font_is_looked_for_among_those_installed(monkeypatch: Any) -> None:
+def test_fonts_are_selected_from_those_installed(monkeypatch: Any) -> None:
     """Where there is none but matplotlib's own, the signs it lacks are named."""
     from matplotlib import font_manager
 
@@ -314,7 +314,7 @@ def test_what_one_must_know_stands_under_the_figure() -> None:
         ({"view": "gates", "layer": 3}, r"--layer 3: expected a layer with gates \(0-based\): 0"),
     ],
 )
-def test_what_cannot_be_drawn_is_an_error(settings: dict[str, Any], expected: str) -> None:
+def test_unavailable_views_are_errors(settings: dict[str, Any], expected: str) -> None:
     with pytest.raises(UserError, match=expected):
         plot_view(sample(), **settings)
 
@@ -332,7 +332,7 @@ def test_a_model_without_attention_says_what_there_is() -> None:
         plot_view(inspection)
 
 
-def test_a_number_has_no_bars_but_its_saliency_is_drawn() -> None:
+def test_a_number_has_no_bars_but_its_saliency_is_plotted() -> None:
     inspection = {**sample(), "attention": [], "gates": [], "tree": None}
     inspection["steps"] = [{"token": "3.5", "value": 3.5}]
     inspection["saliency"] = {"rows": "one", "columns": "source", "values": [[1, 2, 3, 4]]}

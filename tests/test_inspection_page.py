@@ -161,7 +161,7 @@ def test_what_is_no_number_is_no_page() -> None:
         inspection_page(given)
 
 
-def test_every_file_of_the_look_is_on_a_list_and_short() -> None:
+def test_every_asset_is_listed_and_short() -> None:
     room = files("regard.views.pages")
     listed = {*SCRIPTS, *STYLES, "standalone.js"}
     found = {one.name for one in room.iterdir() if one.name.endswith((".js", ".css"))}

@@ -157,7 +157,7 @@ def test_embedded_numbers_are_those_of_the_run(folder):
     assert set(shown) >= {"Learning rate", "Gradient norm", "Tokens per second"}
 
 
-def test_drawn_lines_can_be_read_off_the_axes(folder):
+def test_plotted_lines_match_the_axes(folder):
     figure = figures(page(folder))["Loss, nats per token"]
     x_axis, y_axis = axis(figure, "x", 0), axis(figure, "y", 4)
     line = re.search(r'class="line s0" points="(.*?)"', figure).group(1)

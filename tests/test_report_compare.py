@@ -120,7 +120,7 @@ def test_settings_that_differ_and_no_others(command: Command, two: Any) -> None:
     assert "All settings are the same" in compare(command, two[0], make_run(Path("again")))
 
 
-def test_answers_to_the_same_sources(command: Command, two: Any) -> None:
+def test_predictions_for_the_same_sources(command: Command, two: Any) -> None:
     wrong = {"step": 60, "references": ["K AE T"], "prediction": "K AA T"}
     only = {"step": 60, "source": "only", "references": ["x"], "prediction": "x"}
     lines(two[1] / "samples.jsonl", [wrong | {"source": "cat"}, only])

@@ -125,7 +125,7 @@ def test_reliability_bars_have_the_height_of_the_accuracy():
     assert "2 examples" in "".join(picture.itertext())
 
 
-def test_scatter_puts_right_answers_on_the_diagonal():
+def test_scatter_puts_correct_predictions_on_the_diagonal():
     (picture,) = svgs(details_section({"scatter": [[1.0, 1.0], [3.0, 3.0], [5.0, 1.0]]}))
     start, end = re.findall(r"[ML]([\d.]+) ([\d.]+)", picture.find(".//*[@class='equal']").get("d"))
     (x0, y0), (x1, y1) = map(float, start), map(float, end)
@@ -254,7 +254,7 @@ def test_generated_texts_are_shown_as_they_are(tmp_path):
     assert ">old<" not in html and "correct at step" not in html and "<table" not in html
 
 
-def test_counts_are_drawn_and_not_written_out(tmp_path):
+def test_counts_are_plotted_and_not_listed(tmp_path):
     check = {key: value for key, value in CHECK.items() if key != "lines"} | {"pairs": 12}
     html = write_run(tmp_path, {}, {}, [], check)
     assert "&quot;pairs&quot;: 12" in html and "ngram_zipf" not in html

@@ -85,7 +85,7 @@ def test_report_works_offline(tab: Tab, trained: Any) -> None:
     expect_background(page, "< 60")
     page.locator("[data-language=zh]").click()
     expect(page.locator("h2").first).to_have_text("训练")
-    expect(page.locator(".samples thead")).to_have_text("源文输出参考")
+    expect(page.locator(".samples thead")).to_have_text("源文预测参考")
     page.locator("[data-language=en]").click()
     expect(page.locator("h2").first).to_have_text("Training")
     page.locator("figure.curve svg").first.hover()

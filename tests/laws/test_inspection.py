@@ -52,7 +52,7 @@ def estimator_of(case: Case) -> Estimator:
 
 
 def look(case: Case, **given: Any) -> tuple[Estimator, Inspection]:
-    """The inspection of an answer that is no single token."""
+    """Return the inspection of an output with several tokens."""
     estimator = estimator_of(case)
     given |= {"min_length": 3} if case.toy == "transduce" else {}
     return estimator, regard.inspect(estimator, TEXTS.get(case.toy, "abba cab"), **given)
@@ -174,8 +174,8 @@ def test_packed_arrays_come_back(case: Case) -> None:
     ),
     ids=lambda one: getattr(one, "name", one),
 )
-def test_the_tree_leads_to_the_answer(case: Case, stopping: str) -> None:
-    """Its best way is the answer of `predict`, its other way that of greedy search."""
+def test_the_tree_leads_to_the_prediction(case: Case, stopping: str) -> None:
+    """Its best path is the output of `predict`, its other path that of greedy search."""
     estimator, found = look(case, beam=3, stopping=stopping)
     text, least = [found.source.text], {"min_length": 3}
     (answer,) = estimator.predict_detailed(text, beam=3, stopping=stopping, **least)

@@ -53,7 +53,7 @@ def test_scores_of_all_ways_to_tag_a_sentence_are_probabilities(case: Case) -> N
     assert ("crf" in values(case, "head")) == any("CRF" in note for note in notes)
 
 
-def test_heads_of_long_texts_with_gaps_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_head_ablation_is_skipped_for_long_masked_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each would take one pass per token: that is reported, and nothing is guessed."""
     case = next(case for case in EACH if fills_gaps(case) and attends(case))
     monkeypatch.setattr("regard.tasks.inspection.masked_pass.MAX_ABLATION_COST", 0)

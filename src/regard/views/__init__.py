@@ -1,1 +1,1 @@
-"""What people look at: figures, pages, reports, inspections, plots."""
+"""Figures, HTML pages, reports, inspections and plots."""

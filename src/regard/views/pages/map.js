@@ -130,8 +130,8 @@
       field.element);
     const pane = regard.scroller(name, body);
     const fit = () => {
-      const beside = body.querySelector(".map-rows").offsetWidth;
-      const width = Math.floor((pane.clientWidth - beside - 10) / matrix.columns);
+      const labelWidth = body.querySelector(".map-rows").offsetWidth;
+      const width = Math.floor((pane.clientWidth - labelWidth - 10) / matrix.columns);
       const across = Math.max(SMALLEST, Math.min(LARGEST, width, WIDTH / matrix.columns));
       const down = Math.max(SMALLEST, Math.min(TALLEST, across, HEIGHT / matrix.rows));
       body.style.setProperty("--across", `${Math.floor(across)}px`);

@@ -47,8 +47,8 @@
       node.shown = chars.length > MAX_TOKEN ? `${chars.slice(0, MAX_TOKEN - 1).join("")}\u2026` : node.text;
       const score = Number.isFinite(node.score) ? regard.number(node.score, 2) : "";
       node.aside = [percentage(node), score].filter(Boolean).join("  ");
-      const beside = node.aside ? 6 + textWidth(node.aside, `10.5px ${family}`) : 0;
-      node.width = node.id === null ? 10 : Math.max(24, textWidth(node.shown, `13px ${family}`) + beside + 2 * PAD);
+      const asideWidth = node.aside ? 6 + textWidth(node.aside, `10.5px ${family}`) : 0;
+      node.width = node.id === null ? 10 : Math.max(24, textWidth(node.shown, `13px ${family}`) + asideWidth + 2 * PAD);
     }
     return all;
   };

@@ -31,7 +31,7 @@ PROBABILITIES = {
 
 
 class ToyModel:
-    """A model of three letters whose probabilities are written down."""
+    """A toy model with three tokens and fixed probabilities."""
 
     def start(self, source: Padded) -> State:
         return State(source.data, source.data)
