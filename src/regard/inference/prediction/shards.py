@@ -44,10 +44,9 @@ def warn_stale_shards(output: Path) -> None:
     for path in sorted(output.parent.glob(f"{output.name}*.part")):
         match = re.fullmatch(rf"{name}(?:\.\d+-of-(\d+))?\.part", path.name)
         if match and int(match[1] or 1) != size and parallel.is_main_process():
-            before = match[1] or "1"
+            before = "1 process" if match[1] is None else f"{match[1]} processes"
             warn(
-                f"{path}: partial output of a run with {before} "
-                f"{'process' if before == '1' else 'processes'} (now {size}); ignored",
-                help=f"delete it, or start {before} again to resume",
+                f"{path}: partial output of a run with {before} (now {size}); ignored",
+                help=f"delete it, or run with {before} to resume",
             )
             return
