@@ -92,7 +92,7 @@ def test_a_run_from_another_model_can_be_stopped_and_resumed(
     words = ("train", train, "--dev", dev, *corpora.small("tag")[:4], "--init-from", "origin")
     assert command(*words, "--out", "whole").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr("regard.training.display.Plain.step", stop_at_7)
+        patch.setattr("regard.training.display.PlainDisplay.step", stop_at_7)
         assert command(*words, "--out", "run").code == 130
     shutil.rmtree("origin")
     assert command("train", "--resume", "--out", "run").code == 0

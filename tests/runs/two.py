@@ -20,7 +20,7 @@ from regard.training.describe import describe
 from regard.training.loop import train
 from regard.training.run import Run
 from regard.training.start import resume_run, start_run
-from regard.training.validation import measured
+from regard.training.validation import evaluate
 
 STEPS = 8
 SMALL = {"width": 16, "layers": 2, "dropout": 0.1}
@@ -87,7 +87,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     run = begin(name, folder / "whole", accumulate)
     found: dict[str, Any] = {"losses": losses(run)}
     save_weights(run.model, folder / "whole.safetensors")
-    result = measured(run, run.dev)
+    result = evaluate(run, run.dev)
     answers = [prediction.text for prediction in result.predictions]
     found |= {"dev": result.loss, "scores": result.scores, "answers": answers}
     first = begin(name, folder / "parts", accumulate)
@@ -96,7 +96,7 @@ def whole_and_parts(name: str, folder: Path, accumulate: int) -> dict[str, Any]:
     parallel.barrier()
     second = again(name, folder / "parts")
     assert second.state.step == 3
-    found["fresh"] = measured(second, second.dev).loss  # before it has made a step
+    found["fresh"] = evaluate(second, second.dev).loss  # before it has made a step
     found["rest"] = losses(second)
     save_weights(second.model, folder / "parts.safetensors")
     return found
