@@ -108,8 +108,8 @@ def test_what_a_row_holds_counts(case: Case) -> None:
 
 @pytest.mark.parametrize("case", BLIND, ids=lambda case: case.name)
 def test_pooling_a_position_without_context_is_an_error(case: Case) -> None:
-    """Where it takes the first or the last place and that saw only BOS or EOS."""
-    with pytest.raises(UserError, match="every text would get the same answer"):
+    """If the first or last position depends on BOS or EOS only."""
+    with pytest.raises(UserError, match="does not depend on the rest of the text"):
         built(case)
 
 
