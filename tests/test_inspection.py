@@ -212,7 +212,7 @@ class Closed(Engine):
     ("inner", "message"),
     [
         (lambda model: Closed(), "ctranslate2 does not support inspection; inspect the run folder"),
-        (lambda model: TorchEngine(Ensemble([model, model])), "inspected one by one"),
+        (lambda model: TorchEngine(Ensemble([model, model])), "inspect each model separately"),
     ],
 )
 def test_what_cannot_be_inspected(trained: Any, inner: Any, message: str) -> None:
