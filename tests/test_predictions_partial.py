@@ -74,14 +74,14 @@ def test_an_interrupted_command_resumes_to_the_same_bytes(
     task, options = FORMATS[name]
     Path("in.txt").write_text(lines(words))
     args = ("predict", models(task).run, "--input", "in.txt", *options)
-    assert command(*args, "--output", "complete").code == 0
+    assert command(*args, "--output", "whole").code == 0
     stopped(3, *args, "--output", "out")
-    assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "complete"]
+    assert sorted(os.listdir()) == ["in.txt", "out.part", "out.part.json", "whole"]
     assert Path("out.part").read_bytes().endswith(b"half of a predi")
     said = command(*args, "--output", "out")
     assert said.code == 0 and "sources already done" in said.err
-    assert Path("out").read_bytes() == Path("complete").read_bytes()
-    assert sorted(os.listdir()) == ["in.txt", "out", "complete"]
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
+    assert sorted(os.listdir()) == ["in.txt", "out", "whole"]
 
 
 def test_auto_resumes_with_the_engine_that_it_chose(
@@ -97,22 +97,22 @@ def test_auto_resumes_with_the_engine_that_it_chose(
     with monkeypatch.context() as patch:
         patch.setattr(auto_engine.AutoEngine, "_fastest", choose)
         stopped(3, *args, "--output", "out")
-        assert command(*args, "--output", "complete").code == 0
+        assert command(*args, "--output", "whole").code == 0
     assert json.loads(Path("out.part.json").read_text())["engine"] == ["torch", "int8"]
     monkeypatch.setattr(auto_engine.AutoEngine, "_fastest", None)  # not to be measured again
     said = command(*args, "--output", "out")
     assert said.code == 0 and "engine auto: using torch int8, as before" in said.err
-    assert Path("out").read_bytes() == Path("complete").read_bytes()
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
 def test_sentences_in_their_own_format_resume(command: Command, models: Any, stopped: Any) -> None:
     trained = models("tag")
     Path("in.conll").write_text(trained.train.read_text())
     args = ("predict", trained.run, "--input", "in.conll")
-    assert command(*args, "--output", "complete").code == 0
+    assert command(*args, "--output", "whole").code == 0
     stopped(2, *args, "--output", "out")
     assert "already done" in command(*args, "--output", "out").err
-    assert Path("out").read_bytes() == Path("complete").read_bytes()
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
 
 
 def test_only_the_remaining_sources_are_predicted(

@@ -39,7 +39,7 @@ def done(record: Path) -> int:
 
 def test_kill_9_and_the_same_command_again(command: Any, trained: Any, source_file: Path) -> None:
     args = ("predict", trained.run, "--input", source_file, "--json", "--nbest", "2")
-    assert command(*args, "--output", "complete").code == 0
+    assert command(*args, "--output", "whole").code == 0
     seen = 0
     for place, number in (
         ("predictions", 1),
@@ -57,7 +57,7 @@ def test_kill_9_and_the_same_command_again(command: Any, trained: Any, source_fi
     process = start(*args, "--output", "out")
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0 and "sources already done" in said
-    assert Path("out").read_bytes() == Path("complete").read_bytes()
+    assert Path("out").read_bytes() == Path("whole").read_bytes()
     assert sorted(path.name for path in Path().glob("out*")) == ["out"]
 
 
