@@ -312,7 +312,7 @@ def test_counts_begin_at_one(command: Command, trained: Any, option: str) -> Non
 def test_debug_shows_where(command: Command, trained: Any) -> None:
     with pytest.raises(UserError, match=r"nowhere\.tsv: no such file"):
         command("train", "nowhere.tsv", "--debug")
-    with pytest.raises(UserError, match="not both"):
+    with pytest.raises(UserError, match="cannot be combined"):
         command("predict", trained.run, "ab", "--input", "good.tsv", "--debug")
 
 
