@@ -47,7 +47,9 @@ def test_force_deletes_nothing_that_training_did_not_write(train: Command) -> No
     Path("run/notes.txt").write_text("precious")
     before = files("run")
     said = train("--steps", "3", "--out", "run", "--force")
-    assert said.code == 2 and "--force would delete notes.txt" in said.err
+    assert (
+        said.code == 2 and "--force would delete files regard did not create: notes.txt" in said.err
+    )
     assert files("run") == before
 
 

@@ -285,14 +285,14 @@ def test_a_run_killed_while_it_was_scored_is_scored(command: Command, train: Com
         ("checkpoint/checksums.json", "[1", "checksums.json: cannot read"),
     ],
 )
-def test_a_damaged_run_is_not_resumed(
+def test_a_corrupted_run_is_not_resumed(
     train: Command, interrupted: Path, name: str, content: str, message: str
 ) -> None:
     (interrupted / name).write_text(content)
     shutil.rmtree(interrupted / "checkpoint.prev")
     said = train("--resume", "--out", interrupted)
     assert said.code == 2 and "Traceback" not in said.err
-    assert said.err.splitlines()[-1].startswith("error: ") and message in said.err
+    assert "\nerror: " in f"\n{said.err}" and message in said.err
 
 
 def test_a_line_of_the_log_that_cannot_be_read_is_dropped(

@@ -55,7 +55,7 @@ def test_frozen_weights_are_those_of_the_origin(
     words = ("train", train, "--dev", dev, "--task", task, "--steps", "3")
     origin = ("--init-from", pretrained[tokens])
     said = command(*words, *origin, *FREEZE, "--out", "frozen")
-    assert said.code == 0 and f"taken from {pretrained[tokens]}" in said.err
+    assert said.code == 0 and f"weight tensors from {pretrained[tokens]}" in said.err
     frozen, before = body("frozen"), body(pretrained[tokens])
     assert frozen.keys() == before.keys() and len(frozen) > 3
     assert all(torch.equal(frozen[name], before[name]) for name in frozen)
@@ -144,7 +144,7 @@ def test_only_labels_that_are_sure_are_learned(command: Command, models: Any, ta
         sure.append([json.loads(line) for line in lines])
         assert all(row.keys() == {"source", "target", "confidence"} for row in sure[-1])
         assert all(row["confidence"] >= least for row in sure[-1])
-        assert f"new.txt: {len(lines)} of 21 examples labeled by {teacher}" in said.err
+        assert f"pseudo-labels: {len(lines)} of 21 examples with confidence >= " in said.err
         least = sorted(row["confidence"] for row in sure[-1])[len(lines) // 2]
     assert 0 < len(sure[1]) < len(sure[0])
     assert not Path("0.3-teacher").exists()
