@@ -25,7 +25,7 @@ def source_file(words: list[str]) -> Path:
 
 
 def start(*words: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """Start a process that pauses where its environment says so."""
+    """Start a process that pauses where its environment names a point."""
     where = {"PYTHONPATH": str(Path(regard.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
     command = [holding.__file__] if environment else ["-m", "regard"]
     run = [sys.executable, *command, *map(str, words)]
