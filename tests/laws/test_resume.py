@@ -56,7 +56,7 @@ def test_resume_is_exact_for_every_optimiser_and_schedule(training: dict, tmp_pa
         {"encoder": {"kind": "transformer", **sizes}, "decoder": {"kind": "recurrent", **sizes}}
     )
     config = config_of(options, {"steps": 6} | training)
-    if training["optimizer"]["kind"] == "exact":  # a transducer has no formula
+    if training["optimizer"]["kind"] == "closed_form":  # not for transducers
         with pytest.raises(UserError, match=r"training\.optimizer\.kind=closed_form"):
             list(records(begin(tmp_path, config, PAIRS)))
         return
