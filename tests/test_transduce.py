@@ -41,7 +41,7 @@ def test_two_vocab_sizes_mean_two_vocabularies() -> None:
 def test_shared_vocab_needs_equal_sides() -> None:
     sides = (Text(tokenizer="bpe", vocab_size=60), SideOptions(tokenizer="bpe", vocab_size=80))
     options = TransduceOptions(source=sides[0], target=sides[1], shared_vocab=True)
-    with pytest.raises(UserError, match=r"task\.shared_vocab: both sides must have the same"):
+    with pytest.raises(UserError, match=r"task\.shared_vocab: both sides need the same"):
         options.fit(sentences(0))
 
 
