@@ -41,9 +41,9 @@ def check(
         raise UserError("--max-length: only supported for --task transduce")
     given = [*(settings or []), *([f"task.max_length={max_length}"] if max_length else [])]
     config = load_config(None, [f"task.kind={task or 'transduce'}", *given])
-    place = DataSpec(data, source, target, source_column, target_column)
+    spec = DataSpec(data, source, target, source_column, target_column)
     held = DataSpec(dev, dev_source, dev_target, source_column, target_column, "--dev-")
-    opened = config.task.open(place, held)
+    opened = config.task.open(spec, held)
     kept, skipped = config.task.trainable(opened.train)
     fitted, _, auto_settings = config.task.fit(kept, config.model)
     result = fitted.check(opened.train, opened.dev)

@@ -104,7 +104,7 @@ ShortFile = Annotated[
 
 
 def check_texts(texts: list[str] | None, input: str | None, verb: str) -> None:
-    """Raise UserError unless texts come from exactly one place; a terminal is not one."""
+    """Raise UserError unless texts come from exactly one source, which is not a terminal."""
     if texts and input:
         raise UserError("texts and --input cannot be combined")
     if not texts and input is None and sys.stdin.isatty():

@@ -33,9 +33,9 @@ def evaluate(
 
     predictor = load_predictor(model, engine, quantize, shortlist_file or shortlist)
     task, config = predictor.task, predictor.config
-    place = DataSpec(data, source, target, source_column, target_column)
-    place = trained_columns(place, predictor.folder)
-    pairs, notes = open_test(place, config.task.read, config.task.kind)
+    spec = DataSpec(data, source, target, source_column, target_column)
+    spec = trained_columns(spec, predictor.folder)
+    pairs, notes = open_test(spec, config.task.read, config.task.kind)
     for note in notes:
         info(note)
     examples = task.examples(pairs)

@@ -39,8 +39,8 @@ def shortlist(
     options = predictor.config.task
     if not task.exportable:
         raise UserError(f"{model}: shortlists are only supported for --task transduce")
-    place = DataSpec(data, source, target, source_column, target_column)
-    opened = options.open(trained_columns(place, predictor.folder), DataSpec())
+    spec = DataSpec(data, source, target, source_column, target_column)
+    opened = options.open(trained_columns(spec, predictor.folder), DataSpec())
     kept, skipped = options.trainable(opened.train)
     for note in [*opened.notes, *skipped]:
         info(note.removesuffix(" (--dev FILE overrides)"))

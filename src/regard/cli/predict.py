@@ -126,7 +126,7 @@ def predict(
     from regard.inference.prediction.predict_options import PredictOptions
     from regard.tasks.values import Constraints
 
-    option.check_texts(texts, input, "answer")
+    option.check_texts(texts, input, "predict")
     search |= {"kind": "sample" if sample else None, "threshold": threshold}
     options = PredictOptions(
         model=model,

@@ -83,9 +83,9 @@ def with_search(own: list[Parameter]) -> list[Parameter]:
                 about = PANELS.get(kind, kind), HELP.get(name, "")
                 made[name] = option(name, field, *about, **MORE.get(name, {}))
     ordered = [made.pop(name) for name in HELP if name in made]
-    place = min(place for place, one in enumerate(own) if one.name in HELP)
-    rest = [one for one in own[place:] if one.name not in HELP]
-    return [*own[:place], *ordered, *made.values(), *rest]
+    index = min(index for index, one in enumerate(own) if one.name in HELP)
+    rest = [one for one in own[index:] if one.name not in HELP]
+    return [*own[:index], *ordered, *made.values(), *rest]
 
 
 def with_parameters(make: Make) -> Callable[[Command], Command]:

@@ -20,7 +20,7 @@ class UserError(ValueError):
         self.message, self.note, self.help = message, note, help
 
     def at(self, where: str) -> "UserError":
-        """Return this error with a place (a file, a line) before its message."""
+        """Return this error with a location (a file, a line) before its message."""
         return UserError(f"{where}: {self.message}", note=self.note, help=self.help)
 
     def __str__(self) -> str:

@@ -49,7 +49,7 @@ class Selector(Protocol):
 
 @dataclass(frozen=True)
 class TopSelector:
-    """The best N; if one of them finishes, the next best takes its place. num_candidates: 2 N."""
+    """The best N; if one of them finishes, the next best takes its slot. num_candidates: 2 N."""
 
     num_candidates: int
     joint = True

@@ -35,14 +35,14 @@ def trained_on(folder: Path) -> dict[str, Any]:
     return (read_json(path).get("data") or {}) if path.exists() else {}
 
 
-def trained_columns(place: DataSpec, folder: Path) -> DataSpec:
+def trained_columns(spec: DataSpec, folder: Path) -> DataSpec:
     """Return the data spec with the columns of the training data, unless the user names some."""
-    named = place.source_column or place.target_column
-    if named or place.data is None or is_builtin(place.data):
-        return place
+    named = spec.source_column or spec.target_column
+    if named or spec.data is None or is_builtin(spec.data):
+        return spec
     trained = trained_on(folder)
     source, target = trained.get("source_column"), trained.get("target_column")
-    return replace(place, source_column=source, target_column=target)
+    return replace(spec, source_column=source, target_column=target)
 
 
 def read_config(folder: Path) -> Config:

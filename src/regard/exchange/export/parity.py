@@ -36,8 +36,10 @@ def check_parity(predictor: Predictor, folder: Path, quantize: str | None = None
         default=MAX_LENGTH,
     )
     rows = [row[-most:] for row in some_rows(task, predictor.folder)]
-    places = [e.max_target_length for e in engines if e.max_target_length is not None]
-    limits = [min(MAX_LENGTH, *places, task.max_output_length(len(row), search)) for row in rows]
+    max_lengths = [e.max_target_length for e in engines if e.max_target_length is not None]
+    limits = [
+        min(MAX_LENGTH, *max_lengths, task.max_output_length(len(row), search)) for row in rows
+    ]
     least = MIN_EQUAL[engines[1].name] if quantize in (None, "float32") else MIN_EQUAL_QUANTIZED
     facts: dict[str, Any] = {"sources": len(rows)}
     for beam in BEAMS:
