@@ -68,10 +68,10 @@ PARTS = {
     "classify": (
         "<h2>Details</h2>",
         ">good<",
-        "Which label is taken for which",
+        "Confusion matrix",
         "Confusion matrix",
     ),
-    "regress": ("<h2>Details</h2>", "Predicted and right numbers"),
+    "regress": ("<h2>Details</h2>", "Predicted and expected values"),
     "language-model": ("<h2>Frequencies</h2>", 'class="zipf"'),
 }
 

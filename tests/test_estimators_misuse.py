@@ -27,7 +27,7 @@ from regard import Classifier, LanguageModel, Regressor, Tagger, UserError
         (Tagger, [["a", ""]], [["X", "Y"]], "example 1: expected words"),
         (Tagger, [["a"], []], [["X"], []], "example 2: expected a sentence"),
         (LanguageModel, [], None, "expected at least one document"),
-        (LanguageModel, ["a", 3], None, "document 2: expected a text, found 3"),
+        (LanguageModel, ["a", 3], None, "document 2: expected a string, found 3"),
         (LanguageModel, ["a"], ["b"], "trained on texts only"),
     ],
 )

@@ -216,11 +216,11 @@ def test_another_engine_is_an_error_that_names_it(exported: Any, command: Any) -
     model, folder = exported("pre")
     with pytest.raises(UserError, match="exported for engine ctranslate2; torch cannot"):
         regard.load(folder, engine="torch")
-    with pytest.raises(UserError, match="'tensorrt' found"):
+    with pytest.raises(UserError, match="found 'tensorrt'"):
         regard.load(model.folder_, engine="tensorrt")
     with pytest.raises(UserError, match="in float32; export it again for int8"):
         regard.load(folder, quantize="int8")
-    assert "'tensorrt' found" in command("evaluate", folder, "x.tsv", "--engine", "tensorrt").err
+    assert "found 'tensorrt'" in command("evaluate", folder, "x.tsv", "--engine", "tensorrt").err
 
 
 def test_labels_are_given_by_torch_only(models: Any) -> None:
@@ -266,7 +266,7 @@ def test_no_weights_of_torch_stay_next_to_those_of_the_engine(
 def test_a_source_with_more_tokens_than_positions_is_an_error(exported: Any) -> None:
     _, folder = exported("pre")
     long = "a" * exporter.LENGTH
-    with pytest.raises(UserError, match=r"a source of 2,048 tokens.* positions for 2,047"):
+    with pytest.raises(UserError, match=r"the source has 2,048 tokens.* at most 2,047"):
         regard.load(folder).predict(["abc", long])
 
 

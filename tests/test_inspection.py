@@ -241,7 +241,7 @@ ERRORS: list[tuple[str, Any, dict[str, Any], str]] = [
     ("transduce", "a\udcff", {}, "text: expected UTF-8"),
     ("transduce", "a", {"target": "\ud800"}, "target: expected UTF-8"),
     ("tag", ["a", "\ud800"], {}, "text: expected UTF-8"),
-    ("tag", 5, {}, "expected a text, found 5"),
+    ("tag", 5, {}, "expected a string, found 5"),
     ("tag", "Anna sees", {"target": "O"}, "expected 2 tags, one per word, found 1"),
     ("tag", "Anna sees", {"target": "O B-PAR"}, "unknown tag 'B-PAR'; did you mean B-PER"),
     ("tag", "a b c", {"max_tokens": 2}, "text: 3 tokens"),

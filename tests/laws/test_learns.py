@@ -163,13 +163,18 @@ def test_ngrams() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "tokens"),
-    [("transformer", "char"), ("recurrent", "words"), ("window", "char"), ("window", "words")],
+    [
+        ("transformer", "char"),
+        ("recurrent", "word_char"),
+        ("window", "char"),
+        ("window", "word_char"),
+    ],
 )
 def test_masked(kind: str, tokens: str) -> None:
     """What stands on either side says what is missing."""
-    text = "red green blue " if tokens == "words" else "abcde"
+    text = "red green blue " if tokens == "word_char" else "abcde"
     sizes = {"model.frontend.width": 16, "model.frontend.char_width": 16}
-    words = sizes if tokens == "words" else {}
+    words = sizes if tokens == "word_char" else {}
     task = {"model.kind": "masked", "task.tokenizer": tokens, "task.context_length": 15}
     found = settings("encoder", kind, 200, 0.01, 600, **task, **words)
     model = regard.LanguageModel(settings=found).fit([text * 40], dev=[text * 9])

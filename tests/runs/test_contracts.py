@@ -96,7 +96,7 @@ def test_labels_of_another_shape_than_in_training_are_named(command: Command) ->
     Path("dev.jsonl").write_text(json.dumps({"text": "fine tree", "label": ["good", "bad"]}) + "\n")
     words = ("train", "train.jsonl", "--dev", "dev.jsonl", "--task", "classify", "--steps", "1")
     said = command(*words)
-    assert said.code == 2 and "line 1: one label expected, as in training, 2 found" in said.err
+    assert said.code == 2 and "line 1: expected one label as in training, found 2" in said.err
 
 
 def test_a_teacher_of_another_task_is_an_error(command: Command, models: Any) -> None:
@@ -109,6 +109,6 @@ def test_a_teacher_of_another_task_is_an_error(command: Command, models: Any) ->
 
 def test_what_only_files_and_taggers_can_have_is_an_error(command: Command, models: Any) -> None:
     said = command("train", "-", "--task", "regress", stdin="1,2,3\n2,3,4\n3,4,9\n")
-    assert said.code == 2 and "vectors are read from files only" in said.err
+    assert said.code == 2 and "vectors can only be read from files" in said.err
     said = command("predict", models("classify").run, "--source-column", "1", stdin="fine\tgood\n")
     assert said.code == 2 and "only taggers read columns" in said.err

@@ -50,10 +50,10 @@ def test_two_processes_have_the_losses_of_one(found: dict[str, Any], name: str) 
 
 
 @pytest.mark.parametrize("kind", ["adafactor", "muon"])
-def test_optimisers_that_need_whole_matrices_are_errors(found: dict[str, Any], kind: str) -> None:
+def test_optimizers_that_need_whole_matrices_are_errors(found: dict[str, Any], kind: str) -> None:
     said = found["unsupported"][kind]
     assert said.startswith(f"training.optimizer.kind={kind}: not supported with")
-    assert said.endswith("choose adamw, or parallel=ddp")
+    assert said.endswith("use adamw, or training.parallel=ddp")
 
 
 @pytest.mark.parametrize("name", HALF)
@@ -83,7 +83,7 @@ def test_two_processes_resume_where_one_stopped(found: dict[str, Any], name: str
 @pytest.mark.parametrize("name", WHOLE)
 def test_one_process_resumes_where_two_stopped(found: dict[str, Any], name: str) -> None:
     run = two.again(name, found["folder"] / "two" / name / "parts")
-    assert run.batches == 4 and run.progress.step == 3
+    assert run.batches == 4 and run.state.step == 3
     rest = torch.tensor(two.losses(run))
     torch.testing.assert_close(rest, torch.tensor(found["two"][name]["rest"]), atol=1e-5, rtol=1e-5)
 

@@ -39,7 +39,7 @@ def export(
     from regard.storage.export_folder import check_out, read_export
 
     if to not in EXPORTERS:
-        raise UserError(f"--to: {', '.join(EXPORTERS)} expected, {to!r} found")
+        raise UserError(f"--to {to}: expected one of {', '.join(EXPORTERS)}")
     check_out(out, force)  # before anything is read
     if Path(model).is_dir() and read_export(Path(model)) is not None:
         raise UserError(f"{model}: exported already; give the folder of the run it was made from")

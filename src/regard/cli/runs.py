@@ -17,7 +17,7 @@ def runs(
         typer.Argument(metavar="FOLDER", help="Folders to search for runs (default: runs/)."),
     ] = None,
     sort: Annotated[
-        str, typer.Option(help="Sort by newest, name, best score, minutes or parameters.")
+        str, typer.Option(help="Sort by newest, name, best (score), minutes or parameters.")
     ] = "newest",
     json_object: Json = False,
     debug: Debug = False,

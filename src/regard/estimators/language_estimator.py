@@ -22,7 +22,7 @@ class LanguageModel(Estimator):
             raise UserError("X: expected at least one document, found none")
         for number, text in enumerate(texts, 1):
             if not isinstance(text, str) or not text:
-                raise UserError(f"document {number}: expected a text, found {text!r}")
+                raise UserError(f"document {number}: expected a string, found {text!r}")
         return [Pair("", text, number) for number, text in enumerate(texts, 1)]
 
     def predict(

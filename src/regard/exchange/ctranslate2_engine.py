@@ -57,8 +57,9 @@ class CTranslate2Engine(Engine):
         """Raise UserError for a source that exceeds the positions of the export."""
         if self.max_source_length is not None and length > self.max_source_length:
             raise UserError(
-                f"a source of {length - 1:,} tokens: this export has positions for "
-                f"{self.max_source_length - 1:,}; use the run folder that it was made from"
+                f"the source has {length - 1:,} tokens, but this export supports at most "
+                f"{self.max_source_length - 1:,}",
+                help="use the run folder it was exported from",
             )
 
     def run(self, search: Search, request: SearchRequest) -> list[SearchResult]:

@@ -102,7 +102,9 @@ class Predictor:
         """
         task, search = self.task, search or self.config.search
         if constraints is not None and len(constraints) != len(sources):
-            raise UserError(f"constraints: expected {len(sources)}, found {len(constraints)}")
+            raise UserError(
+                f"constraints: expected one per source ({len(sources)}), found {len(constraints)}"
+            )
         tokens = None
         if constraints is not None:
             tokens = [task.encode_constraints(one) for one in constraints]

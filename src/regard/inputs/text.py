@@ -53,7 +53,7 @@ class TextInput(Input):
     def encode(self, sources: Sequence[str]) -> Ragged:
         for number, source in enumerate(sources, 1):
             if not isinstance(source, str):
-                raise UserError(f"example {number}: expected a text, found {source!r}")
+                raise UserError(f"example {number}: expected a string, found {source!r}")
         texts = [self.read(text) for text in sources] if self.lowercase else sources
         if not self.add_bos:
             return Ragged.from_flat(*self.tokenizer.encode_flat(texts, EOS))
@@ -62,7 +62,7 @@ class TextInput(Input):
     def names(self, source: str) -> list[str]:
         """Return the tokens with BOS and EOS; unknown tokens keep their names."""
         if not isinstance(source, str):
-            raise UserError(f"expected a text, found {source!r}")
+            raise UserError(f"expected a string, found {source!r}")
         text, name = self.read(source), self.tokenizer.name
         tokens = zip(self.tokenizer.encode(text), self.tokenizer.tokenize(text), strict=True)
         found = [printable(token) if id == UNK else name(id) for id, token in tokens]

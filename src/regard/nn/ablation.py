@@ -42,7 +42,7 @@ def zero_ablated(part: nn.Module, outputs: Tensor, sentences: int | None = None)
     if len(mask) not in (1, rows):
         raise UserError(
             f"ablate: expected a mask with {rows} rows, found {len(mask)}",
-            help="use one row per batch row, or a list of heads for all rows",
+            help="pass one row per example, or a list of heads to ablate in all examples",
         )
     mask = mask.to(outputs.device)
     if len(mask) > 1:

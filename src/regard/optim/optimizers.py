@@ -124,7 +124,9 @@ class Adafactor(Descent):
     beta2_decay: float = Field(
         -0.8, le=0, description="decay of the second moment: 1 - step^beta2_decay"
     )
-    eps: float = Field(1e-3, gt=0, description="minimum scale of the weights")
+    eps: float = Field(
+        1e-3, gt=0, description="lower bound of the RMS of the weights, which scales the updates"
+    )
     clip_threshold: float = Field(1.0, ge=1, description="maximum root mean square of an update")
     weight_decay: float = Field(0.0, ge=0, description=DECOUPLED)
 

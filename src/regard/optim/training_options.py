@@ -44,7 +44,9 @@ class Training(Options):
     batch_tokens: int | None = Field(
         None, gt=0, description="maximum tokens per batch, padding included, of the longer side"
     )
-    accumulation_steps: int = Field(1, gt=0, description="batches per update and process")
+    accumulation_steps: int = Field(
+        1, gt=0, description="batches per update in each process (gradient accumulation)"
+    )
     init: Init = Default()
     optimizer: Optimizer = AutoOptimizer()
     lr: float | None = Field(None, gt=0, description="peak learning rate")

@@ -130,7 +130,7 @@ class LanguageModelOptions(TaskOptions):
         kind = like.tokenizer.kind if like.chars is None else "word_char"
         if self.tokenizer not in ("auto", kind):
             raise UserError(
-                f"--init-from: that model has task.tokenizer={kind}, got {self.tokenizer}"
+                f"task.tokenizer: expected {kind} as in --init-from, found {self.tokenizer}"
             )
         options = self.model_copy(update={"tokenizer": kind, "vocab_size": None})
         if options.spelled and not masked:

@@ -155,7 +155,7 @@ class Task(ABC):
     @staticmethod
     def to_source(value: Any, number: int = 1) -> Any:
         """Return the source of a Python value. number: of the example."""
-        raise UserError(f"expected a text, found {value!r}")
+        raise UserError(f"expected a string, found {value!r}")
 
     def forced_pass(self, request: InspectionRequest) -> ForcedPass:
         """Return a repeatable pass over a source and its output; raise UserError by default."""

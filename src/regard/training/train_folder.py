@@ -76,7 +76,7 @@ def _new_folder(args: TrainArgs) -> Path:
         if not args.force:
             raise UserError(
                 f"{args.out}: already contains a run",
-                help="--resume it, overwrite it with --force, or choose another --out",
+                help="continue it (--resume), overwrite it (--force), or choose another --out",
             )
         if foreign := foreign_files(args.out):
             names = f"{', '.join(foreign[:3])}{' and more' if len(foreign) > 3 else ''}"

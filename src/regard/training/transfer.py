@@ -101,7 +101,7 @@ def freeze(model: nn.Module, prefixes: list[str]) -> None:
             tops = sorted({name.split(".")[0] for name in names})
             raise UserError(
                 f"training.freeze: no weight name starts with {prefix!r}; available: "
-                f"{', '.join(tops) or 'none'} (names such as {', '.join(names[:1])})"
+                f"{', '.join(tops) or 'none'} (e.g. {', '.join(names[:1])})"
             )
         for parameter in found:
             parameter.requires_grad_(False)

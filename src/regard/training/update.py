@@ -179,7 +179,8 @@ def _rescale(run: Run, finite: bool) -> None:
     if state.loss_scale < MIN_SCALE:
         step = state.step + 1
         raise UserError(
-            f"step {step}: in float16 no gradient is finite any more. {divergence_help(run)}"
+            f"step {step}: float16 gradients overflow even at the smallest loss scale",
+            help=divergence_help(run),
         )
 
 

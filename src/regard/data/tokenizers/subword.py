@@ -118,7 +118,9 @@ class SubwordTokenizer(PieceTokenizer):
         if isinstance(texts, list):  # texts in a file are never empty
             texts = [text for text in texts if text]
         if not texts:
-            raise UserError(f"tokenizer {cls.kind}: cannot train subwords: all texts are empty")
+            raise UserError(
+                f"tokenizer {cls.kind}: cannot train a subword model: all texts are empty"
+            )
         counts = amount_of(texts).characters
         characters = {character.translate(HIDE) for character in counts} - {" "}
         size = size or default_size(texts)

@@ -55,6 +55,6 @@ def cached_export(predictor: Predictor, to: str, quantize: str | None) -> Path:
 
 def _exporter(to: str) -> Callable[..., dict[str, Any]]:
     if to not in EXPORTERS:
-        raise UserError(f"--to: {', '.join(EXPORTERS)} expected, {to!r} found")
+        raise UserError(f"--to {to}: expected one of {', '.join(EXPORTERS)}")
     exporter: Callable[..., dict[str, Any]] = importlib.import_module(EXPORTERS[to]).export
     return exporter

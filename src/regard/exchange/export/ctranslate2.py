@@ -23,7 +23,7 @@ LENGTH = 2048  # positions to export if they are unlimited
 def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> dict[str, Any]:
     """Write the model into the folder; return its metadata. Raise UserError if unsupported."""
     if quantize is not None and quantize not in QUANTIZE:
-        raise UserError(f"--quantize: {', '.join(QUANTIZE)} expected, {quantize!r} found")
+        raise UserError(f"--quantize {quantize}: expected one of {', '.join(QUANTIZE)}")
     if reasons := obstacles(predictor):
         raise UserError(
             f"{predictor.folder}: cannot be exported to CTranslate2: {'; '.join(reasons)}; "

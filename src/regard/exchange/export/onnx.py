@@ -43,7 +43,7 @@ def export(predictor: Predictor, folder: Path, quantize: str | None = None) -> d
             "sequence-to-sequence models (transduce)"
         )
     if quantize not in (None, "float32", "int8"):
-        raise UserError(f"--quantize: float32 or int8 expected for ONNX, {quantize!r} found")
+        raise UserError(f"--quantize {quantize}: expected float32 or int8 for ONNX")
     if unknown := not_exported(predictor.config.model, "onnx", "model"):
         raise UserError(
             f"{predictor.folder}: cannot be exported to ONNX: {'; '.join(unknown)}; use engine "

@@ -45,7 +45,7 @@ def inspect_with_options(
     check_inspectable(predictor)
     task = predictor.task
     if not isinstance(text, Iterable):
-        raise UserError(f"expected a text, found {text!r}")
+        raise UserError(f"expected a string, found {text!r}")
     source = task.parse(text) if isinstance(text, str) else task.to_source(text)
     for side, value in (("text", source), ("target", target or "")):
         _check_surrogates(side, value if isinstance(value, str) else " ".join(map(str, value)))
